@@ -1,0 +1,70 @@
+"""The authors' API: everything a plugin imports, and nothing else. Names load on first use (PEP 562)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from harness._version import __version__
+
+if TYPE_CHECKING:
+    from harness.component import upstream as upstream
+    from harness.errors import DataError as DataError
+    from harness.data import Dataset as Dataset
+    from harness.data import Declaration as Declaration
+    from harness.data import Features as Features
+    from harness.data import RawDataset as RawDataset
+    from harness.data import RawGraph as RawGraph
+    from harness.data import Task as Task
+    from harness.graphs import Batch as Batch
+    from harness.graphs import PackedGraphs as PackedGraphs
+    from harness.hooks import hookimpl as hookimpl
+    from harness.hparams import hparam as hparam
+    from harness.nn.pool import pool as pool
+    from harness.training.bases import Backbone as Backbone
+    from harness.training.bases import Baseline as Baseline
+    from harness.training.bases import Decorrelator as Decorrelator
+    from harness.training.bases import Encoder as Encoder
+    from harness.training.bases import Environment as Environment
+    from harness.training.bases import Fitted as Fitted
+    from harness.training.bases import Learner as Learner
+    from harness.training.bases import Quantifier as Quantifier
+    from harness.training.losses import environment_mean as environment_mean
+    from harness.training.losses import per_sample_loss as per_sample_loss
+    from harness.training.losses import scale_gradient as scale_gradient
+
+_HOME = {
+    "harness.component": ("upstream",),
+    "harness.data": ("Dataset", "Declaration", "Features", "RawDataset", "RawGraph", "Task"),
+    "harness.errors": ("DataError",),
+    "harness.graphs": ("Batch", "PackedGraphs"),
+    "harness.hooks": ("hookimpl",),
+    "harness.hparams": ("hparam",),
+    "harness.nn.pool": ("pool",),
+    "harness.training.bases": (
+        "Backbone",
+        "Baseline",
+        "Decorrelator",
+        "Encoder",
+        "Environment",
+        "Fitted",
+        "Learner",
+        "Quantifier",
+    ),
+    "harness.training.losses": ("environment_mean", "per_sample_loss", "scale_gradient"),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = ["__version__", *sorted(_WHERE)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'harness' has no attribute '{name}'")
+    value = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,77 @@
+"""The base of every component: a kind, a name and typed hyperparameters. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from harness.errors import UserError, did_you_mean
+from harness.hparams import HParam, collect
+
+KINDS = (
+    "dataset",
+    "backbone",
+    "environment",
+    "encoder",
+    "quantifier",
+    "decorrelator",
+    "baseline",
+    "analysis",
+    "tracker",
+)
+LEARNER_KINDS = ("baseline", "decorrelator")
+
+
+class Component:
+    """One registered implementation.
+
+    A subclass of a kind's base class sets ``name`` and declares its hyperparameters with
+    :func:`harness.hparam`; instances carry the values as attributes.
+
+    Raises:
+        UserError: an unknown hyperparameter, or a value of the wrong type.
+    """
+
+    kind: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    hparams: ClassVar[dict[str, HParam]] = {}
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    oracle: ClassVar[frozenset[str]] = frozenset()
+    """Oracle fields (``base``, ``node_gt`` …) that this component opens; every output flags it."""
+    upstream: ClassVar[Mapping[str, Any]] = {}
+    """Stages this component builds on: role -> :func:`harness.upstream` declaration."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.hparams = collect(cls, cls.reserved)
+
+    def __init__(self, **values: Any) -> None:
+        for name in values:
+            if name not in self.hparams:
+                hint = did_you_mean(name, self.hparams)
+                raise UserError(f"{self.kind} '{self.name}' has no hyperparameter '{name}'{hint}")
+        for name, declared in self.hparams.items():
+            try:
+                setattr(self, name, declared.coerce(values[name]) if name in values else declared.default)
+            except ValueError as error:
+                raise UserError(f"{self.kind} '{self.name}', hyperparameter '{name}': {error}") from None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The hyperparameters' current values by name."""
+        return {name: getattr(self, name) for name in self.hparams}
+
+
+def upstream(kind: str, name: str, /, *, train: Mapping[str, Any] | None = None, **params: Any) -> dict[str, Any]:
+    """Declare a stage that a component builds on, e.g. ``upstream("baseline", "erm", train={"epochs": "$ref_epochs"})``.
+
+    A text value that starts with ``$`` names a hyperparameter of the declaring component; where that
+    hyperparameter is ``None`` the suite's own setting holds.
+
+    Args:
+        kind: ``baseline`` (a trained learner's predictions and embeddings) or ``environment`` (ids).
+        name: the component's name.
+        train: overrides of the suite's training settings for this stage.
+        params: hyperparameters of the component.
+    """
+    return {"kind": kind, "name": name, "train": dict(train or {}), "params": params}

@@ -1,0 +1,148 @@
+"""What a dataset plugin hands over: graphs as NumPy arrays, splits, task and feature declarations. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from harness.component import Component
+
+Array = np.ndarray[Any, np.dtype[Any]]
+TaskKind = Literal["binary", "multiclass", "multitask"]
+Role = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is predicted.
+
+    Attributes:
+        kind: ``binary`` and ``multiclass`` have one integer label per graph (logits B×C, cross-entropy);
+            ``multitask`` has T binary labels with NaN where not measured (logits B×T, masked BCE).
+        num_classes: C; 2 for multi-task.
+        num_tasks: T; 1 otherwise.
+        metric: ``accuracy`` or ``rocauc``; higher is better for both.
+    """
+
+    kind: TaskKind
+    num_classes: int
+    num_tasks: int = 1
+    metric: Literal["accuracy", "rocauc"] = "accuracy"
+
+    @property
+    def outputs(self) -> int:
+        """Width of the logits."""
+        return self.num_tasks if self.kind == "multitask" else self.num_classes
+
+
+@dataclass(frozen=True)
+class Features:
+    """How node or edge features are to be read.
+
+    Attributes:
+        kind: ``numeric`` (float32 columns), ``categorical`` (int64 codes, one table per column) or ``none``.
+        sizes: for ``numeric`` one number, the width; for ``categorical`` the number of codes of each column.
+    """
+
+    kind: Literal["numeric", "categorical", "none"]
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What is known of a dataset before it is built, so that a suite can be checked without building it.
+
+    Attributes:
+        task: the task.
+        node_features, edge_features: the features' kinds and sizes.
+        splits: split name -> role, in order of display; exactly one split has the role ``train``.
+        default_val: the validation split used when the suite names none.
+        validation: what validation is, for captions: ``unbiased``, ``biased``, ``in-distribution`` or ``OOD``.
+        environments: number of training environments that the dataset itself supplies (``env``), 0 for none.
+        oracle: names of training-side oracle fields (``base``, ``node_gt`` …).
+        variant: a short text that names the variant, for captions, e.g. ``published, one-direction edges``.
+        notes: known slips and effective figures, one sentence each.
+    """
+
+    task: Task
+    node_features: Features
+    edge_features: Features = Features("none")
+    splits: Mapping[str, Role] = field(default_factory=lambda: {"train": "train", "val": "val", "test": "test"})
+    default_val: str = "val"
+    validation: str = "in-distribution"
+    environments: int = 0
+    oracle: tuple[str, ...] = ()
+    variant: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class RawGraph:
+    """One graph.
+
+    Attributes:
+        x: (n, F) float32, or (n, F) int64 codes for categorical features.
+        edge_index: (2, m) int64, local node ids; a message flows from row 0 to row 1.
+        y: an int, or (T,) float32 with NaN where not measured.
+        edge_attr: (m, K) or None.
+        env: the dataset's own environment id (0..), or -1.
+        oracle: ground truth that no method may see unless it declares so: scalars per graph, (n, …) or (m, …)
+            arrays for fields named ``node_*`` and ``edge_*``.
+    """
+
+    x: Array
+    edge_index: Array
+    y: int | float | Array
+    edge_attr: Array | None = None
+    env: int = -1
+    oracle: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class RawDataset:
+    """A built dataset: splits hold the graphs; ``skipped`` lists rows left out, with the reason.
+
+    ``facts`` is free-form JSON for ``bench describe`` (label balance, effective agreements …).
+    """
+
+    splits: Mapping[str, Sequence[RawGraph]]
+    skipped: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Dataset(Component):
+    """Base class of datasets.
+
+    ``declare`` and ``files`` must be cheap: they run at planning. ``build`` runs once per key, in a worker.
+    Every random draw comes from the dataset's own hyperparameters ``seed`` and ``split_seed``, never from
+    global state.
+    """
+
+    kind: ClassVar[str] = "dataset"
+    family: ClassVar[str] = ""
+    """Which of a protocol's families of defaults holds, e.g. ``synthetic`` or ``ogb``."""
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """What is known before building. May read a small header from ``data_dir``."""
+        raise NotImplementedError
+
+    def files(self, data_dir: Path | None) -> list[Path]:
+        """The input files, whose content enters the dataset's key.
+
+        Raises:
+            DataError: a file is missing; the text names the exact path to put it at, and how to get it.
+        """
+        del data_dir
+        return []
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Make or read the graphs.
+
+        Raises:
+            DataError: a file is truncated, foreign or inconsistent.
+        """
+        raise NotImplementedError

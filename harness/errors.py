@@ -1,0 +1,57 @@
+"""The errors the harness raises on purpose, and the exit code each one stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+class BenchError(Exception):
+    """Base of every error raised on purpose; the command line prints its text without a traceback."""
+
+    exit_code = 1
+
+
+class UserError(BenchError):
+    """Something the user can mend: a suite, a name, a file, a folder. Exit code 2."""
+
+    exit_code = 2
+
+
+class DataError(UserError):
+    """A data file is missing, truncated, foreign or inconsistent; the text names the path and what to do."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault in a suite file: where it is, what was found and what is allowed."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+class SuiteError(UserError):
+    """Every fault found in a suite, reported together."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class DivergedError(BenchError):
+    """A training met non-finite losses or scores and has nothing worth keeping."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint such as `` (did you mean 'mvgrl'?)``, or nothing when no known name is near.
+
+    Case and ``-``/``_`` differences count as near: they are the commonest slips.
+    """
+    names = list(known)
+    folded = {other.lower().replace("_", "-"): other for other in names}
+    near = get_close_matches(name.lower().replace("_", "-"), folded, n=1, cutoff=0.6)
+    return f" (did you mean '{folded[near[0]]}'?)" if near else ""

@@ -1,0 +1,197 @@
+"""Typed hyperparameters: default, search space, help and meaning of each, declared in one place on the class."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Value = None | bool | int | float | str | list[Any]
+
+_SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+@dataclass(frozen=True)
+class HParam:
+    """One declared hyperparameter.
+
+    Attributes:
+        name: attribute name on the component.
+        type: ``bool``, ``int``, ``float``, ``str`` or ``list[...]`` of one of these.
+        default: value used when a suite gives none.
+        optional: whether ``None`` is a value.
+        search: values that ``tune: default`` tries, or ``None``.
+        choices: the allowed values, or ``None`` for any value of the type.
+        low, high: inclusive bounds for numbers, or ``None``.
+        weight_of: the loss term this number multiplies, or ``None``.
+        active: the other hyperparameters' values under which this one matters; empty means always.
+        help: one line for people.
+    """
+
+    name: str
+    type: str
+    default: Any
+    optional: bool = False
+    search: tuple[Any, ...] | None = None
+    choices: tuple[Any, ...] | None = None
+    low: float | None = None
+    high: float | None = None
+    weight_of: str | None = None
+    active: Mapping[str, tuple[Any, ...]] | None = None
+    help: str = ""
+
+    def coerce(self, value: Any) -> Any:
+        """The value in its declared type.
+
+        Raises:
+            ValueError: the value is of another type or outside what is allowed; the text says which.
+        """
+        if value is None:
+            if self.optional:
+                return None
+            raise ValueError(f"expected {self.type}, found nothing")
+        result = _coerce_list(self, value) if self.type.startswith("list[") else _coerce_scalar(self, self.type, value)
+        for item in result if isinstance(result, list) else [result]:
+            self._check(item)
+        return result
+
+    def _check(self, item: Any) -> None:
+        if self.choices is not None and item not in self.choices:
+            raise ValueError(f"expected one of {', '.join(map(str, self.choices))}, found {item!r}")
+        if self.low is not None and item < self.low:
+            raise ValueError(f"expected at least {self.low:g}, found {item!r}")
+        if self.high is not None and item > self.high:
+            raise ValueError(f"expected at most {self.high:g}, found {item!r}")
+
+    def is_active(self, values: Mapping[str, Any]) -> bool:
+        """Whether this hyperparameter can change the outcome, given the component's other values."""
+        return all(values.get(name) in allowed for name, allowed in (self.active or {}).items())
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping that :meth:`from_json` reads back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> HParam:
+        """The inverse of :meth:`to_json`, also after a round trip through JSON text."""
+        fields = dict(data)
+        for name in ("search", "choices"):
+            fields[name] = None if fields.get(name) is None else tuple(fields[name])
+        if fields.get("active") is not None:
+            fields["active"] = {key: tuple(allowed) for key, allowed in fields["active"].items()}
+        return cls(**fields)
+
+
+def _coerce_list(declared: HParam, value: Any) -> list[Any]:
+    inner = declared.type[5:-1]
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"expected a list of {inner}, found {value!r}")
+    return [_coerce_scalar(declared, inner, item) for item in value]
+
+
+def _coerce_scalar(declared: HParam, kind: str, value: Any) -> Any:
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):  # numpy scalars
+        value = value.item()
+    wrong = ValueError(f"expected {kind}, found {value!r}")
+    if kind == "bool" or isinstance(value, bool):
+        if kind != "bool" or not isinstance(value, bool):
+            raise wrong
+        return value
+    if kind == "float" and isinstance(value, (int, float)):
+        if not math.isfinite(value):
+            raise wrong
+        return float(value)
+    if kind == "int" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, _SCALARS[kind]):
+        raise wrong
+    return value
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What :func:`hparam` leaves on the class until the component base reads it."""
+
+    default: Any
+    options: Mapping[str, Any]
+
+
+def hparam(
+    default: Any,
+    *,
+    search: Sequence[Any] | None = None,
+    choices: Sequence[Any] | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    weight_of: str | None = None,
+    active: Mapping[str, Sequence[Any]] | None = None,
+    help: str = "",
+) -> Any:
+    """Declare a hyperparameter on a component class: ``penalty: float = hparam(10.0, search=[1, 10], help="…")``.
+
+    Args:
+        default: the value used when the suite gives none.
+        search: what ``tune: default`` tries.
+        choices: the allowed values.
+        low, high: inclusive bounds.
+        weight_of: name of the loss term that this number multiplies in the total loss.
+        active: values of other hyperparameters under which this one matters, e.g. ``{"variant": ["v2"]}``.
+        help: one line.
+    """
+    options = {
+        "search": None if search is None else tuple(search),
+        "choices": None if choices is None else tuple(choices),
+        "low": low,
+        "high": high,
+        "weight_of": weight_of,
+        "active": None if active is None else {name: tuple(values) for name, values in active.items()},
+        "help": help,
+    }
+    return _Declared(default, options)
+
+
+def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HParam]:
+    """Read the hyperparameters that a class declares and those it inherits, and leave the defaults on the class.
+
+    Raises:
+        TypeError: a name is reserved, lacks an annotation, or its default does not fit its type.
+    """
+    found: dict[str, HParam] = {}
+    for base in reversed(cls.__mro__[1:]):
+        found.update(base.__dict__.get("hparams", {}))
+    hints = typing.get_type_hints(cls) if any(isinstance(v, _Declared) for v in vars(cls).values()) else {}
+    for name, declared in list(vars(cls).items()):
+        if not isinstance(declared, _Declared):
+            continue
+        if name in reserved:
+            raise TypeError(f"{cls.__name__}.{name}: this name is taken by the base class; choose another")
+        if name not in hints:
+            raise TypeError(f"{cls.__name__}.{name}: a hyperparameter needs a type annotation")
+        type_name, optional = _type_name(cls, name, hints[name])
+        draft = HParam(name=name, type=type_name, default=None, optional=optional, **declared.options)
+        try:
+            default = draft.coerce(declared.default)
+            search = None if draft.search is None else tuple(draft.coerce(value) for value in draft.search)
+        except ValueError as error:
+            raise TypeError(f"{cls.__name__}.{name}: {error}") from None
+        found[name] = HParam(**{**vars(draft), "default": default, "search": search})
+        setattr(cls, name, default)
+    return found
+
+
+def _type_name(cls: type, name: str, hint: Any) -> tuple[str, bool]:
+    optional = False
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        parts = [part for part in typing.get_args(hint) if part is not type(None)]
+        optional = len(parts) < len(typing.get_args(hint))
+        hint = parts[0] if len(parts) == 1 else hint
+    if typing.get_origin(hint) is list:
+        (inner,) = typing.get_args(hint)
+        if inner in _SCALARS.values():
+            return f"list[{inner.__name__}]", optional
+    if hint in _SCALARS.values():
+        return hint.__name__, optional
+    raise TypeError(f"{cls.__name__}.{name}: a hyperparameter is bool, int, float, str or a list of these, not {hint}")

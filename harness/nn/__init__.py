@@ -1,0 +1,1 @@
+"""Network pieces shared by backbones, encoders and learners."""

@@ -1,0 +1,15 @@
+"""Classifier heads."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+class MLPHead(nn.Sequential):
+    """``hidden_layers`` times (Linear, ReLU) of the input's width, then a Linear to the logits."""
+
+    def __init__(self, in_dim: int, out_dim: int, hidden_layers: int) -> None:
+        layers: list[nn.Module] = []
+        for _ in range(hidden_layers):
+            layers += [nn.Linear(in_dim, in_dim), nn.ReLU()]
+        super().__init__(*layers, nn.Linear(in_dim, out_dim))

@@ -1,0 +1,45 @@
+"""Random state, owned by the engine alone: one stream per (seed, role), never a draw by a plugin from global state."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+
+def derive(seed: int, role: str) -> int:
+    """A 63-bit seed for one role; equal inputs give equal outputs on every machine and Python."""
+    digest = hashlib.sha256(f"{seed}/{role}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def generator(seed: int, role: str) -> torch.Generator:
+    """A CPU generator of its own for one role."""
+    return torch.Generator().manual_seed(derive(seed, role))
+
+
+@contextmanager
+def seeded(seed: int, role: str) -> Iterator[None]:
+    """Run a block with the global states (torch, NumPy, ``random``) seeded for a role, then put them back.
+
+    ``nn.Linear`` and dropout draw from torch's global generator; NumPy's and Python's are covered so that a
+    third-party library that uses them is reproducible too.
+    """
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    value = derive(seed, role)
+    torch.manual_seed(value)
+    np.random.seed(value % 2**32)
+    random.seed(value)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])
+        if cuda:
+            torch.cuda.set_rng_state_all(cuda)

@@ -1,0 +1,1 @@
+"""The numerics of training: base classes of trained components, the loop, metrics."""

@@ -1,0 +1,365 @@
+"""Base classes of the components that hold or train networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from harness.component import Component
+from harness.data import Features, Task
+from harness.hparams import hparam
+from harness.nn.head import MLPHead
+from harness.nn.pool import pool
+from harness.randomness import generator, seeded
+from harness.training.losses import per_sample_loss
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from harness.graphs import Batch, PackedGraphs
+
+_MODULE_NAMES = frozenset(dir(nn.Module)) | {"training", "info", "rng", "epoch", "step", "total_steps"}
+
+
+class Backbone(Component, nn.Module):
+    """Base class of graph networks that map a batch to node embeddings.
+
+    Every backbone declares ``layers``, ``hidden`` and ``dropout``. The harness calls :meth:`build` once,
+    under the seed of the role ``backbone``.
+    """
+
+    kind: ClassVar[str] = "backbone"
+    reserved: ClassVar[frozenset[str]] = _MODULE_NAMES
+    layers: int = hparam(3, low=1, help="number of message-passing layers")
+    hidden: int = hparam(32, low=1, help="width of the node embeddings")
+    dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
+    edge_features: bool = hparam(False, help="use the dataset's edge features in the messages")
+
+    def __init__(self, **values: Any) -> None:
+        nn.Module.__init__(self)
+        Component.__init__(self, **values)
+
+    @property
+    def out_dim(self) -> int:
+        """Width of the node embeddings."""
+        return self.hidden
+
+    def build(self, node_features: Features, edge_features: Features) -> None:
+        """Create the layers. ``Features("numeric", (d,))`` is also how a second network on embeddings is built."""
+        raise NotImplementedError
+
+    def forward(self, batch: Batch, x: Tensor | None = None, edge_weight: Tensor | None = None) -> Tensor:
+        """Node embeddings.
+
+        Args:
+            batch: the graphs.
+            x: (N, d) node features to use instead of ``batch.x``.
+            edge_weight: (E,) factors of the messages, or None for one everywhere.
+
+        Returns:
+            (N, ``out_dim``).
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """How to make the suite's network: the backbone's class and values, the readout and the head."""
+
+    backbone: type[Backbone]
+    backbone_values: Mapping[str, Any] = field(default_factory=dict)
+    readout: str = "sum"
+    head_layers: int = 2
+
+
+@dataclass(frozen=True)
+class LearnerInfo:
+    """What a learner may know of its data.
+
+    Attributes:
+        task: kind, number of classes or tasks, metric.
+        node_features, edge_features: declarations of the inputs.
+        num_environments: number of environments of the training graphs; 0 when the method asked for none.
+        num_train: number of training graphs.
+        total_steps: optimizer steps of the whole training.
+        epochs: epochs of the whole training.
+    """
+
+    task: Task
+    node_features: Features
+    edge_features: Features
+    num_environments: int = 0
+    num_train: int = 0
+    total_steps: int = 0
+    epochs: int = 0
+
+
+class Learner(Component, nn.Module):
+    """What trains a final classifier. Override the least you need.
+
+    The engine calls, in this order: the constructor, :meth:`setup` (which calls :meth:`build` under the
+    initialisation seeds), :meth:`on_fit_start`, and per epoch :meth:`on_epoch_start`, :meth:`training_step`
+    for each batch, :meth:`on_epoch_end`.
+    """
+
+    reserved: ClassVar[frozenset[str]] = _MODULE_NAMES
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What the training batches must carry: ``environments``."""
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
+    uses_validation_labels: ClassVar[bool] = False
+    """True where validation labels shape training itself, beyond the choice of checkpoint and configuration."""
+    selectable_from: int = 0
+    """First epoch (from 0) whose checkpoint may be chosen."""
+
+    info: LearnerInfo
+    rng: torch.Generator
+    epoch: int = 0
+    step: int = 0
+
+    def __init__(self, **values: Any) -> None:
+        nn.Module.__init__(self)
+        Component.__init__(self, **values)
+
+    @property
+    def total_steps(self) -> int:
+        """Optimizer steps of the whole training."""
+        return self.info.total_steps
+
+    def setup(self, info: LearnerInfo, model: ModelSpec, *, seed: int, lr: float = 1e-3, weight_decay: float = 0.0) -> None:
+        """Bind the learner to its data and build its modules under the seeds of their roles."""
+        self.info, self._model, self._seed, self._lr, self._weight_decay = info, model, seed, lr, weight_decay
+        self.rng = generator(seed, "method")
+        self._made: dict[str, int] = {}
+        with seeded(seed, "initialisation"):
+            self.build()
+
+    def build(self) -> None:
+        """Create ``self.backbone`` and ``self.head``; extra modules go here too."""
+        self.backbone = self.make_backbone()
+        self.head = self.make_head()
+
+    def make_backbone(self, *, in_dim: int | None = None, **values: Any) -> Backbone:
+        """A network of the suite's architecture; ``in_dim`` for one that reads embeddings, ``values`` to differ.
+
+        Each call draws from a role of its own, so that extra modules do not move the first one's start.
+        """
+        features = self.info.node_features if in_dim is None else Features("numeric", (in_dim,))
+        with seeded(self._seed, self._role("backbone")):
+            network = self._model.backbone(**{**self._model.backbone_values, **values})
+            network.build(features, self.info.edge_features)
+        return network
+
+    def make_head(self, *, in_dim: int | None = None, out_dim: int | None = None, layers: int | None = None) -> nn.Module:
+        """A classifier head: ``layers`` hidden layers of the input's width, ReLU between, then logits."""
+        width = in_dim if in_dim is not None else self.backbone.out_dim
+        with seeded(self._seed, self._role("head")):
+            return MLPHead(
+                width,
+                self.info.task.outputs if out_dim is None else out_dim,
+                self._model.head_layers if layers is None else layers,
+            )
+
+    def _role(self, name: str) -> str:
+        count = self._made.get(name, 0)
+        self._made[name] = count + 1
+        return name if count == 0 else f"{name}/{count}"
+
+    @property
+    def readout(self) -> str:
+        """The suite's pooling: ``sum``, ``mean`` or ``max``."""
+        return self._model.readout
+
+    def pool(self, nodes: Tensor, batch: Batch) -> Tensor:
+        """(B, d) graph embeddings from (N, d) node embeddings, by the suite's readout."""
+        return pool(nodes, batch, self.readout)
+
+    def embed(self, batch: Batch) -> Tensor:
+        """(B, d) graph embeddings."""
+        return self.pool(self.backbone(batch), batch)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(B, C) logits, or (B, T) for multi-task. Must work on batches without labels and environments."""
+        return self.head(self.embed(batch))  # type: ignore[no-any-return]
+
+    def risk(self, logits: Tensor, batch: Batch) -> Tensor:
+        """(B,) loss of each graph: cross-entropy, or binary cross-entropy averaged over the labelled tasks."""
+        return per_sample_loss(logits, batch.y, self.info.task)
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        """The loss terms, raw: each a live scalar. The engine multiplies those that a hyperparameter weighs."""
+        return {"erm": self.risk(self(batch), batch).mean()}
+
+    def weight(self, term: str) -> float:
+        """The factor of a loss term now; override for schedules."""
+        for name, declared in self.hparams.items():
+            if declared.weight_of == term:
+                return float(getattr(self, name))
+        return 1.0
+
+    def total(self, terms: Mapping[str, Tensor]) -> Tensor:
+        """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
+        weighted = [term if (w := self.weight(name)) == 1.0 else w * term for name, term in terms.items() if self.weight(name) != 0.0]
+        return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]
+
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """One Adam over all trainable parameters. Called once, after :meth:`setup`."""
+        return [self.make_optimizer(self.parameters())]
+
+    def make_optimizer(self, parameters: Any, *, lr: float | None = None) -> torch.optim.Optimizer:
+        """An Adam with the suite's settings (fused where torch offers it)."""
+        trainable = [p for p in parameters if p.requires_grad]
+        return torch.optim.Adam(trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay, fused=True)
+
+    def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+        """One update over the weighted sum of :meth:`loss`.
+
+        Returns:
+            the raw terms, detached, and ``loss`` (the weighted sum).
+        """
+        terms = self.loss(batch)
+        total = self.total(terms)
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        total.backward()  # type: ignore[no-untyped-call]
+        for optimizer in optimizers:
+            optimizer.step()
+        return {**{name: term.detach() for name, term in terms.items()}, "loss": total.detach()}
+
+    def on_fit_start(self, train: PackedGraphs) -> None:
+        """Called once before the first epoch with the training graphs."""
+
+    def on_epoch_start(self, train: PackedGraphs) -> None:
+        """Called before each epoch; ``self.epoch`` counts from 0."""
+
+    def on_epoch_end(self, validation_score: float | None) -> None:
+        """Called after each epoch with the score on the validation split (None where undefined)."""
+
+
+class Baseline(Learner):
+    """Base class of methods that train in one go."""
+
+    kind: ClassVar[str] = "baseline"
+
+
+class Decorrelator(Learner):
+    """Base class of EQuAD's third step: a learner whose training batches carry ``batch.spurious`` (B, K, C).
+
+    ``batch.spurious[i, k]`` are the class probabilities that the k-th kept quantifier gives to graph i;
+    ``self.model_scores`` (K,) are those quantifiers' validation scores, as fractions, and
+    ``self.model_weights`` (K,) sums to one.
+    """
+
+    kind: ClassVar[str] = "decorrelator"
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass"})
+    uses_validation_labels: ClassVar[bool] = True
+    keep: int = hparam(5, low=1, help="M: how many quantifiers to keep, those with the lowest validation score")
+    tau: float = hparam(0.1, low=0.0, search=[1.0, 0.5, 0.25, 0.1, 0.01], active={"weighting": ["weighted"]},
+                        help="temperature of the softmax over minus the validation scores")
+    weighting: str = hparam("weighted", choices=["weighted", "average", "single"],
+                            help="softmax weights, equal weights, or only the quantifier with the lowest score")
+    min_train_margin: float = hparam(0.0, low=0.0, high=1.0,
+                                     help="leave out quantifiers whose training score is below chance plus this")
+
+    model_scores: Tensor
+    model_weights: Tensor
+
+
+class Encoder(Component):
+    """Base class of self-supervised encoders. They never see a label.
+
+    ``fit`` is a generator of snapshots ``(epoch, module)``: ``module(batch)`` returns (B, d) graph embeddings.
+    The harness saves each snapshot's weights, so a module may go on being trained after it was yielded.
+    """
+
+    kind: ClassVar[str] = "encoder"
+    layers: int = hparam(3, low=1, help="number of message-passing layers")
+    hidden: int = hparam(32, low=1, help="width of the embedding")
+    snapshots: list[int] = hparam([50, 100, 150], low=1, help="epochs after which embeddings are taken; the last one ends training")
+    batch_size: int = hparam(32, low=2, help="graphs per batch")
+    lr: float = hparam(1e-3, low=0.0, help="learning rate of Adam")
+
+    rng: torch.Generator
+    """Generator for augmentations and every other draw of the encoder."""
+
+    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
+        """Train on graphs without labels.
+
+        Called under the engine's seed, with ``self.rng`` set.
+        """
+        raise NotImplementedError
+
+    def embed(self, module: nn.Module, graphs: PackedGraphs) -> Tensor:
+        """(n, d) embeddings of all graphs in order, in evaluation mode, without gradient."""
+        module.eval()
+        with torch.no_grad():
+            return torch.cat([module(batch) for batch in graphs.batches(256)])
+
+
+class Quantifier(Component):
+    """Base class of EQuAD's second step: embeddings and training labels to class probabilities."""
+
+    kind: ClassVar[str] = "quantifier"
+    seed: int = 0
+    """The cell's seed for this stage; pass it on as ``random_state``."""
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The settings to fit on each embedding matrix, each a candidate of its own (e.g. one per ``C``)."""
+        return [{}]
+
+    def fit(self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], num_classes: int, **setting: Any) -> Fitted:
+        """Fit on (n, d) embeddings and (n,) labels in 0..C-1."""
+        raise NotImplementedError
+
+
+@dataclass
+class Fitted:
+    """A fitted quantifier.
+
+    Attributes:
+        predict: (m, d) embeddings -> (m, C) probabilities, columns in ascending class order, rows sum to one.
+        training: (n, C) probabilities of the training rows where they differ from ``predict`` (out of fold).
+        flags: what a reader should know, e.g. ``folds reduced to 3``.
+    """
+
+    predict: Any
+    training: NDArray[np.float64] | None = None
+    flags: list[str] = field(default_factory=list)
+
+
+class Environment(Component):
+    """Base class of what gives each training graph an environment id.
+
+    Override :meth:`assign` for ids that are fixed before training, or set ``per_batch`` and override
+    :meth:`assign_batch` for ids drawn anew for every batch.
+    """
+
+    kind: ClassVar[str] = "environment"
+    positional: ClassVar[str | None] = None
+    """The hyperparameter that ``name(value)`` sets in a suite, e.g. ``k`` in ``random(2)``."""
+    per_batch: ClassVar[bool] = False
+    requires: ClassVar[str] = ""
+    """``env`` for a component that reads the dataset's own environments."""
+    rng: torch.Generator
+
+    def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:
+        """(n,) int64 ids 0..K-1 of the training graphs.
+
+        Args:
+            train: training graphs with ``y`` and the dataset's ``env``.
+            oracle: the oracle fields named in ``self.oracle``, one value per training graph.
+            upstream: results of the stages named in ``self.upstream``.
+        """
+        raise NotImplementedError
+
+    def num_environments(self) -> int:
+        """Number of ids that :meth:`assign_batch` draws from."""
+        raise NotImplementedError
+
+    def assign_batch(self, batch: Batch) -> Tensor:
+        """(B,) ids for one batch, from ``self.rng``."""
+        raise NotImplementedError

@@ -1,0 +1,53 @@
+"""Per-graph losses and environment statistics, shared by every learner."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from harness.data import Task
+
+
+def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
+    """(B,) loss of each graph.
+
+    Cross-entropy for (B, C) logits and (B,) integer labels; for multi-task (B, T) logits and (B, T) labels,
+    binary cross-entropy averaged over the tasks that are labelled (0 where a graph has none).
+    """
+    if task.kind != "multitask":
+        return F.cross_entropy(logits, y.reshape(-1), reduction="none")
+    labelled = ~torch.isnan(y)
+    target = torch.where(labelled, y, torch.zeros_like(y))
+    loss = F.binary_cross_entropy_with_logits(logits, target, reduction="none") * labelled
+    return loss.sum(1) / labelled.sum(1).clamp(min=1)
+
+
+def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tensor:
+    """(P,) means over the environments present in a batch, in ascending order of their ids.
+
+    Args:
+        values: (B,) or (B, d), one row per graph.
+        env: (B,) ids; negative ids belong to no environment.
+        at_least: environments with fewer graphs than this are left out.
+    """
+    ids, inverse, counts = torch.unique(env, return_inverse=True, return_counts=True)
+    sums = values.new_zeros((len(ids), *values.shape[1:])).index_add(0, inverse, values)
+    means = sums / counts.reshape(-1, *([1] * (values.dim() - 1))).to(values.dtype)
+    return means[(ids >= 0) & (counts >= at_least)]
+
+
+def scale_gradient(logits: Tensor, y: Tensor, task: Task) -> Tensor:
+    """(B,) derivative of each graph's loss with respect to a factor w on its logits, at w = 1.
+
+    The closed form of the IRMv1 dummy gradient (Arjovsky et al., *Invariant Risk Minimization*, 2019):
+    sum_k p_k z_k - z_y for cross-entropy; the mean of (sigmoid(z) - y) z over labelled tasks for multi-task.
+    It is differentiable in the logits.
+    """
+    if task.kind != "multitask":
+        expected = (logits.softmax(1) * logits).sum(1)
+        return expected - logits.gather(1, y.reshape(-1, 1)).squeeze(1)
+    labelled = ~torch.isnan(y)
+    target = torch.where(labelled, y, torch.zeros_like(y))
+    gradient = (logits.sigmoid() - target) * logits * labelled
+    return gradient.sum(1) / labelled.sum(1).clamp(min=1)

@@ -1,0 +1,14 @@
+"""ERM: minimise the mean training loss (Vapnik, *The Nature of Statistical Learning Theory*, 1995)."""
+
+from harness import Baseline, hookimpl
+
+
+class ERM(Baseline):
+    """Empirical risk minimisation: the mean of the graphs' losses, and nothing else."""
+
+    name = "erm"
+
+
+@hookimpl
+def bench_register(register):  # type: ignore[no-untyped-def]
+    register(ERM)

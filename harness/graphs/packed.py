@@ -48,7 +48,9 @@ class PackedGraphs:
         return cls(
             x=torch.from_numpy(np.concatenate([graph.x for graph in graphs])),
             edge_index=torch.from_numpy(
-                np.concatenate([g.edge_index[:, o] for g, o in zip(graphs, orders, strict=True)], axis=1).astype(np.int64)
+                np.concatenate([g.edge_index[:, o] for g, o in zip(graphs, orders, strict=True)], axis=1).astype(
+                    np.int64
+                )
             ),
             node_ptr=torch.from_numpy(nodes.astype(np.int64)),
             edge_ptr=torch.from_numpy(edges.astype(np.int64)),

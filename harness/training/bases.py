@@ -130,7 +130,9 @@ class Learner(Component, nn.Module):
         """Optimizer steps of the whole training."""
         return self.info.total_steps
 
-    def setup(self, info: LearnerInfo, model: ModelSpec, *, seed: int, lr: float = 1e-3, weight_decay: float = 0.0) -> None:
+    def setup(
+        self, info: LearnerInfo, model: ModelSpec, *, seed: int, lr: float = 1e-3, weight_decay: float = 0.0
+    ) -> None:
         """Bind the learner to its data and build its modules under the seeds of their roles."""
         self.info, self._model, self._seed, self._lr, self._weight_decay = info, model, seed, lr, weight_decay
         self.rng = generator(seed, "method")
@@ -154,7 +156,9 @@ class Learner(Component, nn.Module):
             network.build(features, self.info.edge_features)
         return network
 
-    def make_head(self, *, in_dim: int | None = None, out_dim: int | None = None, layers: int | None = None) -> nn.Module:
+    def make_head(
+        self, *, in_dim: int | None = None, out_dim: int | None = None, layers: int | None = None
+    ) -> nn.Module:
         """A classifier head: ``layers`` hidden layers of the input's width, ReLU between, then logits."""
         width = in_dim if in_dim is not None else self.backbone.out_dim
         with seeded(self._seed, self._role("head")):
@@ -203,7 +207,11 @@ class Learner(Component, nn.Module):
 
     def total(self, terms: Mapping[str, Tensor]) -> Tensor:
         """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
-        weighted = [term if (w := self.weight(name)) == 1.0 else w * term for name, term in terms.items() if self.weight(name) != 0.0]
+        weighted = [
+            term if (w := self.weight(name)) == 1.0 else w * term
+            for name, term in terms.items()
+            if self.weight(name) != 0.0
+        ]
         return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
@@ -213,7 +221,9 @@ class Learner(Component, nn.Module):
     def make_optimizer(self, parameters: Any, *, lr: float | None = None) -> torch.optim.Optimizer:
         """An Adam with the suite's settings (fused where torch offers it)."""
         trainable = [p for p in parameters if p.requires_grad]
-        return torch.optim.Adam(trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay, fused=True)
+        return torch.optim.Adam(
+            trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay, fused=True
+        )
 
     def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
         """One update over the weighted sum of :meth:`loss`.
@@ -258,12 +268,21 @@ class Decorrelator(Learner):
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass"})
     uses_validation_labels: ClassVar[bool] = True
     keep: int = hparam(5, low=1, help="M: how many quantifiers to keep, those with the lowest validation score")
-    tau: float = hparam(0.1, low=0.0, search=[1.0, 0.5, 0.25, 0.1, 0.01], active={"weighting": ["weighted"]},
-                        help="temperature of the softmax over minus the validation scores")
-    weighting: str = hparam("weighted", choices=["weighted", "average", "single"],
-                            help="softmax weights, equal weights, or only the quantifier with the lowest score")
-    min_train_margin: float = hparam(0.0, low=0.0, high=1.0,
-                                     help="leave out quantifiers whose training score is below chance plus this")
+    tau: float = hparam(
+        0.1,
+        low=0.0,
+        search=[1.0, 0.5, 0.25, 0.1, 0.01],
+        active={"weighting": ["weighted"]},
+        help="temperature of the softmax over minus the validation scores",
+    )
+    weighting: str = hparam(
+        "weighted",
+        choices=["weighted", "average", "single"],
+        help="softmax weights, equal weights, or only the quantifier with the lowest score",
+    )
+    min_train_margin: float = hparam(
+        0.0, low=0.0, high=1.0, help="leave out quantifiers whose training score is below chance plus this"
+    )
 
     model_scores: Tensor
     model_weights: Tensor
@@ -279,7 +298,9 @@ class Encoder(Component):
     kind: ClassVar[str] = "encoder"
     layers: int = hparam(3, low=1, help="number of message-passing layers")
     hidden: int = hparam(32, low=1, help="width of the embedding")
-    snapshots: list[int] = hparam([50, 100, 150], low=1, help="epochs after which embeddings are taken; the last one ends training")
+    snapshots: list[int] = hparam(
+        [50, 100, 150], low=1, help="epochs after which embeddings are taken; the last one ends training"
+    )
     batch_size: int = hparam(32, low=2, help="graphs per batch")
     lr: float = hparam(1e-3, low=0.0, help="learning rate of Adam")
 
@@ -311,7 +332,9 @@ class Quantifier(Component):
         """The settings to fit on each embedding matrix, each a candidate of its own (e.g. one per ``C``)."""
         return [{}]
 
-    def fit(self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], num_classes: int, **setting: Any) -> Fitted:
+    def fit(
+        self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], num_classes: int, **setting: Any
+    ) -> Fitted:
         """Fit on (n, d) embeddings and (n,) labels in 0..C-1."""
         raise NotImplementedError
 

@@ -10,5 +10,5 @@ class ERM(Baseline):
 
 
 @hookimpl
-def bench_register(register):  # type: ignore[no-untyped-def]
+def bench_register(register):
     register(ERM)

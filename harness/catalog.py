@@ -1,0 +1,115 @@
+"""What is known of each component without importing it: the rows of the torch-free index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness.component import KINDS
+from harness.errors import UserError, did_you_mean
+from harness.hparams import HParam
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One component.
+
+    Attributes:
+        kind, name: its identity.
+        module, qualname: where the class is.
+        file: the source file (absolute path).
+        plugin: the distribution or plugin file it comes from; ``built-in`` for ours.
+        digest: source digest (DESIGN: syntax tree of its module, of what it imports from its own distribution,
+            and of the numerics rooms its kind depends on).
+        hparams: its hyperparameters, in order of declaration.
+        doc: the class docstring (first paragraph first).
+        traits: class-level facts the harness reads without importing: ``needs``, ``tasks``, ``oracle``,
+            ``upstream``, ``uses_validation_labels``, ``family``, ``positional``, ``per_batch``, ``requires`` …
+            (lists sorted, so that the index is deterministic).
+    """
+
+    kind: str
+    name: str
+    module: str
+    qualname: str
+    file: str
+    plugin: str
+    digest: str
+    hparams: Mapping[str, HParam] = field(default_factory=dict)
+    doc: str = ""
+    traits: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self.doc.strip().splitlines()[0] if self.doc.strip() else ""
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Default of each hyperparameter."""
+        return {name: declared.default for name, declared in self.hparams.items()}
+
+    def changed(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The given values that differ from the defaults: what enters a key."""
+        return {name: value for name, value in sorted(params.items()) if value != self.hparams[name].default}
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping that :meth:`from_json` reads back."""
+        return {**asdict(self), "hparams": {name: declared.to_json() for name, declared in self.hparams.items()}}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """The inverse of :meth:`to_json`."""
+        return cls(**{**data, "hparams": {n: HParam.from_json(h) for n, h in data["hparams"].items()}})
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    """A plugin that could not be loaded: what it is, and one clear reason."""
+
+    plugin: str
+    file: str
+    reason: str
+
+
+class Catalog:
+    """All registered components, looked up by kind and name."""
+
+    def __init__(self, entries: Iterable[Entry], broken: Iterable[BrokenPlugin] = ()) -> None:
+        self._entries = {(entry.kind, entry.name): entry for entry in entries}
+        self.broken = tuple(broken)
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        """The components of a kind, by name."""
+        return sorted((e for e in self._entries.values() if e.kind == kind), key=lambda entry: entry.name)
+
+    def names(self, kind: str) -> list[str]:
+        """The names of a kind's components, sorted."""
+        return [entry.name for entry in self.of_kind(kind)]
+
+    def find(self, kind: str, name: str) -> Entry | None:
+        """The component, or None."""
+        return self._entries.get((kind, name))
+
+    def get(self, kind: str, name: str) -> Entry:
+        """The component.
+
+        Raises:
+            UserError: there is none of this kind and name; the text lists what there is and the nearest name.
+        """
+        entry = self.find(kind, name)
+        if entry is None:
+            raise UserError(self.unknown(kind, name))
+        return entry
+
+    def unknown(self, kind: str, name: str) -> str:
+        """The message for a name that is not there."""
+        known = self.names(kind)
+        text = f"no {kind} is called '{name}'{did_you_mean(name, known)}; there are: {', '.join(known) or 'none'}"
+        broken = ", ".join(item.plugin for item in self.broken)
+        return f"{text} (these plugins could not be loaded: {broken})" if broken else text
+
+    def __iter__(self) -> Any:
+        order = {kind: position for position, kind in enumerate(KINDS)}
+        return iter(sorted(self._entries.values(), key=lambda entry: (order[entry.kind], entry.name)))

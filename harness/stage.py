@@ -1,0 +1,57 @@
+"""The unit of cached work: a stage with its key, what it needs and what a worker must know to run it. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+STAGE_KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One node of the plan.
+
+    Attributes:
+        kind: one of :data:`STAGE_KINDS`.
+        key: content address: SHA-256 of the canonical JSON of ``preimage``.
+        place: logical place, the same in every suite (``train/two-piece/erm``), for "what differs".
+        preimage: everything that can change the output, as JSON.
+        inputs: keys of the stages whose artifacts this one reads.
+        payload: all that the body needs to run (component names, values, seed, role -> input key), as JSON.
+        title: for people, e.g. ``train ERM on SPMotif-0.60, seed 1``.
+        in_parent: run in the parent process (``score``: it opens sealed data).
+        outputs: further keys that the stage writes beside its own (``prepare``: the oracle and sealed tiers).
+    """
+
+    kind: str
+    key: str
+    place: str
+    preimage: Mapping[str, Any]
+    inputs: tuple[str, ...] = ()
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    in_parent: bool = False
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a stage has no artifact.
+
+    Attributes:
+        status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``
+            (the worker died twice), ``disk`` or ``skipped`` (an input failed).
+        reason: one line.
+        traceback: short, for ``bench report`` and the log; empty where there is none.
+    """
+
+    status: str
+    reason: str
+    traceback: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the failure is a result (stored), rather than something to run again next time."""
+        return self.status in ("failed", "diverged")

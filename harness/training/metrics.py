@@ -1,0 +1,141 @@
+"""Scores of a whole split from its logits (accuracy, ROC-AUC) and the first-best rule. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from harness.data import Task
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score, or why there is none.
+
+    Attributes:
+        value: a fraction in [0, 1]; None where the score is undefined.
+        status: ``ok`` or ``undefined``.
+        reason: why it is undefined (``1 class``, ``no labels``, ``non-finite predictions``), or a remark on a
+            defined score (``mean over 10 of 12 tasks: the others have 1 class``).
+    """
+
+    value: float | None
+    status: Literal["ok", "undefined"] = "ok"
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f}" if self.value is not None else f"{self.status} ({self.reason})"
+
+
+def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
+    """The task's metric over a whole split. Never the mean of per-batch values, so batch size cannot matter.
+
+    Args:
+        logits: (n, C), or (n, T) for multi-task.
+        y: (n,) or (n, 1) class labels, or (n, T) binary labels; NaN where not measured, which is left out.
+        task: says how to read both, and which metric.
+
+    Raises:
+        ValueError: the shapes do not fit the task or each other.
+    """
+    predictions = np.asarray(logits, dtype=np.float64)
+    labels = np.asarray(y, dtype=np.float64)
+    if predictions.ndim != 2 or predictions.shape[1] != task.outputs:
+        raise ValueError(f"expected logits of shape (n, {task.outputs}), found {predictions.shape}")
+    width = task.num_tasks if task.kind == "multitask" else 1
+    if labels.size != len(predictions) * width or labels.ndim > 2:
+        raise ValueError(f"expected {len(predictions)} × {width} labels, found shape {labels.shape}")
+    if not np.isfinite(predictions).all():
+        return Score(None, "undefined", "non-finite predictions")
+    if np.isnan(labels).all():
+        return Score(None, "undefined", "no labels")
+    if task.kind == "multitask":
+        return _multitask(predictions, labels.reshape(len(predictions), width), task.metric)
+    labels = labels.reshape(-1)
+    known = ~np.isnan(labels)
+    predictions, classes = predictions[known], labels[known].astype(np.int64)
+    return _accuracy(predictions, classes) if task.metric == "accuracy" else _rocauc(predictions, classes)
+
+
+def _accuracy(logits: Floats, classes: NDArray[np.int64]) -> Score:
+    return Score(accuracy(logits.argmax(1), classes))
+
+
+def _rocauc(logits: Floats, classes: NDArray[np.int64]) -> Score:
+    present = np.unique(classes)
+    if len(present) < 2:
+        return Score(None, "undefined", "1 class")
+    if logits.shape[1] == 2:
+        return Score(rocauc(logits[:, 1] - logits[:, 0], classes == 1))
+    values = [rocauc(_log_odds(logits, c), classes == c) for c in present]
+    missing = logits.shape[1] - len(present)
+    remark = f"mean over {len(present)} of {logits.shape[1]} classes: the others are absent" if missing else ""
+    return Score(float(np.mean(values)), reason=remark)
+
+
+def _multitask(logits: Floats, y: Floats, metric: str) -> Score:
+    values = []
+    for column, labels in zip(logits.T, y.T, strict=True):
+        known = ~np.isnan(labels)
+        positive = labels[known] > 0
+        if metric == "accuracy" and known.any():
+            values.append(accuracy(column[known] > 0, positive))
+        elif metric == "rocauc" and 0 < positive.sum() < len(positive):
+            values.append(rocauc(column[known], positive))
+    if not values:
+        return Score(None, "undefined", "1 class")
+    lacking = "1 class or no labels" if metric == "rocauc" else "no labels"
+    tasks = y.shape[1]
+    remark = f"mean over {len(values)} of {tasks} tasks: the others have {lacking}" if len(values) < tasks else ""
+    return Score(float(np.mean(values)), reason=remark)
+
+
+def _log_odds(logits: Floats, column: int) -> Floats:
+    """(n,) log odds of one class against the rest: the softmax's order without its saturation at 0 and 1."""
+    others = np.delete(logits, column, axis=1)
+    peak = others.max(1, keepdims=True)
+    rest: Floats = peak[:, 0] + np.log(np.exp(others - peak).sum(1))
+    return logits[:, column] - rest
+
+
+def accuracy(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """The fraction of (n,) predictions that equal the truth; n is at least 1."""
+    return float(np.mean(predicted == truth))
+
+
+def rocauc(scores: Floats, positive: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve: the probability that a positive outscores a negative, ties counting one half.
+
+    The rank statistic of Mann and Whitney. Its numerator is a whole multiple of one half, so the result does not
+    depend on the order of the rows.
+
+    Args:
+        scores: (n,) finite scores.
+        positive: (n,) with at least one True and one False.
+    """
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    positives = int(positive.sum())
+    wins = float(ranks[positive].sum()) - positives * (positives + 1) / 2
+    return wins / (positives * (len(scores) - positives))
+
+
+def first_best(values: Sequence[float | None], start: int = 0) -> int | None:
+    """The index of the first highest value, from ``start`` on; None and non-finite values never count.
+
+    Returns:
+        None where no value counts: the training has no checkpoint to choose and is to be called diverged.
+    """
+    best: int | None = None
+    top = -float("inf")
+    for index, value in enumerate(values):
+        if index >= start and value is not None and isfinite(value) and value > top:
+            best, top = index, value
+    return best

@@ -118,6 +118,9 @@ class Learner(Component, nn.Module):
 
     info: LearnerInfo
     rng: torch.Generator
+    """Generator for the method's own draws."""
+    upstream_outputs: Mapping[str, Any]
+    """Results of the stages named in ``upstream``, by role, from before :meth:`on_fit_start` on."""
     epoch: int = 0
     step: int = 0
 

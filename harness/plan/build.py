@@ -1,0 +1,106 @@
+"""Build the stage graph of a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from harness.catalog import Catalog
+from harness.keys import digest
+from harness.plan.datasets import DatasetFacts
+from harness.plan.stages import StageFactory
+from harness.spec import Configuration, Row, Suite
+from harness.stage import Stage
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (dataset, method, configuration, seed).
+
+    Attributes:
+        id: 8 hexadecimal digits that commands accept.
+        train, score: keys of its last two stages.
+    """
+
+    id: str
+    dataset: str
+    method: str
+    configuration: Configuration
+    seed: int
+    train: str
+    score: str
+
+
+@dataclass
+class Plan:
+    """The stages a suite needs, in an order where inputs come first, and its cells in the order of the file."""
+
+    suite: Suite
+    stages: dict[str, Stage] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list)
+    producers: dict[str, str] = field(default_factory=dict)
+    """Every key that is written -> the key of the stage that writes it."""
+
+    def add(self, stages: Iterable[Stage]) -> None:
+        """Add stages that are not there yet."""
+        for stage in stages:
+            if stage.key not in self.stages:
+                self.stages[stage.key] = stage
+                for key in (stage.key, *stage.outputs):
+                    self.producers[key] = stage.key
+
+    def ancestry(self, key: str) -> set[str]:
+        """Keys of all stages that the one writing ``key`` builds on, itself included."""
+        seen: set[str] = set()
+        waiting = [key]
+        while waiting:
+            producer = self.producers[waiting.pop()]
+            if producer not in seen:
+                seen.add(producer)
+                waiting.extend(self.stages[producer].inputs)
+        return seen
+
+
+def build_plan(suite: Suite, catalog: Catalog, facts: DatasetFacts) -> Plan:
+    """The plan of a suite.
+
+    Raises:
+        DataError: an input file is missing or cannot be read.
+    """
+    plan = Plan(suite)
+    factory = StageFactory(catalog, facts)
+    for row in suite.rows:
+        _add_row(plan, factory, row)
+    return plan
+
+
+def _add_row(plan: Plan, factory: StageFactory, row: Row) -> None:
+    dataset = plan.suite.dataset(row.dataset)
+    for configuration in row.configurations:
+        for seed in plan.suite.seeds:
+            chain = factory.cell(dataset, row, configuration, seed)
+            plan.add(chain)
+            train, score = chain[-2], chain[-1]
+            plan.cells.append(
+                Cell(
+                    id=cell_id(row, configuration, seed, train.key),
+                    dataset=row.dataset,
+                    method=row.method,
+                    configuration=configuration,
+                    seed=seed,
+                    train=train.key,
+                    score=score.key,
+                )
+            )
+
+
+def cell_id(row: Row, configuration: Configuration, seed: int, train_key: str) -> str:
+    """A short id: the same cell has the same id in every run."""
+    parts: Mapping[str, object] = {
+        "dataset": row.dataset,
+        "method": row.method,
+        "configuration": configuration.id,
+        "seed": seed,
+        "train": train_key,
+    }
+    return digest(parts)[:8]

@@ -1,0 +1,5 @@
+"""The bodies of the stages: each reads its inputs from the store, works, and writes one artifact."""
+
+from harness.stages.run import run
+
+__all__ = ["run"]

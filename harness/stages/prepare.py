@@ -1,0 +1,150 @@
+"""``prepare``: build a dataset and write it in three tiers: open, oracle and sealed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from harness.data import Dataset, Declaration, RawDataset, RawGraph
+from harness.errors import DataError
+from harness.graphs.packed import PackedGraphs, order_edges
+from harness.stage import Stage
+from harness.stages.context import Context, component
+
+TIERS = ("oracle", "sealed")
+
+
+def body(stage: Stage, context: Context) -> None:
+    """Write the sealed and oracle tiers first, so that an open tier never stands alone."""
+    dataset: Dataset = component(stage.payload["dataset"])
+    declared = dataset.declare(context.data_dir)
+    raw = dataset.build(context.data_dir)
+    check(declared, raw)
+    tiers = split_tiers(declared, raw)
+    info = {**describe(declared, raw), "fingerprint": fingerprint(tiers)}
+    keys = dict(zip(TIERS, stage.outputs, strict=True))
+    for tier in (*TIERS, "open"):
+        with context.store.create(stage, key=keys.get(tier)) as draft:
+            for split, tensors in tiers[tier].items():
+                draft.write_tensors(split, tensors)
+            draft.write_json("info", info if tier == "open" else {"tier": tier, "splits": list(tiers[tier])})
+
+
+def check(declared: Declaration, raw: RawDataset) -> None:
+    """Refuse a dataset that differs from what it declared.
+
+    Raises:
+        DataError: a split is missing or empty, a label or a feature code is out of range.
+    """
+    if set(raw.splits) != set(declared.splits):
+        raise DataError(f"declared the splits {sorted(declared.splits)} but built {sorted(raw.splits)}")
+    for split, graphs in raw.splits.items():
+        if not graphs:
+            raise DataError(f"the split '{split}' is empty")
+        _check_labels(declared, split, graphs)
+        _check_features(declared, split, graphs)
+
+
+def _check_labels(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
+    task = declared.task
+    if task.kind == "multitask":
+        if any(np.shape(graph.y) != (task.num_tasks,) for graph in graphs):
+            raise DataError(f"split '{split}': a graph's labels are not of shape ({task.num_tasks},)")
+        return
+    labels = np.array([int(np.asarray(graph.y).reshape(-1)[0]) for graph in graphs])
+    if labels.min() < 0 or labels.max() >= task.num_classes:
+        raise DataError(
+            f"split '{split}': labels go from {labels.min()} to {labels.max()}, not 0..{task.num_classes - 1}"
+        )
+
+
+def _check_features(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
+    features = declared.node_features
+    width = features.sizes[0] if features.kind == "numeric" else len(features.sizes)
+    wrong = next((i for i, graph in enumerate(graphs) if graph.x.ndim != 2 or graph.x.shape[1] != width), None)
+    if wrong is not None:
+        raise DataError(
+            f"split '{split}', graph {wrong}: node features of shape {graphs[wrong].x.shape}, not (n, {width})"
+        )
+    if features.kind == "categorical":
+        top = np.max([graph.x.max(0) for graph in graphs if len(graph.x)], axis=0)
+        if (top >= np.array(features.sizes)).any():
+            raise DataError(f"split '{split}': a node feature code is beyond the declared sizes {features.sizes}")
+
+
+def split_tiers(declared: Declaration, raw: RawDataset) -> dict[str, dict[str, dict[str, Tensor]]]:
+    """tier -> split -> field -> tensor. Labels and domains of test splits are in the sealed tier alone."""
+    tiers: dict[str, dict[str, dict[str, Tensor]]] = {"open": {}, "oracle": {}, "sealed": {}}
+    for split in declared.splits:
+        graphs = raw.splits[split]
+        truth = {"y": _labels(declared, graphs)}
+        if declared.environments:
+            truth["env"] = torch.tensor([graph.env for graph in graphs], dtype=torch.int64)
+        oracle = _oracle(declared.oracle, graphs)
+        tiers["open"][split] = PackedGraphs.pack(graphs).tensors()
+        if declared.splits[split] == "test":
+            tiers["sealed"][split] = {**truth, **oracle}
+        else:
+            tiers["open"][split] |= truth
+            tiers["oracle"][split] = oracle
+    return tiers
+
+
+def _labels(declared: Declaration, graphs: Sequence[RawGraph]) -> Tensor:
+    if declared.task.kind == "multitask":
+        return torch.from_numpy(np.stack([np.asarray(graph.y, dtype=np.float32) for graph in graphs]))
+    return torch.tensor([int(np.asarray(graph.y).reshape(-1)[0]) for graph in graphs], dtype=torch.int64)
+
+
+def _oracle(names: Sequence[str], graphs: Sequence[RawGraph]) -> dict[str, Tensor]:
+    """Per-graph fields as (n,), node and edge fields concatenated (edges in the packed order)."""
+    fields: dict[str, Tensor] = {}
+    for name in names:
+        values = [np.asarray(graph.oracle[name]) for graph in graphs]
+        if name.startswith("edge_"):
+            values = [value[order_edges(graph.edge_index)] for value, graph in zip(values, graphs, strict=True)]
+        joined = np.concatenate(values) if name.startswith(("edge_", "node_")) else np.stack(values)
+        fields[name] = torch.from_numpy(np.ascontiguousarray(joined))
+    return fields
+
+
+def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]]) -> str:
+    """A digest of every stored value: two datasets of one name with different content differ here."""
+    digest = hashlib.sha256()
+    for tier, splits in sorted(tiers.items()):
+        for split, tensors in sorted(splits.items()):
+            for name, tensor in sorted(tensors.items()):
+                digest.update(f"{tier}/{split}/{name}/{tensor.dtype}/{tuple(tensor.shape)}".encode())
+                digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def describe(declared: Declaration, raw: RawDataset) -> dict[str, Any]:
+    """Facts about the dataset for captions and ``bench describe``; no label of a test graph, only sizes."""
+    splits = {}
+    for split, role in declared.splits.items():
+        graphs = raw.splits[split]
+        nodes = np.array([len(graph.x) for graph in graphs])
+        edges = np.array([graph.edge_index.shape[1] for graph in graphs])
+        splits[split] = {
+            "role": role,
+            "graphs": len(graphs),
+            "nodes": {"mean": float(nodes.mean()), "min": int(nodes.min()), "max": int(nodes.max())},
+            "edges": {"mean": float(edges.mean()), "min": int(edges.min()), "max": int(edges.max())},
+        }
+        if role != "test" and declared.task.kind != "multitask":
+            labels = _labels(declared, graphs)
+            splits[split]["classes"] = torch.bincount(labels, minlength=declared.task.num_classes).tolist()
+    return {
+        "splits": splits,
+        "variant": declared.variant,
+        "validation": declared.validation,
+        "notes": list(declared.notes),
+        "facts": raw.facts,
+        "skipped": raw.skipped,
+    }

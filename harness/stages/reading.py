@@ -1,0 +1,54 @@
+"""Reading prepared data: what each kind of component is handed, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.data import Features, Task
+from harness.graphs import PackedGraphs
+from harness.store import Store
+
+_GRAPH_FIELDS = {field.name for field in fields(PackedGraphs) if field.init}
+
+
+def read_task(data: Mapping[str, Any]) -> Task:
+    """The task that a payload carries."""
+    return Task(**data)
+
+
+def read_features(data: Mapping[str, Any]) -> Features:
+    """The feature declaration that a payload carries."""
+    return Features(data["kind"], tuple(data["sizes"]))
+
+
+def read_graphs(store: Store, key: str, split: str, *, labels: bool = False, env: bool = False) -> PackedGraphs:
+    """One split of a prepared dataset, memory-mapped.
+
+    Args:
+        labels: hand out ``y`` (never present for a test split).
+        env: hand out the dataset's own environment ids.
+    """
+    hidden = {name for name, shown in (("y", labels), ("env", env)) if not shown}
+    tensors = store.open(key).tensors(split)
+    return PackedGraphs(**{name: value for name, value in tensors.items() if name in _GRAPH_FIELDS - hidden})
+
+
+def read_labels(store: Store, key: str, split: str) -> Tensor:
+    """Labels of a training or validation split."""
+    return store.open(key).tensors(split)["y"]
+
+
+def read_oracle(store: Store, key: str, split: str, names: Sequence[str]) -> dict[str, Tensor]:
+    """The named oracle fields of a training or validation split, one value per graph."""
+    tensors = store.open(key).tensors(split)
+    return {name: tensors[name] for name in names}
+
+
+def as_float32(tensor: Tensor) -> Tensor:
+    """A float32 copy that owns its memory."""
+    return tensor.detach().to(torch.float32).clone()

@@ -1,0 +1,25 @@
+"""Dispatch from a stage's kind to its body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from harness.stage import Stage
+from harness.stages.context import Context
+
+BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score")
+
+
+def run(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one stage and write its artifact.
+
+    Returns:
+        facts for the progress display (may be empty).
+    """
+    if stage.kind not in BODIES:
+        raise ValueError(f"no body for stages of kind '{stage.kind}'")
+    module = import_module(f"harness.stages.{stage.kind}")
+    facts: dict[str, Any] = module.body(stage, Context.from_json(context)) or {}
+    return facts

@@ -1,0 +1,40 @@
+"""``score``: compare predictions with labels. Runs in the parent process, the only place that opens the sealed tier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.stage import Stage
+from harness.stages.context import Context
+from harness.stages.reading_numpy import read_arrays
+from harness.training.metrics import score, task_from_json
+
+
+def body(stage: Stage, context: Context) -> None:
+    """Write ``scores``: a row per checkpoint rule and split, and ``training``: epochs and sizes."""
+    payload = stage.payload
+    trained = context.store.open(payload["train"])
+    task = task_from_json(payload["task"])
+    predictions = read_arrays(trained.path("predictions"))
+    checkpoints = trained.read_json("checkpoints")
+    rows: list[dict[str, Any]] = []
+    for split, role in payload["splits"].items():
+        labels = read_arrays(context.store.open(payload["sealed" if role == "test" else "data"]).path(split))["y"]
+        for rule, checkpoint in checkpoints.items():
+            found = score(predictions[f"{rule}/{split}"], labels, task)
+            rows.append(
+                {
+                    "split": split,
+                    "role": role,
+                    "rule": rule,
+                    "epoch": checkpoint["epoch"],
+                    "metric": task.metric,
+                    "value": found.value,
+                    "status": found.status,
+                    "reason": found.reason,
+                    "graphs": len(labels),
+                }
+            )
+    with context.store.create(stage) as draft:
+        draft.write_json("scores", rows)
+        draft.write_json("training", trained.read_json("info"))

@@ -1,0 +1,151 @@
+"""``train``: fit one learner; write its history and, for each checkpoint rule, weights and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.data import Task
+from harness.graphs import PackedGraphs
+from harness.randomness import generator
+from harness.stage import Stage
+from harness.stages.context import Context, component, component_class
+from harness.stages.reading import as_float32, read_features, read_graphs, read_labels, read_task
+from harness.stages.upstream import read_upstream
+from harness.training.bases import Decorrelator, Environment, Learner, LearnerInfo, ModelSpec
+from harness.training.candidates import Kept, keep_lowest
+from harness.training.loop import LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
+from harness.training.metrics import score
+
+
+def body(stage: Stage, context: Context) -> None:
+    """Write ``history``, ``checkpoints``, ``predictions`` (``<rule>/<split>``) and ``weights-<rule>``."""
+    payload, store = stage.payload, context.store
+    settings = LoopSettings(**payload["loop"])
+    train = read_graphs(store, payload["data"], payload["train"], labels=True)
+    environment, train, count = _environments(context, payload, train)
+    learner = _learner(payload, settings, len(train), count)
+    kept = _spurious(context, payload, learner)
+    learner.upstream_outputs = read_upstream(context, payload)
+    task = read_task(payload["task"])
+    graphs = {split: read_graphs(store, payload["data"], split) for split in payload["splits"]}
+    data = TrainingData(
+        train=train,
+        validation={split: graphs[split] for split in payload["validation"]},
+        score=_scorer(store, payload, task),
+        monitor=payload["monitor"],
+        spurious=None if kept is None else kept.spurious,
+        assign_batch=environment.assign_batch if environment is not None else None,
+    )
+    trained = fit(learner, data, settings, seed=payload["seed"])
+    with store.create(stage) as draft:
+        draft.write_json("history", trained.history)
+        draft.write_json(
+            "checkpoints", {r: {"epoch": c.epoch, "score": c.score} for r, c in trained.checkpoints.items()}
+        )
+        draft.write_json("info", _info(learner, kept, count, trained))
+        draft.write_tensors("predictions", _predictions(learner, trained, graphs, settings))
+        for rule, checkpoint in trained.checkpoints.items():
+            draft.write_tensors(f"weights-{rule}", checkpoint.state)
+
+
+def _learner(payload: Mapping[str, Any], settings: LoopSettings, num_train: int, environments: int) -> Learner:
+    learner: Learner = component(payload["learner"])
+    backbone = payload["backbone"]
+    model = ModelSpec(component_class(backbone), backbone["params"], payload["readout"], payload["head_layers"])
+    info = LearnerInfo(
+        task=read_task(payload["task"]),
+        node_features=read_features(payload["node_features"]),
+        edge_features=read_features(payload["edge_features"]),
+        num_environments=environments,
+        num_train=num_train,
+        total_steps=total_steps(num_train, settings),
+        epochs=settings.epochs,
+    )
+    learner.setup(info, model, seed=payload["seed"], lr=payload["lr"], weight_decay=payload["weight_decay"])
+    return learner
+
+
+def _environments(
+    context: Context, payload: Mapping[str, Any], train: PackedGraphs
+) -> tuple[Environment | None, PackedGraphs, int]:
+    """The environment that draws per batch (or None), the graphs with fixed ids, and the number of environments."""
+    if payload.get("annotate"):
+        artifact = context.store.open(payload["annotate"])
+        count = int(artifact.read_json("info")["environments"])
+        return None, replace(train, env=artifact.tensors("env")["env"].clone()), count
+    if payload.get("environment"):
+        environment: Environment = component(payload["environment"])
+        environment.rng = generator(payload["seed"], "environment")
+        return environment, train, environment.num_environments()
+    return None, train, 0
+
+
+def _spurious(context: Context, payload: Mapping[str, Any], learner: Learner) -> Kept | None:
+    if not isinstance(learner, Decorrelator):
+        return None
+    artifacts = [context.store.open(key) for key in payload["quantify"]]
+    candidates = [row for artifact in artifacts for row in artifact.read_json("candidates")]
+    kept = keep_lowest(
+        torch.cat([artifact.tensors("probabilities")["probabilities"] for artifact in artifacts]),
+        candidates,
+        payload["monitor"],
+        read_task(payload["task"]),
+        keep=learner.keep,
+        tau=learner.tau,
+        weighting=learner.weighting,
+        min_train_margin=learner.min_train_margin,
+    )
+    learner.model_scores, learner.model_weights = kept.scores, kept.weights
+    return kept
+
+
+def _scorer(store: Any, payload: Mapping[str, Any], task: Task) -> Any:
+    labels = {split: read_labels(store, payload["data"], split).numpy() for split in payload["validation"]}
+
+    def value(split: str, logits: Tensor) -> float | None:
+        return score(logits.numpy(), labels[split], task).value
+
+    return value
+
+
+def _info(learner: Learner, kept: Kept | None, environments: int, trained: Trained) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "epochs": len(trained.history),
+        "parameters": sum(value.numel() for value in learner.parameters()),
+        "environments": environments,
+    }
+    if kept is not None:
+        facts["kept"] = list(kept.chosen)
+        facts["model_scores"], facts["model_weights"] = kept.scores.tolist(), kept.weights.tolist()
+    return facts
+
+
+def _predictions(
+    learner: Learner, trained: Trained, graphs: Mapping[str, PackedGraphs], settings: LoopSettings
+) -> dict[str, Tensor]:
+    """Logits of every split under every checkpoint rule; the learner is left with the last of them."""
+    found: dict[str, Tensor] = {}
+    for split, pack in graphs.items():
+        batches = list(pack.batches(settings.eval_batch_size))
+        for rule, checkpoint in trained.checkpoints.items():
+            learner.load_state_dict(checkpoint.state)
+            found[f"{rule}/{split}"] = as_float32(predict(learner, batches))
+    return found
+
+
+def restore(context: Context, payload: Mapping[str, Any], key: str) -> tuple[Learner, PackedGraphs]:
+    """A trained learner in evaluation mode, at its best checkpoint on the monitored split, with its training graphs."""
+    settings = LoopSettings(**payload["loop"])
+    train = read_graphs(context.store, payload["data"], payload["train"])
+    artifact = context.store.open(key)
+    learner = _learner(payload, settings, len(train), int(artifact.read_json("info")["environments"]))
+    rules = artifact.read_json("checkpoints")
+    rule = best_rule(payload["monitor"]) if best_rule(payload["monitor"]) in rules else next(iter(rules))
+    learner.load_state_dict(artifact.tensors(f"weights-{rule}"))
+    learner.eval()
+    return learner, train

@@ -1,0 +1,81 @@
+"""Keeping and weighting the quantifiers' candidates: done when they are read, so that M and tau cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.data import Task
+from harness.errors import UserError
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The kept candidates.
+
+    Attributes:
+        spurious: (n, K, C) class probabilities of the training graphs.
+        scores: (K,) validation scores, ascending.
+        weights: (K,), summing to one.
+        chosen: positions of the kept candidates among those given.
+    """
+
+    spurious: Tensor
+    scores: Tensor
+    weights: Tensor
+    chosen: tuple[int, ...]
+
+
+def chance(task: Task) -> float:
+    """The score of a guess: 1/C for accuracy, 0.5 for ROC-AUC."""
+    return 0.5 if task.metric == "rocauc" else 1.0 / task.num_classes
+
+
+def keep_lowest(
+    probabilities: Tensor,
+    candidates: Sequence[dict[str, Any]],
+    split: str,
+    task: Task,
+    *,
+    keep: int,
+    tau: float,
+    weighting: str,
+    min_train_margin: float = 0.0,
+) -> Kept:
+    """Keep the M candidates that transfer worst to validation, and weight them.
+
+    Yao et al., *Empowering Graph Invariance Learning with Deep Spurious Infomax*, ICML 2024: the weights are a
+    softmax over minus the validation scores, divided by a temperature. Ties keep the first candidate.
+
+    Args:
+        probabilities: (K_all, n, C).
+        candidates: one row per candidate with ``train_score`` and ``scores[split]``, as fractions.
+        weighting: ``weighted``, ``average`` or ``single`` (only the lowest).
+
+    Raises:
+        UserError: no candidate is eligible.
+    """
+    least = chance(task) + min_train_margin
+    eligible = [
+        (row["scores"][split], position)
+        for position, row in enumerate(candidates)
+        if row["scores"][split] is not None and (min_train_margin == 0.0 or (row["train_score"] or 0.0) >= least)
+    ]
+    if not eligible:
+        raise UserError(
+            f"none of {len(candidates)} quantifiers has a score on '{split}'"
+            + (f" and a training score of at least {least:.3f}" if min_train_margin else "")
+        )
+    lowest = sorted(eligible)[: 1 if weighting == "single" else keep]
+    scores = torch.tensor([score for score, _ in lowest], dtype=torch.float32)
+    chosen = tuple(position for _, position in lowest)
+    if weighting == "weighted":
+        weights = torch.softmax(-(scores - scores.min()) / max(tau, 1e-6), dim=0)
+    else:
+        weights = torch.full_like(scores, 1.0 / len(scores))
+    spurious = probabilities[list(chosen)].transpose(0, 1).contiguous()
+    return Kept(spurious, scores, weights, chosen)

@@ -1,0 +1,213 @@
+"""The training loop: one learner, one split of training graphs, checkpoints chosen on validation predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.errors import DivergedError, UserError
+from harness.graphs import Batch, PackedGraphs
+from harness.randomness import generator, seeded
+from harness.training.bases import Learner
+
+State = dict[str, Tensor]
+LAST = "last"
+MIN_BATCH = 2
+"""A training batch with fewer graphs is dropped: BatchNorm and in-batch terms are undefined on it."""
+
+
+def best_rule(split: str) -> str:
+    """Name of the checkpoint rule "first best score on this validation split"."""
+    return f"best@{split}"
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """What the loop needs of the suite's training settings (see :class:`harness.spec.TrainSettings`)."""
+
+    epochs: int
+    batch_size: int
+    eval_batch_size: int
+    patience: int = 0
+    warmup: int = 0
+
+
+@dataclass
+class TrainingData:
+    """Everything a training may see.
+
+    Attributes:
+        train: training graphs with labels, and environment ids where the method asked for them.
+        validation: split -> graphs without labels.
+        score: (split, logits) -> the validation score, or None where it is undefined. Holds the validation labels.
+        monitor: the validation split handed to ``on_epoch_end`` and used by early stopping.
+        spurious: (n, K, C) for decorrelators.
+        assign_batch: gives a batch its environment ids, for environments drawn per batch.
+    """
+
+    train: PackedGraphs
+    validation: Mapping[str, PackedGraphs]
+    score: Callable[[str, Tensor], float | None]
+    monitor: str
+    spurious: Tensor | None = None
+    assign_batch: Callable[[Batch], Tensor] | None = None
+
+
+@dataclass
+class Checkpoint:
+    """Weights chosen by one rule."""
+
+    epoch: int
+    score: float | None
+    state: State
+
+
+@dataclass
+class Trained:
+    """What a training leaves: a row per epoch, and a checkpoint per rule."""
+
+    history: list[dict[str, Any]] = field(default_factory=list)
+    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
+    ever_finite: bool = False
+    """Whether the validation predictions were finite after at least one epoch."""
+
+
+def total_steps(num_train: int, settings: LoopSettings) -> int:
+    """Optimizer steps of a whole training without early stopping."""
+    return settings.epochs * sum(1 for _ in _batch_sizes(num_train, settings.batch_size))
+
+
+def _batch_sizes(num_train: int, size: int) -> Iterator[int]:
+    full, rest = divmod(num_train, size)
+    yield from (size for _ in range(full))
+    if rest >= MIN_BATCH:
+        yield rest
+
+
+def fit(
+    learner: Learner,
+    data: TrainingData,
+    settings: LoopSettings,
+    *,
+    seed: int,
+    on_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> Trained:
+    """Train a learner that is set up, and return its history and checkpoints.
+
+    Raises:
+        UserError: the training split cannot fill a single batch of two graphs.
+        DivergedError: no checkpoint could be chosen because every score or the weights were not finite.
+    """
+    if total_steps(len(data.train), settings) == 0:
+        raise UserError(
+            f"the training split has {len(data.train)} graph(s) and batch_size is {settings.batch_size}; "
+            f"a training batch needs at least {MIN_BATCH}"
+        )
+    order = generator(seed, "order")
+    watch = {split: list(graphs.batches(settings.eval_batch_size)) for split, graphs in data.validation.items()}
+    trained = Trained()
+    with seeded(seed, "augmentation"):
+        optimizers = learner.optimizers()
+        learner.on_fit_start(data.train)
+        waited = 0
+        for epoch in range(settings.epochs):
+            learner.epoch = epoch
+            row = {"epoch": epoch, **_train_epoch(learner, data, settings, optimizers, order)}
+            improved = _validate(learner, data, watch, row, trained)
+            trained.history.append(row)
+            on_epoch(row)
+            if not _finite(learner):
+                break
+            waited = 0 if improved or epoch < settings.warmup else waited + 1
+            if settings.patience and waited >= settings.patience:
+                break
+    _close(learner, trained)
+    return trained
+
+
+def _train_epoch(
+    learner: Learner,
+    data: TrainingData,
+    settings: LoopSettings,
+    optimizers: list[torch.optim.Optimizer],
+    order: torch.Generator,
+) -> dict[str, float | None]:
+    learner.train()
+    learner.on_epoch_start(data.train)
+    learner.train()
+    sums: dict[str, Tensor] = {}
+    steps = 0
+    for ids in torch.randperm(len(data.train), generator=order).split(settings.batch_size):
+        if ids.numel() < MIN_BATCH:
+            continue
+        batch = data.train.batch(ids)
+        if data.spurious is not None:
+            batch.spurious = data.spurious[ids]
+        if data.assign_batch is not None:
+            batch.env = data.assign_batch(batch)
+        for name, term in learner.training_step(batch, optimizers).items():
+            sums[name] = sums[name] + term if name in sums else term
+        learner.step += 1
+        steps += 1
+    return {name: _plain(float(value) / steps) for name, value in sums.items()}
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _validate(
+    learner: Learner, data: TrainingData, watch: Mapping[str, list[Batch]], row: dict[str, Any], trained: Trained
+) -> bool:
+    """Score every validation split, keep the first best of each; True where the monitored one got better."""
+    improved = False
+    for split, batches in watch.items():
+        logits = predict(learner, batches)
+        score = data.score(split, logits)
+        row[f"score/{split}"] = score
+        trained.ever_finite = trained.ever_finite or bool(torch.isfinite(logits).all())
+        rule = best_rule(split)
+        known = trained.checkpoints.get(rule)
+        if score is None or learner.epoch < learner.selectable_from:
+            continue
+        if known is None or known.score is None or score > known.score:
+            trained.checkpoints[rule] = Checkpoint(learner.epoch, score, _state(learner))
+            improved = improved or split == data.monitor
+    learner.on_epoch_end(row.get(f"score/{data.monitor}"))
+    return improved
+
+
+def _close(learner: Learner, trained: Trained) -> None:
+    """Add the last checkpoint, unless the weights are not finite; complain where nothing is left."""
+    epoch = trained.history[-1]["epoch"]
+    if not trained.ever_finite:
+        raise DivergedError(f"the validation predictions were not finite after any of {epoch + 1} epochs")
+    if _finite(learner):
+        trained.checkpoints[LAST] = Checkpoint(epoch, None, _state(learner))
+    elif not trained.checkpoints:
+        raise DivergedError(
+            f"the weights were not finite after epoch {epoch + 1} and no earlier checkpoint had a score"
+        )
+
+
+def _state(learner: Learner) -> State:
+    return {name: value.detach().clone() for name, value in learner.state_dict().items()}
+
+
+def _finite(learner: Learner) -> bool:
+    return all(bool(torch.isfinite(value).all()) for value in learner.parameters())
+
+
+def predict(learner: Learner, batches: list[Batch]) -> Tensor:
+    """(n, C) logits in evaluation mode, without gradient."""
+    was_training = learner.training
+    learner.eval()
+    with torch.no_grad():
+        logits = torch.cat([learner(batch) for batch in batches])
+    learner.train(was_training)
+    return logits

@@ -95,7 +95,6 @@ def fit(
     settings: LoopSettings,
     *,
     seed: int,
-    on_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
 ) -> Trained:
     """Train a learner that is set up, and return its history and checkpoints.
 
@@ -120,7 +119,6 @@ def fit(
             row = {"epoch": epoch, **_train_epoch(learner, data, settings, optimizers, order)}
             improved = _validate(learner, data, watch, row, trained)
             trained.history.append(row)
-            on_epoch(row)
             if not _finite(learner):
                 break
             waited = 0 if improved or epoch < settings.warmup else waited + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from harness.data import Task
 
 Floats = NDArray[np.float64]
+ClassScore = Callable[[Floats, int], Floats]
+"""(n, C) predictions and a class to the (n,) scores that rank the rows for it."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,24 @@ def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
     Raises:
         ValueError: the shapes do not fit the task or each other.
     """
-    predictions = np.asarray(logits, dtype=np.float64)
+    return _score(logits, y, task, _log_odds)
+
+
+def score_probabilities(probabilities: ArrayLike, y: ArrayLike, task: Task) -> Score:
+    """As :func:`score`, from (n, C) class probabilities (single-label tasks) instead of logits."""
+    return _score(probabilities, y, task, lambda table, column: table[:, column])
+
+
+def task_from_json(data: Mapping[str, Any]) -> Task:
+    """The task whose fields were written as JSON."""
+    return Task(**data)
+
+
+def _score(table: ArrayLike, y: ArrayLike, task: Task, class_score: ClassScore) -> Score:
+    predictions = np.asarray(table, dtype=np.float64)
     labels = np.asarray(y, dtype=np.float64)
     if predictions.ndim != 2 or predictions.shape[1] != task.outputs:
-        raise ValueError(f"expected logits of shape (n, {task.outputs}), found {predictions.shape}")
+        raise ValueError(f"expected predictions of shape (n, {task.outputs}), found {predictions.shape}")
     width = task.num_tasks if task.kind == "multitask" else 1
     if labels.size != len(predictions) * width or labels.ndim > 2:
         raise ValueError(f"expected {len(predictions)} × {width} labels, found shape {labels.shape}")
@@ -61,22 +77,22 @@ def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
     labels = labels.reshape(-1)
     known = ~np.isnan(labels)
     predictions, classes = predictions[known], labels[known].astype(np.int64)
-    return _accuracy(predictions, classes) if task.metric == "accuracy" else _rocauc(predictions, classes)
+    return _accuracy(predictions, classes) if task.metric == "accuracy" else _rocauc(predictions, classes, class_score)
 
 
 def _accuracy(logits: Floats, classes: NDArray[np.int64]) -> Score:
     return Score(accuracy(logits.argmax(1), classes))
 
 
-def _rocauc(logits: Floats, classes: NDArray[np.int64]) -> Score:
+def _rocauc(table: Floats, classes: NDArray[np.int64], class_score: ClassScore) -> Score:
     present = np.unique(classes)
     if len(present) < 2:
         return Score(None, "undefined", "1 class")
-    if logits.shape[1] == 2:
-        return Score(rocauc(logits[:, 1] - logits[:, 0], classes == 1))
-    values = [rocauc(_log_odds(logits, c), classes == c) for c in present]
-    missing = logits.shape[1] - len(present)
-    remark = f"mean over {len(present)} of {logits.shape[1]} classes: the others are absent" if missing else ""
+    if table.shape[1] == 2:
+        return Score(rocauc(class_score(table, 1), classes == 1))
+    values = [rocauc(class_score(table, c), classes == c) for c in present]
+    missing = table.shape[1] - len(present)
+    remark = f"mean over {len(present)} of {table.shape[1]} classes: the others are absent" if missing else ""
     return Score(float(np.mean(values)), reason=remark)
 
 

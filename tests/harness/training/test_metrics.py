@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from harness.data import Task
-from harness.training.metrics import Score, first_best, rocauc, score
+from harness.training.metrics import Score, first_best, rocauc, score, score_probabilities
 
 BINARY = Task("binary", 2, metric="rocauc")
 THREE = Task("multiclass", 3, metric="accuracy")
@@ -59,6 +59,16 @@ def test_three_class_auc_is_one_against_the_rest():
     partial = score(logits, np.minimum(y, 1), task)
     assert partial.value is not None
     assert partial.reason == "mean over 2 of 3 classes: the others are absent"
+
+
+def test_probabilities_score_as_sklearn_says():
+    rng = np.random.default_rng(3)
+    table, y = rng.dirichlet(np.ones(3), 90), rng.integers(0, 3, 90)
+    found = score_probabilities(table, y, Task("multiclass", 3, metric="rocauc"))
+    assert found.value == pytest.approx(roc_auc_score(y, table, multi_class="ovr"))
+    assert score_probabilities(table, y, THREE).value == accuracy_score(y, table.argmax(1))
+    certain = np.array([[1.0, 0.0], [0.0, 1.0]])
+    assert score_probabilities(certain, [0, 1], BINARY).value == 1.0
 
 
 def test_accuracy_equals_sklearn():

@@ -1,0 +1,38 @@
+# Two commands matter: `make run` (the main job on an embedded default) and `make test` (all tests).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: run test lint types check bench install clean
+.DEFAULT_GOAL := run
+
+install: $(VENV)/.installed
+
+# PyGCL's release names distributions that it needs only for its own examples; see harness/pygcl.py.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+run: install
+	$(BIN)/bench run suites/quick.yaml
+
+test: install
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+check: lint types test
+
+bench: install
+	$(BIN)/python benchmarks/erm_step.py
+	$(BIN)/python benchmarks/mvgrl.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

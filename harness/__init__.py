@@ -9,7 +9,9 @@ from harness._version import __version__
 
 if TYPE_CHECKING:
     from harness.component import upstream as upstream
+    from harness.errors import BenchError as BenchError
     from harness.errors import DataError as DataError
+    from harness.errors import UserError as UserError
     from harness.data import Dataset as Dataset
     from harness.data import Declaration as Declaration
     from harness.data import Features as Features
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from harness.graphs import PackedGraphs as PackedGraphs
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
+    from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
     from harness.nn.pool import pool as pool
+    from harness.nn.subgraph import subgraph as subgraph
+    from harness.nn.subgraph import top_k_edges as top_k_edges
     from harness.training.bases import Backbone as Backbone
     from harness.training.bases import Baseline as Baseline
     from harness.training.bases import Decorrelator as Decorrelator
@@ -36,11 +41,13 @@ if TYPE_CHECKING:
 _HOME = {
     "harness.component": ("upstream",),
     "harness.data": ("Dataset", "Declaration", "Features", "RawDataset", "RawGraph", "Task"),
-    "harness.errors": ("DataError",),
+    "harness.errors": ("BenchError", "DataError", "UserError"),
     "harness.graphs": ("Batch", "PackedGraphs"),
     "harness.hooks": ("hookimpl",),
     "harness.hparams": ("hparam",),
+    "harness.nn.contrastive": ("supervised_contrastive",),
     "harness.nn.pool": ("pool",),
+    "harness.nn.subgraph": ("subgraph", "top_k_edges"),
     "harness.training.bases": (
         "Backbone",
         "Baseline",

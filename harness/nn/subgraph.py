@@ -1,0 +1,91 @@
+"""Hard edge splits: the top edges of each graph, and the subgraph that they induce."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from harness.graphs import Batch
+
+
+def top_k_edges(scores: Tensor, batch: Batch, ratio: float) -> Tensor:
+    """(E,) bool: the ceil(ratio · E_g) highest-scoring edges of each graph, at least one where it has any.
+
+    Ties go to the edge that comes first, so the split is deterministic. Every directed edge counts for itself.
+
+    Args:
+        scores: (E,) one finite score per edge; only their order matters.
+        batch: the graphs.
+        ratio: share of the edges to keep, in (0, 1].
+    """
+    graph = batch.batch[batch.edge_index[0]]
+    counts = torch.bincount(graph, minlength=batch.num_graphs)
+    # ratio · E may round to just above a whole number; the small slack keeps ceil from adding an edge then.
+    quota = torch.ceil(counts.double() * ratio - 1e-9).long().clamp(min=1).minimum(counts)
+    # Two stable sorts instead of one over graph-shifted scores: no resolution is lost to large scores or batches.
+    order = torch.sort(scores.detach(), descending=True, stable=True).indices
+    order = order[torch.sort(graph[order], stable=True).indices]
+    ranked = graph[order]
+    rank = torch.arange(ranked.numel(), device=scores.device) - (counts.cumsum(0) - counts)[ranked]
+    return torch.zeros_like(graph, dtype=torch.bool).index_put_((order,), rank < quota[ranked])
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Part of a batch, as a batch of its own with as many graphs.
+
+    Attributes:
+        batch: the part, nodes renumbered; edges stay sorted by target.
+        nodes: (N',) position of each kept node in the whole batch, ascending.
+        edges: (E',) position of each kept edge in the whole batch, ascending.
+        present: (B,) bool, whether the graph kept an edge.
+    """
+
+    batch: Batch
+    nodes: Tensor
+    edges: Tensor
+    present: Tensor
+
+
+def subgraph(batch: Batch, edge_mask: Tensor, *, without_edges: Literal["all-nodes", "empty"] = "all-nodes") -> Subgraph:
+    """The subgraph that a set of edges induces: these edges and the nodes they touch.
+
+    The number and order of the graphs stay, whatever is left of them, so that labels keep their rows.
+
+    Args:
+        batch: the graphs.
+        edge_mask: (E,) bool, edges to keep.
+        without_edges: what a graph becomes none of whose edges are kept: all its nodes without edges, so that its
+            embedding is defined, or no node at all, so that a readout gives zeros.
+    """
+    edges = edge_mask.nonzero().squeeze(1)
+    edge_index = batch.edge_index[:, edges]
+    keep = torch.zeros(batch.num_nodes, dtype=torch.bool, device=edges.device)
+    keep[edge_index.reshape(-1)] = True
+    present = torch.zeros(batch.num_graphs, dtype=torch.bool, device=edges.device)
+    present[batch.batch[edge_index[0]]] = True
+    if without_edges == "all-nodes":
+        keep |= ~present[batch.batch]
+    nodes = keep.nonzero().squeeze(1)
+    # Renumbering keeps the order of the nodes, hence the order of the edges by target.
+    edge_index = (keep.cumsum(0) - 1)[edge_index]
+    owner = batch.batch[nodes]
+    part = replace(
+        batch,
+        x=batch.x[nodes],
+        edge_index=edge_index,
+        edge_attr=None if batch.edge_attr is None else batch.edge_attr[edges],
+        batch=owner,
+        ptr=_pointer(owner, batch.num_graphs),
+        indptr=_pointer(edge_index[1], nodes.numel()),
+        cache={},
+    )
+    return Subgraph(part, nodes, edges, present)
+
+
+def _pointer(owner: Tensor, size: int) -> Tensor:
+    """(size + 1,) first item of each owner, for items sorted by owner."""
+    return torch.cat([owner.new_zeros(1), torch.bincount(owner, minlength=size).cumsum(0)])

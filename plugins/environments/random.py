@@ -1,0 +1,22 @@
+"""Random environments, fixed for the whole training: the control that carries no information."""
+
+import torch
+
+from harness import Environment, hookimpl, hparam
+
+
+class Random(Environment):
+    """A random partition of the training graphs into ``k`` parts whose sizes differ by at most one."""
+
+    name = "random"
+    positional = "k"
+    k: int = hparam(2, low=1, help="number of environments")
+
+    def assign(self, train, oracle, upstream):
+        del oracle, upstream
+        return torch.randperm(len(train), generator=self.rng) % self.k
+
+
+@hookimpl
+def bench_register(register):
+    register(Random)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
+else:
+    Array = Any  # NumPy stays out of the planning path
 
 TaskKind = Literal["binary", "multiclass", "multitask"]
 Role = Literal["train", "val", "test"]

@@ -1,0 +1,296 @@
+"""The results of a run as plain data: one flat table, and what a report must know beside it. No torch, no NumPy.
+
+The table is in tidy long form: a row is one value, that of one cell (dataset, method, configuration, seed) on one
+split under one checkpoint rule. A cell without results has the same rows, with ``value`` null, a ``status`` and a
+``reason``; a cell that has not run has none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.data import Role
+from harness.errors import DataError
+from harness.spec import SelectSettings
+
+STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
+LAST = "last"
+FORMAT = 1
+
+
+def checkpoint_rule(checkpoint: str, split: str) -> str:
+    """The name of a checkpoint rule in the table: ``last``, or ``best@SPLIT`` for the first best score on a split."""
+    return LAST if checkpoint == LAST else f"best@{split}"
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One value of one cell.
+
+    Attributes:
+        dataset, method: labels from the suite.
+        config_id, hyperparameters: the configuration's short name and its tuned values by axis.
+        seed: the training seed.
+        split: where it was measured; ``checkpoint`` the rule that chose the weights (:func:`checkpoint_rule`).
+        metric: ``accuracy`` or ``rocauc``; ``value`` a fraction, None unless ``status`` is ``ok``.
+        epoch: the chosen checkpoint's epoch, from 0.
+        status: one of :data:`STATUSES`; ``reason`` one line, ``traceback`` short.
+        selected: whether the suite's selection rule takes this configuration for this checkpoint rule.
+        environments: what supplies environment ids, e.g. ``random(2)``; empty for none.
+        oracle: oracle fields that were opened; ``uses_validation_labels``: validation labels shaped training.
+        cell, key: the short id of the cell, and the key of its last stage.
+        seconds, cpu_seconds: wall and processor time of the training stage; ``peak_memory`` its bytes.
+    """
+
+    dataset: str
+    method: str
+    config_id: str
+    seed: int
+    split: str
+    metric: str
+    checkpoint: str
+    value: float | None = None
+    status: str = "ok"
+    reason: str = ""
+    epoch: int | None = None
+    selected: bool = False
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    environments: str = ""
+    oracle: tuple[str, ...] = ()
+    uses_validation_labels: bool = False
+    protocol: str = ""
+    cell: str = ""
+    key: str = ""
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    traceback: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"unknown status '{self.status}'; there are: {', '.join(STATUSES)}")
+        if self.value is not None and not math.isfinite(self.value):
+            object.__setattr__(self, "value", None)
+            if self.status == "ok":
+                object.__setattr__(self, "status", "undefined")
+                object.__setattr__(self, "reason", self.reason or "not a finite number")
+        if (self.value is None) == (self.status == "ok"):
+            raise ValueError(f"status '{self.status}' does not go with value {self.value}")
+
+
+def spread_out(row: ResultRow, splits: Iterable[str], checkpoints: Iterable[str]) -> list[ResultRow]:
+    """The rows of a cell without results: the given one for each split and checkpoint rule."""
+    rules = list(checkpoints)
+    return [replace(row, split=split, checkpoint=rule) for split in splits for rule in rules]
+
+
+def status_of_failure(status: str) -> str:
+    """The table's status for a :class:`harness.stage.Failure`'s: a killed worker or a full disk is ``failed``."""
+    return status if status in STATUSES else "failed"
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """What a report says of a dataset (see :class:`harness.data.Declaration`).
+
+    ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``fingerprint`` is a digest of
+    its content.
+    """
+
+    label: str
+    metric: str = "accuracy"
+    task: str = "multiclass"
+    higher_is_better: bool = True
+    splits: Mapping[str, Role] = field(default_factory=lambda: {"train": "train", "val": "val", "test": "test"})
+    default_val: str = "val"
+    validation: str = ""
+    variant: str = ""
+    notes: tuple[str, ...] = ()
+    seed: int | None = None
+    split_seed: int | None = None
+    fingerprint: str = ""
+
+    @property
+    def test_splits(self) -> list[str]:
+        """The splits with the role ``test``, in order of display."""
+        return [name for name, role in self.splits.items() if role == "test"]
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """What a report says of one method on one dataset.
+
+    Attributes:
+        configurations: configuration id -> its tuned values, in the order of declaration.
+        select: how checkpoint and configuration are chosen.
+        environments, oracle, uses_validation_labels: as in :class:`ResultRow`.
+    """
+
+    dataset: str
+    method: str
+    configurations: Mapping[str, Mapping[str, Any]]
+    select: SelectSettings = field(default_factory=SelectSettings)
+    environments: str = ""
+    oracle: tuple[str, ...] = ()
+    uses_validation_labels: bool = False
+
+    @property
+    def tuned(self) -> bool:
+        """Whether there is more than one configuration to choose from."""
+        return len(self.configurations) > 1
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """All that a report needs; a run folder holds it as one JSON file.
+
+    Attributes:
+        datasets, methods: in the suite's order; ``entries`` has one for each pair that the suite runs.
+        overrides: what the command line changed, as text.
+        reference: the method that differences are taken to, or None.
+    """
+
+    suite: str
+    run: str
+    protocol: str
+    seeds: tuple[int, ...]
+    datasets: tuple[DatasetFacts, ...]
+    methods: tuple[str, ...]
+    entries: tuple[MethodFacts, ...]
+    rows: tuple[ResultRow, ...] = ()
+    overrides: tuple[str, ...] = ()
+    reference: str | None = None
+    published: str | None = None
+
+    def dataset(self, label: str) -> DatasetFacts:
+        """The dataset with this label."""
+        return next(dataset for dataset in self.datasets if dataset.label == label)
+
+    def entry(self, dataset: str, method: str) -> MethodFacts | None:
+        """The facts of a method on a dataset, or None where the suite does not run it there."""
+        return next((e for e in self.entries if (e.dataset, e.method) == (dataset, method)), None)
+
+    def validation_split(self, entry: MethodFacts) -> str:
+        """The split that checkpoint and configuration are chosen on."""
+        return entry.select.split if entry.select.split != "auto" else self.dataset(entry.dataset).default_val
+
+    def with_rows(self, rows: Iterable[ResultRow]) -> RunResults:
+        """The same run with other rows."""
+        return replace(self, rows=tuple(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping that :meth:`from_json` reads back, free of NaN."""
+        plain = asdict(self)
+        return {"results": FORMAT, **_finite(plain)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunResults:
+        """The inverse of :meth:`to_json`. Fields that a later version added are ignored."""
+        if not isinstance(data, Mapping):
+            raise ValueError("expected a mapping")
+        values = _known(cls, data)
+        values["datasets"] = tuple(DatasetFacts(**_known(DatasetFacts, item)) for item in data["datasets"])
+        values["entries"] = tuple(_entry(item) for item in data["entries"])
+        values["rows"] = tuple(ResultRow(**_known(ResultRow, item)) for item in data["rows"])
+        return cls(**values)
+
+    def save(self, path: Path) -> None:
+        """Write as strict JSON, whole or not at all."""
+        write_text(path, dumps(self.to_json()))
+
+    @classmethod
+    def load(cls, path: Path) -> RunResults:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: the file is missing, not strict JSON, or not a results file.
+        """
+        try:
+            return cls.from_json(loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path}: not a readable results file ({type(error).__name__}: {error})") from error
+
+
+@lru_cache
+def _names(cls: type) -> frozenset[str]:
+    return frozenset(item.name for item in fields(cls))
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The class's own fields, lists as tuples."""
+    names = _names(cls)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in names}
+
+
+def _entry(data: Mapping[str, Any]) -> MethodFacts:
+    values = _known(MethodFacts, data)
+    return MethodFacts(**{**values, "select": SelectSettings(**_known(SelectSettings, data["select"]))})
+
+
+def _finite(value: Any) -> Any:
+    """The value with every non-finite number replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def dumps(data: Any, indent: int | None = 1) -> str:
+    """Strict JSON: a non-finite number becomes null. Ends with a line break."""
+    return json.dumps(_finite(data), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def loads(text: str) -> Any:
+    """Read strict JSON.
+
+    Raises:
+        ValueError: malformed text, or a bare NaN or Infinity.
+    """
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: to a temporary file beside it, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def rows_to_csv(rows: Iterable[ResultRow]) -> str:
+    """The flat table as CSV with a header; mappings and lists as JSON text, None as an empty field."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    names = [item.name for item in fields(ResultRow)]
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_csv_field(getattr(row, name)) for name in names])
+    return stream.getvalue()
+
+
+def _csv_field(value: Any) -> Any:
+    if isinstance(value, (Mapping, tuple)):
+        return dumps(value, indent=None).strip()
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,119 @@
+"""From a run's record and the store to its results: finished or not. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.errors import BenchError
+from harness.results import ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
+from harness.runs.record import CellRecord, RunRecord
+from harness.selection import mark_selected
+from harness.stage import Failure
+from harness.store import Store
+
+
+def collect(record: RunRecord, store: Store) -> RunResults:
+    """The results of a run as they stand in the store, with the selected configurations marked."""
+    rows = [row for cell in record.cells for row in _cell_rows(record, cell, store)]
+    fingerprints = {label: _fingerprint(store, key) for label, key in record.prepared.items()}
+    datasets = tuple(
+        replace(dataset, fingerprint=fingerprints.get(dataset.label, "")) for dataset in record.results.datasets
+    )
+    return mark_selected(replace(record.results, datasets=datasets, rows=tuple(rows)))
+
+
+def _fingerprint(store: Store, key: str) -> str:
+    try:
+        return str(store.open(key).read_json("info")["fingerprint"]) if store.has(key) else ""
+    except BenchError:
+        return ""
+
+
+def _cell_rows(record: RunRecord, cell: CellRecord, store: Store) -> list[ResultRow]:
+    entry = record.results.entry(cell.dataset, cell.method)
+    assert entry is not None
+    dataset = record.results.dataset(cell.dataset)
+    base = ResultRow(
+        dataset=cell.dataset,
+        method=cell.method,
+        config_id=cell.config_id,
+        hyperparameters=cell.hyperparameters,
+        seed=cell.seed,
+        split="",
+        metric=dataset.metric,
+        checkpoint="",
+        status="missing",
+        environments=entry.environments,
+        oracle=tuple(entry.oracle),
+        uses_validation_labels=entry.uses_validation_labels,
+        protocol=record.results.protocol,
+        cell=cell.id,
+        key=cell.score,
+    )
+    splits = [split for split, role in dataset.splits.items() if role != "train"]
+    validation = record.results.validation_split(entry)
+    rules = [checkpoint_rule("best-val", validation), checkpoint_rule("last", validation)]
+    scores = _scores(store, cell.score)
+    if scores is not None:
+        return _scored(base, scores, store.recorded(cell.train), splits, rules)
+    failure = _failure(record, cell, store)
+    if failure is None:
+        return []
+    shown = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
+    return spread_out(shown, splits, rules)
+
+
+def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
+    if not store.has(key):
+        return None
+    try:
+        rows: list[dict[str, Any]] = store.open(key).read_json("scores")
+    except BenchError:
+        return None
+    return rows
+
+
+def _scored(
+    base: ResultRow, scores: list[dict[str, Any]], recorded: Mapping[str, Any], splits: list[str], rules: list[str]
+) -> list[ResultRow]:
+    times = {name: recorded.get(name) for name in ("seconds", "cpu_seconds", "peak_memory")}
+    by_place = {(row["rule"], row["split"]): row for row in scores}
+    rows = []
+    for rule in dict.fromkeys([*rules, *(row["rule"] for row in scores)]):
+        for split in splits:
+            found = by_place.get((rule, split))
+            if found is None:
+                rows.append(
+                    replace(
+                        base,
+                        split=split,
+                        checkpoint=rule,
+                        status="undefined",
+                        reason="no checkpoint: the validation score was undefined in every epoch"
+                        if rule != rules[1]
+                        else "the weights were not finite at the end of training",
+                        **times,
+                    )
+                )
+                continue
+            value = {name: found[name] for name in ("split", "metric", "value", "epoch", "status", "reason")}
+            rows.append(replace(base, checkpoint=rule, **value, **times))
+    return rows
+
+
+def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | None:
+    """The failure nearest to the cell: its own, else that of the first stage it builds on."""
+    for key in reversed(cell.needs):
+        known = record.failures.get(key)
+        if known is not None:
+            return Failure(**known)
+        stored = store.failure(key)
+        if stored is not None:
+            return (
+                stored
+                if key in (cell.train, cell.score)
+                else Failure("skipped", f"needs {cell.needs[key]}: {stored.reason}")
+            )
+    return None

@@ -1,0 +1,219 @@
+"""Run an opened suite: write its record, walk its stages, collect its results. No torch in this process."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from harness.engine import Event, Outcome, make_engine
+from harness.plan.status import Clock, needed
+from harness.provenance import provenance
+from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
+from harness.runs.collect import collect
+from harness.runs.record import RESULTS, CellRecord, RunRecord
+from harness.runs.session import Options, Session
+from harness.spec import ComponentSpec
+from harness.stage import Failure, Stage
+from harness.stages import run as run_stage
+from harness.stages.context import Context
+
+BODY = "harness.stages:run"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again."""
+
+    engine: str = "processes"
+    jobs: int | None = None
+    timeout: float | None = None
+    memory: int | None = None
+    retry_failed: bool = False
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run left: its record, results and folder."""
+
+    record: RunRecord
+    results: RunResults
+    folder: Path
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 1 where a cell has no result."""
+        return 1 if self.record.failures else 0
+
+
+def execute(
+    session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None]
+) -> RunOutcome:
+    """Run what must run, and leave a run folder whatever happens.
+
+    Raises:
+        KeyboardInterrupt: after the record and the results so far have been written.
+    """
+    store, plan = session.store, session.plan
+    engine = make_engine(
+        engine_options.engine,
+        jobs=engine_options.jobs,
+        timeout=engine_options.timeout,
+        memory=engine_options.memory,
+        retry_failed=engine_options.retry_failed,
+    )
+    record = start_record(session)
+    folder = store.run_folder(record.id)
+    write_text(folder / "suite.yaml", _resolved(session))
+    record.save(folder)
+    stages = needed(plan, store, retry_failed=engine_options.retry_failed)
+    context = Context(store, options.data_dir).to_json()
+    observed: dict[str, Failure] = {}
+
+    def watch(event: Event) -> None:
+        if event.failure is not None and event.kind in ("failed", "skipped"):
+            observed[event.stage.key] = event.failure
+        observe(event)
+
+    try:
+        outcome = engine.run(
+            stages,
+            store=store,
+            body=BODY,
+            context=context,
+            in_parent=lambda stage: run_stage(stage, context),
+            observe=watch,
+            cost=_cost(Clock(store)) if stages else None,
+        )
+    except KeyboardInterrupt:
+        _finish(replace(record, status="interrupted", failures=_plain(observed)), session, folder)
+        raise
+    return _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+
+
+def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:
+    facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
+    status = "failed" if outcome.failures else "finished"
+    done = replace(record, status=status, failures=_plain(outcome.failures), facts=facts)
+    return RunOutcome(done, _finish(done, session, folder), folder)
+
+
+def _finish(record: RunRecord, session: Session, folder: Path) -> RunResults:
+    record.save(folder)
+    results = collect(record, session.store)
+    results.save(folder / RESULTS)
+    write_text(folder / "results.csv", rows_to_csv(results.rows))
+    return results
+
+
+def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:
+    return {key: asdict(failure) for key, failure in failures.items()}
+
+
+def _cost(clock: Clock) -> Callable[[Stage], float]:
+    def seconds(stage: Stage) -> float:
+        return clock.seconds(stage) or 1.0
+
+    return seconds
+
+
+def _resolved(session: Session) -> str:
+    import yaml
+
+    return yaml.safe_dump(dict(session.suite.resolved), sort_keys=False, allow_unicode=True)
+
+
+def start_record(session: Session) -> RunRecord:
+    """The record of a run that has not begun."""
+    suite, plan = session.suite, session.plan
+    now = datetime.now(timezone.utc)
+    run_id = f"{now:%Y%m%d-%H%M%S}-{suite.name}-{secrets.token_hex(2)}"
+    titles = {key: plan.stages[producer].title for key, producer in plan.producers.items()}
+    order = {key: position for position, key in enumerate(plan.stages)}
+    cells = tuple(
+        CellRecord(
+            id=cell.id,
+            dataset=cell.dataset,
+            method=cell.method,
+            config_id=cell.configuration.id,
+            hyperparameters=dict(cell.configuration.values),
+            seed=cell.seed,
+            train=cell.train,
+            score=cell.score,
+            needs={key: titles[key] for key in sorted(plan.ancestry(cell.score), key=order.__getitem__)},
+        )
+        for cell in plan.cells
+    )
+    return RunRecord(
+        id=run_id,
+        suite_path=str(suite.path),
+        results=_skeleton(session, run_id),
+        cells=cells,
+        prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
+        started=now.isoformat(timespec="seconds"),
+        provenance=provenance(),
+    )
+
+
+def _skeleton(session: Session, run_id: str) -> RunResults:
+    suite = session.suite
+    return RunResults(
+        suite=suite.name,
+        run=run_id,
+        protocol=suite.protocol,
+        seeds=suite.seeds,
+        datasets=tuple(_dataset_facts(session, dataset.label, dataset.component) for dataset in suite.datasets),
+        methods=suite.methods,
+        entries=tuple(_method_facts(session, row) for row in suite.rows),
+        overrides=suite.overrides,
+        reference=suite.report.reference,
+        published=suite.report.published,
+    )
+
+
+def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> DatasetFacts:
+    declared = session.facts.declare(spec)
+    values = {**session.catalog.get("dataset", spec.name).defaults, **spec.params}
+    return DatasetFacts(
+        label=label,
+        metric=declared.task.metric,
+        task=declared.task.kind,
+        splits=dict(declared.splits),
+        default_val=declared.default_val,
+        validation=declared.validation,
+        variant=declared.variant,
+        notes=declared.notes,
+        seed=values.get("seed"),
+        split_seed=values.get("split_seed"),
+    )
+
+
+def _method_facts(session: Session, row: Any) -> MethodFacts:
+    first = row.configurations[0]
+    learner = session.catalog.get(first.learner.kind, first.learner.name)
+    uses_env = first.environment is not None and "environments" in learner.traits.get("needs", ())
+    oracle = set(learner.traits.get("oracle", ()))
+    if uses_env:
+        oracle |= set(session.catalog.get("environment", first.environment.name).traits.get("oracle", ()))
+    return MethodFacts(
+        dataset=row.dataset,
+        method=row.method,
+        configurations={configuration.id: dict(configuration.values) for configuration in row.configurations},
+        select=row.select,
+        environments=component_text(session, first.environment) if uses_env else "",
+        oracle=tuple(sorted(oracle)),
+        uses_validation_labels=bool(learner.traits.get("uses_validation_labels")),
+    )
+
+
+def component_text(session: Session, spec: ComponentSpec) -> str:
+    """A component with its values as a suite would write it, e.g. ``random(2)``."""
+    entry = session.catalog.get(spec.kind, spec.name)
+    values = {**entry.defaults, **spec.params}
+    positional = entry.traits.get("positional")
+    shown = {name: value for name, value in entry.changed(spec.params).items() if name != positional}
+    inner = ([str(values[positional])] if positional else []) + [f"{name}={value}" for name, value in shown.items()]
+    return f"{spec.name}({', '.join(inner)})" if inner else spec.name

@@ -1,0 +1,84 @@
+"""The record of one run: what its folder must hold so that a report needs nothing else. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DataError
+from harness.results import RunResults, dumps, loads, write_text
+
+RECORD = "run.json"
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """One cell as a run folder keeps it.
+
+    Attributes:
+        id, dataset, method, config_id, hyperparameters, seed: which cell.
+        train, score: keys of its last two stages.
+        needs: key -> title of every stage it builds on, inputs first.
+    """
+
+    id: str
+    dataset: str
+    method: str
+    config_id: str
+    hyperparameters: Mapping[str, Any]
+    seed: int
+    train: str
+    score: str
+    needs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run.
+
+    Attributes:
+        id: name of its folder.
+        suite_path: the suite file as given.
+        results: everything a report knows before there are rows.
+        cells: all cells, in the order of the file.
+        prepared: dataset label -> key of its prepared data.
+        status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
+        failures: stage key -> status, reason and traceback, also of those that the store does not keep.
+        provenance: machine, versions, state of the repository, command line.
+        facts: seconds, counts of stages.
+    """
+
+    id: str
+    suite_path: str
+    results: RunResults
+    cells: tuple[CellRecord, ...]
+    prepared: Mapping[str, str]
+    started: str
+    status: str = "running"
+    failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, folder: Path) -> None:
+        """Write ``run.json``, whole or not at all."""
+        data = {**vars(self), "results": self.results.to_json(), "cells": [asdict(cell) for cell in self.cells]}
+        write_text(folder / RECORD, dumps(data, indent=None))
+
+    @classmethod
+    def load(cls, folder: Path) -> RunRecord:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: there is no readable record.
+        """
+        path = folder / RECORD
+        try:
+            data = loads(path.read_text(encoding="utf-8"))
+            data["results"] = RunResults.from_json(data["results"])
+            data["cells"] = tuple(CellRecord(**cell) for cell in data["cells"])
+            return cls(**data)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path}: not a readable run record ({type(error).__name__}: {error})") from error

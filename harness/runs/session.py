@@ -1,0 +1,60 @@
+"""Open a suite: components, suite, data, plan and store, in the order in which faults should be found. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.catalog import Catalog
+from harness.index import load_catalog
+from harness.keys import file_digest
+from harness.plan import Plan, build_plan
+from harness.plan.datasets import DatasetFacts
+from harness.spec import Suite
+from harness.store import Store
+from harness.suite import Overrides, find_suite, load_suite, peek_plugins
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says beside the suite.
+
+    Attributes:
+        store: folder of the store, or None for the default.
+        data_dir: folder of the user's data, or None.
+        overrides: changes of the suite, visible in every output.
+        plugins: further plugin files.
+        strict_plugins: a plugin that cannot be loaded is an error.
+    """
+
+    store: Path | None = None
+    data_dir: Path | None = None
+    overrides: Overrides = field(default_factory=Overrides)
+    plugins: Sequence[Path] = ()
+    strict_plugins: bool = False
+
+
+@dataclass(frozen=True)
+class Session:
+    """An opened suite."""
+
+    suite: Suite
+    catalog: Catalog
+    facts: DatasetFacts
+    plan: Plan
+    store: Store
+
+
+def open_session(name: str, options: Options) -> Session:
+    """Load a suite by path or name and plan it.
+
+    Raises:
+        UserError: anything that the user can mend; nothing has been run.
+    """
+    path = find_suite(name)
+    catalog = load_catalog([*peek_plugins(path), *options.plugins], strict=options.strict_plugins)
+    store = Store(options.store)
+    facts = DatasetFacts(catalog, options.data_dir, lambda file: file_digest(file, store.memo))
+    suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
+    return Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)

@@ -9,21 +9,30 @@ from harness._version import __version__
 
 if TYPE_CHECKING:
     from harness.component import upstream as upstream
-    from harness.errors import BenchError as BenchError
-    from harness.errors import DataError as DataError
-    from harness.errors import UserError as UserError
     from harness.data import Dataset as Dataset
     from harness.data import Declaration as Declaration
     from harness.data import Features as Features
     from harness.data import RawDataset as RawDataset
     from harness.data import RawGraph as RawGraph
     from harness.data import Task as Task
+    from harness.errors import BenchError as BenchError
+    from harness.errors import DataError as DataError
+    from harness.errors import UserError as UserError
     from harness.graphs import Batch as Batch
     from harness.graphs import PackedGraphs as PackedGraphs
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
     from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
+    from harness.nn.conv import GCNConv as GCNConv
+    from harness.nn.conv import GINConv as GINConv
+    from harness.nn.front import make_front as make_front
+    from harness.nn.norm import BatchNorm as BatchNorm
     from harness.nn.pool import pool as pool
+    from harness.nn.propagate import neighbour_sum as neighbour_sum
+    from harness.nn.propagate import propagate as propagate
+    from harness.nn.propagate import sum_to_graphs as sum_to_graphs
+    from harness.nn.propagate import sum_to_targets as sum_to_targets
+    from harness.nn.propagate import take_sources as take_sources
     from harness.nn.subgraph import subgraph as subgraph
     from harness.nn.subgraph import top_k_edges as top_k_edges
     from harness.training.bases import Backbone as Backbone
@@ -46,7 +55,11 @@ _HOME = {
     "harness.hooks": ("hookimpl",),
     "harness.hparams": ("hparam",),
     "harness.nn.contrastive": ("supervised_contrastive",),
+    "harness.nn.conv": ("GCNConv", "GINConv"),
+    "harness.nn.front": ("make_front",),
+    "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
+    "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_graphs", "sum_to_targets", "take_sources"),
     "harness.nn.subgraph": ("subgraph", "top_k_edges"),
     "harness.training.bases": (
         "Backbone",

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 
-@dataclass
+class Outgoing(NamedTuple):
+    """A batch's edges grouped by source: the transpose of ``indptr``, which the backward pass needs.
+
+    Attributes:
+        order: (E,) positions of the edges, sorted by source.
+        indptr: (N + 1,) first outgoing edge of each node, as a position in ``order``.
+        target: (E,) targets of the edges in ``order``.
+    """
+
+    order: Tensor
+    indptr: Tensor
+    target: Tensor
+
+
+@dataclass(eq=False)
 class Batch:
     """The disjoint union of B graphs with N nodes and E directed edges in all.
 
-    Edges are sorted by target node, so ``indptr`` is their compressed row pointer.
+    Edges are sorted by target node, so ``indptr`` is their compressed row pointer. To leave edges out, use
+    :meth:`keep_edges`, which keeps the two in step.
 
     Attributes:
         x: (N, F) node features.
@@ -26,6 +41,10 @@ class Batch:
         y: labels, on training batches only.
         env: (B,) environment ids, where the method asked for environments.
         spurious: (B, K, C) quantified class probabilities, for decorrelators.
+        cache: what components keep with a batch for reuse; not carried to another device.
+
+    Raises:
+        ValueError: ``indptr`` does not belong to ``edge_index``.
     """
 
     x: Tensor
@@ -39,6 +58,15 @@ class Batch:
     env: Any = None
     spurious: Any = None
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _outgoing: tuple[Tensor, Outgoing] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        # Reading the last entry would make a GPU wait; there only the shape is checked.
+        stale = self.indptr.numel() != self.x.size(0) + 1
+        if not stale and not self.indptr.is_cuda:
+            stale = self.indptr[-1].item() != self.edge_index.size(1)
+        if stale:
+            raise ValueError("indptr does not fit x and edge_index; to leave edges out, use Batch.keep_edges")
 
     @property
     def num_graphs(self) -> int:
@@ -55,7 +83,44 @@ class Batch:
         """E."""
         return self.edge_index.size(1)
 
+    @property
+    def outgoing(self) -> Outgoing:
+        """The edges grouped by source; made on first use where the batch did not come with it."""
+        # Held next to the edges it was made from, so that `dataclasses.replace` cannot leave a stale one behind.
+        if self._outgoing is None or self._outgoing[0] is not self.edge_index:
+            self._outgoing = self.edge_index, group_by_source(self.edge_index, self.num_nodes)
+        return self._outgoing[1]
+
+    def keep_edges(self, keep: Tensor) -> Batch:
+        """The same nodes with only the edges where ``keep`` (E,) is true."""
+        before = torch.zeros(keep.numel() + 1, dtype=torch.int64, device=keep.device)
+        torch.cumsum(keep, 0, out=before[1:])
+        return replace(
+            self,
+            edge_index=self.edge_index[:, keep],
+            edge_attr=None if self.edge_attr is None else self.edge_attr[keep],
+            indptr=before[self.indptr],
+            cache={},
+            _outgoing=None,
+        )
+
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""
-        moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in vars(self).items()}
-        return Batch(**{**moved, "cache": {}})
+        moved: dict[str, Any] = {
+            name: value.to(device) if isinstance(value, Tensor) else value for name, value in vars(self).items()
+        }
+        outgoing = Outgoing(*(part.to(device) for part in self.outgoing))
+        return Batch(**{**moved, "cache": {}, "_outgoing": (moved["edge_index"], outgoing)})
+
+
+def group_by_source(edge_index: Tensor, num_nodes: int) -> Outgoing:
+    """Group (2, E) edges by source; edges of one source keep their order."""
+    order = torch.argsort(edge_index[0], stable=True)
+    return Outgoing(order, pointer(edge_index[0], num_nodes), edge_index[1][order])
+
+
+def pointer(ids: Tensor, size: int) -> Tensor:
+    """(size + 1,) row pointer of items that are sorted by their ids in 0..size-1."""
+    indptr = torch.zeros(size + 1, dtype=torch.int64, device=ids.device)
+    torch.cumsum(torch.bincount(ids, minlength=size), 0, out=indptr[1:])
+    return indptr

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from harness.data import RawGraph
-from harness.graphs.batch import Batch
+from harness.data import Features, RawGraph
+from harness.graphs.batch import Batch, Outgoing, pointer
+from harness.graphs.checks import check_graphs
+
+_AHEAD = 1024  # graphs gathered at once by `batches`: enough to make the fixed cost of a gather vanish
 
 
-@dataclass
+@dataclass(eq=False)
 class PackedGraphs:
     """n graphs, packed.
 
@@ -34,62 +37,166 @@ class PackedGraphs:
     edge_attr: Tensor | None = None
     y: Tensor | None = None
     env: Tensor | None = None
+    _by_source: Tensor | None = field(default=None, init=False, repr=False)
+    _layout: _Layout | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
 
     @classmethod
-    def pack(cls, graphs: Sequence[RawGraph]) -> PackedGraphs:
-        """Pack graphs without labels, domains and oracle fields (see :func:`order_edges` for the edges' order)."""
-        orders = [order_edges(graph.edge_index) for graph in graphs]
-        nodes = np.cumsum([0, *(len(graph.x) for graph in graphs)])
-        edges = np.cumsum([0, *(graph.edge_index.shape[1] for graph in graphs)])
-        has_attr = bool(graphs) and graphs[0].edge_attr is not None
+    def pack(
+        cls,
+        graphs: Sequence[RawGraph],
+        node_features: Features | None = None,
+        edge_features: Features | None = None,
+    ) -> PackedGraphs:
+        """Pack graphs without labels, domains and oracle fields (see :func:`order_edges` for the edges' order).
+
+        Args:
+            graphs: at least one.
+            node_features, edge_features: the dataset's declarations, to check the graphs against; without them
+                the graphs are checked against each other.
+
+        Raises:
+            DataError: a graph is inconsistent in itself, with the others or with the declarations; the text
+                names the graph's number, from 0.
+        """
+        check_graphs(graphs, node_features, edge_features)
+        node_ptr = np.cumsum([0, *(len(graph.x) for graph in graphs)], dtype=np.int64)
+        edge_ptr = np.cumsum([0, *(graph.edge_index.shape[1] for graph in graphs)], dtype=np.int64)
+        edge_index = np.concatenate([graph.edge_index for graph in graphs], axis=1)
+        offset = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
+        order = order_edges(edge_index + offset)  # ids ascend from graph to graph, so each graph is sorted in place
+        attributes = [graph.edge_attr for graph in graphs if graph.edge_attr is not None]
         return cls(
             x=torch.from_numpy(np.concatenate([graph.x for graph in graphs])),
-            edge_index=torch.from_numpy(
-                np.concatenate([g.edge_index[:, o] for g, o in zip(graphs, orders, strict=True)], axis=1).astype(
-                    np.int64
-                )
-            ),
-            node_ptr=torch.from_numpy(nodes.astype(np.int64)),
-            edge_ptr=torch.from_numpy(edges.astype(np.int64)),
-            edge_attr=torch.from_numpy(np.concatenate([g.edge_attr[o] for g, o in zip(graphs, orders, strict=True)]))  # type: ignore[index]
-            if has_attr
-            else None,
+            edge_index=torch.from_numpy(edge_index[:, order]),
+            node_ptr=torch.from_numpy(node_ptr),
+            edge_ptr=torch.from_numpy(edge_ptr),
+            edge_attr=torch.from_numpy(np.concatenate(attributes)[order]) if attributes else None,
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The fields that are present, by name."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        """The fields that are present, by name: ``PackedGraphs(**tensors)`` is the inverse."""
+        present = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        return {name: value for name, value in present.items() if value is not None}
 
     def without_labels(self) -> PackedGraphs:
         """The same graphs without ``y`` and ``env``."""
         return replace(self, y=None, env=None)
 
+    def to(self, device: torch.device | str) -> PackedGraphs:
+        """The same graphs on a device."""
+        return PackedGraphs(**{name: value.to(device) for name, value in self.tensors().items()})
+
+    def select(self, ids: Tensor) -> PackedGraphs:
+        """Gather the graphs at ``ids`` (B,), in that order; a graph may be taken more than once."""
+        nodes, node_ptr = _positions(self.node_ptr, ids)
+        edges, edge_ptr = _positions(self.edge_ptr, ids)
+        chosen = PackedGraphs(
+            x=self.x.index_select(0, nodes),
+            edge_index=self.edge_index.index_select(1, edges),
+            node_ptr=node_ptr,
+            edge_ptr=edge_ptr,
+            edge_attr=None if self.edge_attr is None else self.edge_attr.index_select(0, edges),
+            y=None if self.y is None else self.y.index_select(0, ids),
+            env=None if self.env is None else self.env.index_select(0, ids),
+        )
+        chosen._by_source = self._local_order().index_select(0, edges)
+        return chosen
+
     def batch(self, ids: Tensor) -> Batch:
-        """Gather the graphs at ``ids`` (B,), in that order."""
-        nodes, ptr, owner = _ranges(self.node_ptr, ids)
-        edges, _, edge_owner = _ranges(self.edge_ptr, ids)
-        edge_index = self.edge_index[:, edges] + ptr[edge_owner]
-        indptr = torch.zeros(nodes.numel() + 1, dtype=torch.int64)
-        torch.cumsum(torch.bincount(edge_index[1], minlength=nodes.numel()), 0, out=indptr[1:])
+        """Gather the graphs at ``ids`` (B,), in that order. For a whole epoch, :meth:`batches` is cheaper."""
+        chosen = self.select(ids)
+        return chosen._cut(0, len(chosen), ids)
+
+    def batches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
+        """Batches of ``size`` graphs; the last one may be smaller.
+
+        The graphs are gathered many batches at a time, and each batch is then a slice. Batches may share
+        memory: do not write into their tensors.
+
+        Args:
+            size: graphs per batch.
+            order: (m,) ids of the graphs to visit, e.g. a permutation; None for all graphs as they lie.
+        """
+        if order is None:
+            everything = torch.arange(len(self), device=self.x.device)
+            for start in range(0, len(self), size):
+                stop = min(start + size, len(self))
+                yield self._cut(start, stop, everything[start:stop])
+            return
+        for ids in torch.split(order, max(_AHEAD // size, 1) * size):
+            chosen = self.select(ids)
+            for start in range(0, len(chosen), size):
+                stop = min(start + size, len(chosen))
+                yield chosen._cut(start, stop, ids[start:stop])
+
+    def _cut(self, start: int, stop: int, index: Tensor) -> Batch:
+        """The graphs from ``start`` up to ``stop`` as a batch."""
+        layout = self._whole()
+        nodes = slice(layout.nodes[start], layout.nodes[stop])
+        edges = slice(layout.edges[start], layout.edges[stop])
+        ends = layout.ends[:, edges] - nodes.start
+        indptr = layout.indptr[:, nodes.start : nodes.stop + 1] - edges.start
+        edge_index = ends[:2]
         return Batch(
             x=self.x[nodes],
             edge_index=edge_index,
             edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
-            batch=owner,
-            ptr=ptr,
-            indptr=indptr,
-            index=ids,
-            y=None if self.y is None else self.y[ids],
-            env=None if self.env is None else self.env[ids],
+            batch=layout.owner[nodes] - start,
+            ptr=self.node_ptr[start : stop + 1] - nodes.start,
+            indptr=indptr[0],
+            index=index,
+            y=None if self.y is None else self.y[start:stop],
+            env=None if self.env is None else self.env[start:stop],
+            _outgoing=(edge_index, Outgoing(layout.by_source[edges] - edges.start, indptr[1], ends[2])),
         )
 
-    def batches(self, size: int) -> Iterator[Batch]:
-        """All graphs in order, ``size`` at a time; the last batch may be smaller."""
-        for ids in torch.arange(len(self)).split(size):
-            yield self.batch(ids)
+    def _local_order(self) -> Tensor:
+        """(ΣE,) each graph's edges sorted by source, as positions within the graph."""
+        if self._by_source is None:
+            owner = _owners(self.edge_ptr)
+            source = self.edge_index[0] + self.node_ptr[owner]
+            self._by_source = torch.argsort(source, stable=True) - self.edge_ptr[owner]
+        return self._by_source
+
+    def _whole(self) -> _Layout:
+        """The packing seen as one batch."""
+        if self._layout is None:
+            owner = _owners(self.edge_ptr)
+            source, target = self.edge_index + self.node_ptr[owner]
+            by_source = self._local_order() + self.edge_ptr[owner]
+            num_nodes = self.x.size(0)
+            self._layout = _Layout(
+                nodes=self.node_ptr.tolist(),
+                edges=self.edge_ptr.tolist(),
+                owner=_owners(self.node_ptr),
+                ends=torch.stack([source, target, target[by_source]]),
+                by_source=by_source,
+                indptr=torch.stack([pointer(target, num_nodes), pointer(source, num_nodes)]),
+            )
+        return self._layout
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What batches are cut from; never stored. Ids count through the whole packing.
+
+    Attributes:
+        nodes, edges: ``node_ptr`` and ``edge_ptr`` as Python numbers.
+        owner: (ΣN,) graph of each node.
+        ends: (3, ΣE) source and target of each edge, then the targets in the order of ``by_source``.
+        by_source: (ΣE,) positions of the edges, sorted by source.
+        indptr: (2, ΣN + 1) first incoming edge of each node, and first outgoing one in ``by_source``.
+    """
+
+    nodes: list[int]
+    edges: list[int]
+    owner: Tensor
+    ends: Tensor
+    by_source: Tensor
+    indptr: Tensor
 
 
 def order_edges(edge_index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -97,10 +204,16 @@ def order_edges(edge_index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.lexsort((edge_index[0], edge_index[1]))
 
 
-def _ranges(ptr: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Positions of the items of each chosen graph, their new pointer, and the owner of each item."""
-    start, count = ptr[ids], ptr[ids + 1] - ptr[ids]
-    new = torch.zeros(ids.numel() + 1, dtype=torch.int64)
+def _owners(ptr: Tensor) -> Tensor:
+    """The graph of each item, given where each graph's items begin."""
+    return torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=ptr.device), ptr.diff())
+
+
+def _positions(ptr: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions of the items of each chosen graph, and the chosen graphs' own pointer."""
+    start = ptr.index_select(0, ids)
+    count = ptr.index_select(0, ids + 1) - start
+    new = torch.zeros(ids.numel() + 1, dtype=torch.int64, device=ptr.device)
     torch.cumsum(count, 0, out=new[1:])
-    owner = torch.repeat_interleave(torch.arange(ids.numel()), count)
-    return torch.arange(int(new[-1])) + (start - new[:-1])[owner], new, owner
+    shift = torch.repeat_interleave(start - new[:-1], count)
+    return torch.arange(shift.numel(), device=ptr.device) + shift, new

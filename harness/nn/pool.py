@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from harness.graphs import Batch
+from harness.nn.propagate import sum_to_graphs
 
 
 def pool(nodes: Tensor, batch: Batch, how: str = "sum") -> Tensor:
@@ -13,14 +13,17 @@ def pool(nodes: Tensor, batch: Batch, how: str = "sum") -> Tensor:
 
     Args:
         nodes: (N, d).
+        batch: the graphs.
         how: ``sum``, ``mean`` or ``max``.
+
+    Raises:
+        ValueError: another ``how``.
     """
     if how == "max":
         index = batch.batch.unsqueeze(1).expand_as(nodes)
         start = nodes.new_zeros((batch.num_graphs, nodes.size(1)))
         return start.scatter_reduce(0, index, nodes, "amax", include_self=False)
-    total = nodes.new_zeros((batch.num_graphs, nodes.size(1))).index_add(0, batch.batch, nodes)
-    if how == "sum":
-        return total
-    counts = (batch.ptr[1:] - batch.ptr[:-1]).clamp(min=1)
-    return total / counts.to(torch.float32).unsqueeze(1)
+    if how not in ("sum", "mean"):
+        raise ValueError(f"readout must be sum, mean or max, found {how!r}")
+    total = sum_to_graphs(nodes, batch)
+    return total if how == "sum" else total / batch.ptr.diff().clamp(min=1).to(total.dtype).unsqueeze(1)

@@ -105,13 +105,21 @@ class ScoreTable:
     def __init__(self, results: RunResults) -> None:
         self.results = results
         self._rows: dict[tuple[str, ...], dict[int, ResultRow]] = defaultdict(dict)
+        self._cells: dict[tuple[str, ...], dict[int, ResultRow]] = defaultdict(dict)
         for row in results.rows:
             self._rows[row.dataset, row.method, row.config_id, row.split, row.checkpoint][row.seed] = row
+            self._cells[row.dataset, row.method, row.config_id][row.seed] = row
 
     def rows(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> tuple[ResultRow | None, ...]:
-        """One row per seed of the suite; None where the cell has not run."""
+        """One row per seed of the suite; None where the cell has not run.
+
+        A cell that ran but has no such row had no checkpoint to choose by this rule, and is undefined here.
+        """
         found = self._rows.get((entry.dataset, entry.method, config_id, split, rule), {})
-        return tuple(found.get(seed) for seed in self.results.seeds)
+        cells = self._cells.get((entry.dataset, entry.method, config_id), {})
+        return tuple(
+            found.get(seed) or _without_checkpoint(cells.get(seed), split, rule) for seed in self.results.seeds
+        )
 
     def candidate(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> Candidate:
         """A configuration's scores on one split."""
@@ -125,6 +133,14 @@ class ScoreTable:
     def candidates(self, entry: MethodFacts, split: str, rule: str) -> list[Candidate]:
         """All configurations of a method, in the order of declaration."""
         return [self.candidate(entry, config_id, split, rule) for config_id in entry.configurations]
+
+
+def _without_checkpoint(cell: ResultRow | None, split: str, rule: str) -> ResultRow | None:
+    if cell is None:
+        return None
+    reason = f"no checkpoint by the rule {rule}" if cell.value is not None else cell.reason
+    status = "undefined" if cell.value is not None else cell.status
+    return replace(cell, split=split, checkpoint=rule, value=None, epoch=None, status=status, reason=reason)
 
 
 class Selector(Protocol):

@@ -1,0 +1,85 @@
+"""Reading the files that a user puts into the data folder: every fault becomes one clear ``DataError``."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import zlib
+from pathlib import Path
+
+from harness import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file at ``path``.
+
+    Raises:
+        DataError: something else is there, or its folder may not be read.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a null byte in the name
+        raise DataError(f"{str(path)!r}: not a path: {error}") from None
+    if not stat.S_ISREG(mode):
+        raise DataError(f"{path}: a file is expected here, but this is a folder or a device")
+    return True
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder at ``path``.
+
+    Raises:
+        DataError: its parent folder may not be read.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataError(f"{str(path)!r}: not a path: {error}") from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, plain or gzipped, with or without a byte order mark.
+
+    Raises:
+        DataError: the file is missing, may not be read, is empty, truncated or not text.
+    """
+    data = _read_bytes(path)
+    if not data:
+        raise DataError(f"{path}: the file is empty (0 bytes); delete it and put the whole file there")
+    if data.startswith(GZIP_MAGIC):
+        data = _gunzip(path, data)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not a UTF-8 text file (byte {error.start} cannot be read)") from None
+    if "\0" in text:
+        raise DataError(f"{path}: not a text file (it holds null bytes)")
+    return text
+
+
+def _read_bytes(path: Path) -> bytes:
+    if not is_file(path):
+        raise DataError(f"{path}: there is no such file")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _gunzip(path: Path, data: bytes) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(
+            f"{path}: the gzip file is truncated or damaged ({error}); delete it and put the whole file there"
+        ) from None

@@ -1,0 +1,150 @@
+"""OGB's raw folder of a molecule set: ``raw/*.csv.gz`` and ``split/scaffold/*.csv.gz`` (Hu et al., NeurIPS 2020)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import DataError
+from plugins.datasets._files import is_file, read_text
+from plugins.datasets._molecules import Molecule, MoleculeSet, parse_labels
+from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, both_directions
+
+RAW = ("num-node-list", "num-edge-list", "node-feat", "edge", "edge-feat", "graph-label")
+SPLIT_FILES = {"train": "train", "val": "valid", "test": "test"}
+
+
+@dataclass(frozen=True)
+class OGBRaw:
+    """The folder ``ogbg_mol*``; ``label_columns`` are looked up in its ``mapping/mol.csv.gz``.
+
+    ``how`` says how to get the data, for messages.
+    """
+
+    folder: Path
+    label_columns: Sequence[str] | None
+    how: str
+
+    def files(self) -> list[Path]:
+        """The input files.
+
+        Raises:
+            DataError: one is missing.
+        """
+        paths = [self._raw(name) for name in RAW]
+        paths += [self.folder / "split" / "scaffold" / f"{name}.csv.gz" for name in SPLIT_FILES.values()]
+        paths += [self._mapping] if self.label_columns is not None else []
+        missing = [path for path in paths if not is_file(path)]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise DataError(f"missing data file: {missing[0]}{more}\n{self.how}")
+        return paths
+
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the label columns."""
+        return self._labels()[0]
+
+    def read(self) -> MoleculeSet:
+        """All molecules, with OGB's own split.
+
+        Raises:
+            DataError: a file is truncated, foreign, or does not fit the others.
+        """
+        labels = self._labels()[1]
+        molecules = dict(enumerate(self._molecules(len(labels))))
+        return MoleculeSet(molecules, labels, self._splits(len(labels)), facts={"source": "OGB raw folder"})
+
+    @property
+    def _mapping(self) -> Path:
+        return self.folder / "mapping" / "mol.csv.gz"
+
+    def _raw(self, name: str) -> Path:
+        return self.folder / "raw" / f"{name}.csv.gz"
+
+    def _labels(self) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+        self.files()
+        cells = self._label_rows()
+        columns = self._columns(cells)
+        names = tuple(name for _, name in columns)
+        picked = [[row[column] for column, _ in columns] for row in cells]
+        return names, parse_labels(self._raw("graph-label"), picked, names)
+
+    def _label_rows(self) -> list[list[str]]:
+        path = self._raw("graph-label")
+        # csv would drop an empty line, which here is a molecule with its one label missing
+        rows = [line.split(",") for line in read_text(path).splitlines()]
+        if len({len(row) for row in rows}) != 1:
+            raise DataError(f"{path}: the rows have different numbers of labels; the file is damaged or not OGB's")
+        return rows
+
+    def _columns(self, cells: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+        width = len(cells[0])
+        if self.label_columns is None:
+            return [(column, f"task_{column + 1}") for column in range(width)]
+        header = next(csv.reader(io.StringIO(read_text(self._mapping))), [])[:width]
+        unknown = [name for name in self.label_columns if name not in header]
+        if unknown or not self.label_columns:
+            what = f"no label column '{unknown[0]}'" if unknown else "'label_columns' is empty"
+            raise DataError(f"{self._mapping}: {what}; there are: {', '.join(header)}")
+        return [(header.index(name), name) for name in self.label_columns]
+
+    def _molecules(self, count: int) -> list[Molecule]:
+        nodes, edges = self._counts("num-node-list", count, 1), self._counts("num-edge-list", count, 0)
+        x = self._table("node-feat", int(nodes.sum()), len(ATOM_SIZES))
+        ends = self._table("edge", int(edges.sum()), 2)
+        codes = self._table("edge-feat", int(edges.sum()), len(BOND_SIZES))
+        self._check("node-feat", x, np.array(ATOM_SIZES))
+        self._check("edge", ends, np.repeat(nodes, edges)[:, None])
+        self._check("edge-feat", codes, np.array(BOND_SIZES))
+        node_ends, edge_ends = np.cumsum(nodes)[:-1], np.cumsum(edges)[:-1]
+        pieces = zip(np.split(x, node_ends), np.split(ends, edge_ends), np.split(codes, edge_ends), strict=True)
+        return [Molecule(atoms, *both_directions(bonds, kinds)) for atoms, bonds, kinds in pieces]
+
+    def _counts(self, name: str, count: int, least: int) -> NDArray[np.int64]:
+        found = _integers(self._raw(name), 1)[:, 0]
+        if len(found) != count or (found < least).any():
+            raise DataError(
+                f"{self._raw(name)}: expected {count} counts of at least {least}, as there are {count} labels; found "
+                f"{len(found)}; a file is truncated or from another set"
+            )
+        return found
+
+    def _table(self, name: str, rows: int, columns: int) -> NDArray[np.int64]:
+        path = self._raw(name)
+        found = _integers(path, columns)
+        if len(found) != rows:
+            raise DataError(f"{path}: {len(found)} rows where {rows} are due; a file is truncated or from another set")
+        return found
+
+    def _check(self, name: str, codes: NDArray[np.int64], bounds: NDArray[np.int64]) -> None:
+        """Refuse codes that are not within 0..bound-1."""
+        if (codes < 0).any() or (codes >= bounds).any():
+            path = self._raw(name)
+            raise DataError(f"{path}: a number is out of range; the file is damaged or from another set")
+
+    def _splits(self, count: int) -> Mapping[str, list[int]]:
+        folder = self.folder / "split" / "scaffold"
+        splits = {name: _integers(folder / f"{file}.csv.gz", 1)[:, 0].tolist() for name, file in SPLIT_FILES.items()}
+        if sorted(row for rows in splits.values() for row in rows) != list(range(count)):
+            raise DataError(f"{folder}: the three index files do not hold each of the {count} molecules exactly once")
+        return splits
+
+
+def _integers(path: Path, columns: int) -> NDArray[np.int64]:
+    """A comma-separated table of integers, (rows, columns)."""
+    text = read_text(path)
+    if not text.strip():
+        return np.empty((0, columns), dtype=np.int64)
+    try:
+        table = np.loadtxt(io.StringIO(text), delimiter=",", dtype=np.int64, ndmin=2, comments=None)
+    except ValueError as error:
+        raise DataError(f"{path}: not a table of integers: {error}") from None
+    if table.shape[1] != columns:
+        raise DataError(f"{path}: {table.shape[1]} columns where OGB has {columns}")
+    return table

@@ -1,0 +1,79 @@
+"""OGB's scaffold split: molecules with one Bemis-Murcko scaffold stay together, rare scaffolds go to the test split.
+
+The rule is that of the Open Graph Benchmark (Hu et al., NeurIPS 2020) and gives its index files exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness import DataError
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class ScaffoldSplit:
+    """``rows`` of each split, ascending; ``largest`` scaffold group; ``warnings``, one sentence each."""
+
+    rows: Mapping[str, list[int]]
+    groups: int
+    largest: int
+    warnings: list[str]
+
+
+def scaffold(molecule: Any) -> str:
+    """The Murcko scaffold of an RDKit molecule as SMILES, chirality included; '' for a molecule without rings."""
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=True))
+
+
+def scaffold_split(scaffolds: Mapping[int, str], total: int) -> ScaffoldSplit:
+    """Split rows 80/10/10 by scaffold: the largest groups first, into train, then validation, then test.
+
+    Args:
+        scaffolds: row -> scaffold, without rows that could not be read.
+        total: number of rows, including those: OGB counts them, as part of the test split.
+
+    Raises:
+        DataError: a split gets no molecule.
+    """
+    groups: dict[str, list[int]] = {}
+    for row in sorted(scaffolds):
+        groups.setdefault(scaffolds[row], []).append(row)
+    ordered = sorted(groups.values(), key=lambda rows: (len(rows), rows[0]), reverse=True)
+    rows: dict[str, list[int]] = {name: [] for name in SPLITS}
+    warnings = []
+    for group in ordered:
+        name = _place(len(group), len(rows["train"]), len(rows["val"]), total)
+        rows[name] += group
+        share = 8 if name == "train" else 1
+        if 10 * len(group) > share * total:
+            warnings.append(_oversized(scaffolds[group[0]], len(group), name, share, total))
+    _refuse_empty(rows, len(scaffolds), total, warnings)
+    largest = len(ordered[0]) if ordered else 0
+    return ScaffoldSplit({name: sorted(found) for name, found in rows.items()}, len(groups), largest, warnings)
+
+
+def _place(size: int, in_train: int, in_val: int, total: int) -> str:
+    if 10 * (in_train + size) <= 8 * total:
+        return "train"
+    return "val" if 10 * (in_train + in_val + size) <= 9 * total else "test"
+
+
+def _oversized(name: str, size: int, split: str, share: int, total: int) -> str:
+    what = f"scaffold '{name}'" if name else "the empty scaffold (molecules without rings)"
+    return f"{what} has {size} of {total} molecules, more than the {share * 10} % meant for {split}, where it is"
+
+
+def _refuse_empty(rows: Mapping[str, list[int]], readable: int, total: int, warnings: list[str]) -> None:
+    empty = [name for name in SPLITS if not rows[name]]
+    if empty:
+        why = f"; {warnings[0]}" if warnings else ""
+        raise DataError(
+            f"the scaffold split leaves {' and '.join(empty)} without a molecule ({readable} of {total} rows can be "
+            f"used{why}); use more molecules, or a data set with more scaffolds"
+        )

@@ -1,0 +1,112 @@
+"""Two-piece graphs: motif and base both agree with the label, each with a strength of its own (GALA, NeurIPS 2023)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import DataError, Dataset, Declaration, RawDataset, hookimpl, hparam
+from plugins.datasets import _shapes as shapes
+
+TEST_AGREEMENT = 0.33
+UNBIASED = 1 / 3
+
+
+class TwoPiece(Dataset):
+    """Two-piece graphs: a three-class data set in which neither piece fixes the label (PIIF).
+
+    Chen et al., "Does Invariant Graph Learning via Environment Augmentation Learn Invariance?" (GALA), NeurIPS 2023;
+    three of its settings are used by EQuAD (Yao et al., ICML 2024). A graph of class y is a base with a motif joined
+    to it by one edge. The base is the one that goes with y with probability B: ``spurious`` in train,
+    ``max(spurious - 0.2, 1/3)`` in validation, 0.33 in test. The motif is the one that goes with y, except that with
+    probability ``1 - invariant`` it is drawn anew from all three, alike in every split. The papers' name
+    "(0.8, 0.9)" is ``invariant: 0.8, spurious: 0.9``.
+
+    Bases have the same sizes in all splits; 5 % perturbation; K(2,3) crane; features constant, as published.
+    """
+
+    name = "two-piece"
+    family = "synthetic"
+
+    invariant: float = hparam(0.8, low=0, high=1, help="1 - label noise: share of graphs whose motif is not redrawn")
+    spurious: float = hparam(0.9, low=0, high=1, help="share of training graphs whose base goes with the label")
+    undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
+    node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (published) or uniform random")
+    num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
+    tree_heights: list[int] = hparam([3], low=0, high=8, help="heights of tree bases, in every split; published: 3")
+    seed: int = hparam(0, low=0, high=shapes.LARGEST_SEED, help="seed of the generator")
+
+    @property
+    def label_noise(self) -> float:
+        """Probability that the motif is drawn anew."""
+        return round(1 - self.invariant, 12)
+
+    @property
+    def val_agreement(self) -> float:
+        """Share of validation graphs whose base goes with the label."""
+        return max(round(self.spurious - 0.2, 12), UNBIASED)
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Known in full from the hyperparameters."""
+        del data_dir
+        published = self.tree_heights == [3]
+        biased = self.val_agreement > UNBIASED
+        return shapes.declaration(
+            self._recipe(),
+            validation="biased" if biased else "unbiased",
+            variant="published" if published else f"tree heights {', '.join(map(str, self.tree_heights))}",
+            notes=self._notes(biased),
+        )
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Draw the graphs."""
+        del data_dir
+        raw = shapes.generate(self._recipe())
+        raw.facts["effective_motif_agreement"] = round(self._motif_agreement, 4)
+        return raw
+
+    @property
+    def _motif_agreement(self) -> float:
+        return 1 - 2 * self.label_noise / 3
+
+    def _notes(self, biased: bool) -> list[str]:
+        notes = [
+            f"The motif goes with the label in {self._motif_agreement:.4f} of the graphs of every split (1 - 2/3 x the "
+            f"label noise {self.label_noise:g}, as a redrawn motif may be the same), not in {self.invariant:g}; this "
+            "is the accuracy of a motif-only rule on the test split.",
+            f"The base goes with the label in {self.spurious:g} of the training, {self.val_agreement:.3g} of the "
+            f"validation and {TEST_AGREEMENT:g} of the test graphs.",
+            "The definition in the papers has two classes and flip probabilities; the data have three classes, and the "
+            "numbers in their names are agreements.",
+        ]
+        if biased:
+            notes.append(
+                f"Validation is biased: its base goes with the label in {self.val_agreement:.3g} of the graphs, which "
+                "the papers do not say."
+            )
+        return notes
+
+    def _recipe(self) -> shapes.Recipe:
+        if not self.tree_heights:
+            raise DataError("dataset 'two-piece', hyperparameter 'tree_heights': expected at least one height")
+        train, val, test = shapes.three_counts(self.num_per_class, self.name)
+
+        def split(per_class: int, agreement: float) -> shapes.Split:
+            heights = (tuple(self.tree_heights),) * shapes.CLASSES
+            return shapes.Split(per_class, agreement, heights, label_noise=self.label_noise)
+
+        return shapes.Recipe(
+            name=self.name,
+            seed=self.seed,
+            splits={
+                "train": split(train, self.spurious),
+                "val": split(val, self.val_agreement),
+                "test": split(test, TEST_AGREEMENT),
+            },
+            undirected=self.undirected,
+            features=self.node_features,
+        )
+
+
+@hookimpl
+def bench_register(register):
+    register(TwoPiece)

@@ -307,6 +307,12 @@ class Encoder(Component):
     batch_size: int = hparam(32, low=2, help="graphs per batch")
     lr: float = hparam(1e-3, low=0.0, help="learning rate of Adam")
 
+    node_features: Features
+    """Declaration of the node features; set by the harness before :meth:`fit`, as are the next three."""
+    edge_features: Features
+    """Declaration of the edge features."""
+    seed: int = 0
+    """The cell's seed for this stage, for libraries that want an integer."""
     rng: torch.Generator
     """Generator for augmentations and every other draw of the encoder."""
 

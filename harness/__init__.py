@@ -17,15 +17,28 @@ if TYPE_CHECKING:
     from harness.data import Task as Task
     from harness.errors import BenchError as BenchError
     from harness.errors import DataError as DataError
+    from harness.errors import DivergedError as DivergedError
     from harness.errors import UserError as UserError
     from harness.graphs import Batch as Batch
     from harness.graphs import PackedGraphs as PackedGraphs
+    from harness.graphs.augment import drop_nodes as drop_nodes
+    from harness.graphs.augment import grow_subgraph as grow_subgraph
+    from harness.graphs.augment import mask_rows as mask_rows
+    from harness.graphs.augment import perturb_edges as perturb_edges
+    from harness.graphs.diffusion import DiffusedGraphs as DiffusedGraphs
+    from harness.graphs.diffusion import Diffusion as Diffusion
+    from harness.graphs.diffusion import batch_blocks as batch_blocks
+    from harness.graphs.diffusion import by_size as by_size
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
+    from harness.nn.blocks import block_sum as block_sum
+    from harness.nn.blocks import padded_slots as padded_slots
     from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
     from harness.nn.conv import GCNConv as GCNConv
     from harness.nn.conv import GINConv as GINConv
     from harness.nn.front import make_front as make_front
+    from harness.nn.infomax import info_nce as info_nce
+    from harness.nn.infomax import local_global_jsd as local_global_jsd
     from harness.nn.norm import BatchNorm as BatchNorm
     from harness.nn.pool import pool as pool
     from harness.nn.propagate import neighbour_sum as neighbour_sum
@@ -50,13 +63,17 @@ if TYPE_CHECKING:
 _HOME = {
     "harness.component": ("upstream",),
     "harness.data": ("Dataset", "Declaration", "Features", "RawDataset", "RawGraph", "Task"),
-    "harness.errors": ("BenchError", "DataError", "UserError"),
+    "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError"),
     "harness.graphs": ("Batch", "PackedGraphs"),
+    "harness.graphs.augment": ("drop_nodes", "grow_subgraph", "mask_rows", "perturb_edges"),
+    "harness.graphs.diffusion": ("DiffusedGraphs", "Diffusion", "batch_blocks", "by_size"),
     "harness.hooks": ("hookimpl",),
     "harness.hparams": ("hparam",),
+    "harness.nn.blocks": ("block_sum", "padded_slots"),
     "harness.nn.contrastive": ("supervised_contrastive",),
     "harness.nn.conv": ("GCNConv", "GINConv"),
     "harness.nn.front": ("make_front",),
+    "harness.nn.infomax": ("info_nce", "local_global_jsd"),
     "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_graphs", "sum_to_targets", "take_sources"),

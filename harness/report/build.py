@@ -1,0 +1,121 @@
+"""A report: one section per checkpoint rule asked for, each a table with its grid, caption and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.average import AverageColumn, averages
+from harness.report.caption import caption
+from harness.report.layout import Grid, make_grid
+from harness.report.table import Table, build_table
+from harness.results import RunResults
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to show beside the test values.
+
+    Attributes:
+        checkpoints: one section each: ``best-val``, ``last``, or ``suite`` for each method's own setting.
+        validation: the validation value beside each test value.
+        differences: the difference to the reference row, where the suite names one.
+        average: averages over datasets.
+    """
+
+    checkpoints: tuple[str, ...] = ("suite",)
+    validation: bool = False
+    differences: bool = False
+    average: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table of a report.
+
+    Attributes:
+        caption: one sentence a fact.
+        selected: which configuration each tuned method shows, one line each.
+    """
+
+    table: Table
+    averages: tuple[AverageColumn, ...]
+    grid: Grid
+    caption: tuple[str, ...]
+    selected: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All sections, and the results they come from."""
+
+    results: RunResults
+    sections: tuple[Section, ...]
+
+    @property
+    def title(self) -> str:
+        """Suite and run."""
+        return f"{self.results.suite}, run {self.results.run}" if self.results.run else self.results.suite
+
+
+def make_report(results: RunResults, options: Options | None = None) -> Report:
+    """Aggregate and lay out a run, finished or not."""
+    options = options or Options()
+    return Report(results, tuple(_section(results, checkpoint, options) for checkpoint in options.checkpoints))
+
+
+def _section(results: RunResults, checkpoint: str, options: Options) -> Section:
+    table = build_table(results, None if checkpoint == "suite" else checkpoint)
+    means = tuple(averages(table)) if options.average else ()
+    differences = options.differences and results.reference in results.methods
+    grid = make_grid(table, means, validation=options.validation, differences=differences)
+    sentences = caption(table, means, differences=differences)
+    return Section(table, means, grid, tuple(sentences), tuple(_selected(table)))
+
+
+def _selected(table: Table) -> list[str]:
+    return [
+        f"{row.method} on {row.dataset}: {row.config_id}{' (provisional)' if row.provisional else ''}"
+        for row in table.rows
+        if row.configurations > 1 and row.config_id is not None
+    ]
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The report as plain data: ``rows`` are the table rows of all sections, told apart by ``checkpoint``."""
+    results = report.results
+    return {
+        "suite": results.suite,
+        "run": results.run,
+        "protocol": results.protocol,
+        "seeds": list(results.seeds),
+        "overrides": list(results.overrides),
+        "reference": results.reference,
+        "spread": "sample standard deviation",
+        "caption": " ".join(report.sections[0].caption),
+        "captions": [" ".join(section.caption) for section in report.sections],
+        "rows": [row.to_json() for section in report.sections for row in section.table.rows],
+        "averages": [_average_json(column) for section in report.sections for column in section.averages],
+    }
+
+
+def _average_json(column: AverageColumn) -> Mapping[str, Any]:
+    return {
+        "label": column.label,
+        "covers": [item.label for item in column.columns],
+        "excluded": [item.label for item in column.excluded],
+        "rows": [
+            {
+                "method": cell.method,
+                "n": cell.summary.n,
+                "mean": cell.summary.mean,
+                "spread": cell.summary.spread,
+                "values": list(cell.summary.values),
+                "datasets": cell.covered,
+                "of": cell.total,
+                "rank": cell.rank,
+            }
+            for cell in column.cells
+        ],
+    }

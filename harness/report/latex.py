@@ -1,0 +1,127 @@
+"""The report as LaTeX: one ``table`` environment a section, with booktabs and nothing else beyond LaTeX itself."""
+
+from __future__ import annotations
+
+import re
+from unicodedata import normalize
+
+from harness.report.build import Report, Section
+from harness.report.layout import Text
+
+COMMANDS = {"best": r"\textbf", "second": r"\underline"}
+LEGEND = "Best of a column in bold, second best underlined."
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "_": r"\_",
+    "#": r"\#",
+    "$": r"\$",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "`": r"\textasciigrave{}",
+    "[": "{[}",  # after a row's end an open bracket would be read as its optional argument
+    "]": "{]}",
+    "*": "{*}",
+    "±": r"$\pm$",
+    "†": r"$^{\dagger}$",
+    "‡": r"$^{\ddagger}$",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "×": r"$\times$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "→": r"$\rightarrow$",
+    "−": "$-$",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "γ": r"$\gamma$",
+    "δ": r"$\delta$",
+    "ε": r"$\epsilon$",
+    "η": r"$\eta$",
+    "λ": r"$\lambda$",
+    "μ": r"$\mu$",
+    "ρ": r"$\rho$",
+    "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+    "φ": r"$\phi$",
+    "ω": r"$\omega$",
+    "Δ": r"$\Delta$",
+    "Σ": r"$\Sigma$",
+}
+
+
+def latex(report: Report) -> str:
+    """The whole report; needs ``\\usepackage{booktabs}``."""
+    head = f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs}}"
+    return "\n\n".join([head, *(_section(report, n) for n in range(len(report.sections)))]) + "\n"
+
+
+def _section(report: Report, number: int) -> str:
+    section = report.sections[number]
+    grid = section.grid
+    sentences = [*section.caption, *([LEGEND] if grid.ranked else [])]
+    lines = [
+        *(f"% selected: {_comment(line)}" for line in section.selected),
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
+        rf"\label{{{_name(report, number)}}}",
+        rf"\begin{{tabular}}{{l{'c' * (len(grid.header) - 1)}}}",
+        r"\toprule",
+        _line([escape(heading) for heading in grid.header]),
+        r"\midrule",
+        *(_line([_entry(text) for text in row]) for row in grid.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *_footnotes(section),
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def _name(report: Report, number: int) -> str:
+    suffix = f"-{number + 1}" if len(report.sections) > 1 else ""
+    plain = normalize("NFKD", report.results.suite).encode("ascii", "ignore").decode()
+    return f"tab:{re.sub(r'[^A-Za-z0-9.-]+', '-', plain)}{suffix}"
+
+
+def _line(entries: list[str]) -> str:
+    return " & ".join(entries) + r" \\"
+
+
+def _entry(text: Text) -> str:
+    command = COMMANDS.get(text.rank)
+    body = f"{command}{{{escape(text.text)}}}" if command else escape(text.text)
+    numbers = f"$^{{{','.join(map(str, text.notes))}}}$" if text.notes else ""
+    return body + escape(text.flags) + numbers
+
+
+def _footnotes(section: Section) -> list[str]:
+    if not section.grid.footnotes:
+        return []
+    notes = [rf"$^{{{n}}}$~{escape(note)}\par" for n, note in enumerate(section.grid.footnotes, start=1)]
+    return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize\raggedright", *notes, r"\end{minipage}"]
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.split())
+
+
+def escape(text: str) -> str:
+    """The text as LaTeX prints it under pdfLaTeX; a character it has no sign for is given by its code point."""
+    return "".join(_SPECIAL.get(character) or _character(character) for character in " ".join(text.split()))
+
+
+def _character(character: str) -> str:
+    if ord(character) < 0x180 and (character.isprintable() or character == " "):
+        return character
+    plain = normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return "".join(_SPECIAL.get(c, c) for c in plain) or rf"\texttt{{U+{ord(character):04X}}}"

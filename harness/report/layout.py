@@ -1,0 +1,111 @@
+"""From table rows to a grid of texts that every renderer shares: header, marked cells, footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.report.average import AverageCell, AverageColumn
+from harness.report.caption import METRICS
+from harness.report.table import Column, Table, TableRow
+from harness.report.text import (
+    difference_text,
+    footnote,
+    needs_footnote,
+    percent,
+    validation_text,
+    value_text,
+)
+
+VALIDATION_FLAG = "†"
+ORACLE_FLAG = "‡"
+
+
+@dataclass(frozen=True)
+class Text:
+    """One entry of the grid: its text, its rank (``best``, ``second``), flag signs and footnote numbers."""
+
+    text: str
+    rank: str = ""
+    flags: str = ""
+    notes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The table as texts; ``footnotes[i]`` has the number i + 1. The first column names the method."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    footnotes: tuple[str, ...]
+
+    @property
+    def ranked(self) -> bool:
+        """Whether any entry is marked as best."""
+        return any(text.rank for row in self.rows for text in row)
+
+
+def make_grid(
+    table: Table, averages: Sequence[AverageColumn] = (), *, validation: bool = False, differences: bool = False
+) -> Grid:
+    """Lay the table out, with the validation value, the difference and the averages beside the test on request."""
+    environments = any(row.environments for row in table.rows)
+    header = ["Method", *(["Environments"] if environments else [])]
+    for column in table.columns:
+        header.append(_heading(table, column))
+        header += [f"{column.label}, validation"] if validation else []
+        header += [f"{column.label}, Δ {table.results.reference}"] if differences else []
+    header += [average.label for average in averages]
+    footnotes: list[str] = []
+    rows = []
+    for method in table.results.methods:
+        texts = [Text(method, flags=_method_flags(table, method))]
+        texts += [Text(_environments(table, method))] if environments else []
+        for column in table.columns:
+            row = table.cell(method, column)
+            texts.append(_cell(row, column, footnotes, table, method))
+            texts += [Text(validation_text(row) if row else "–")] if validation else []
+            texts += [Text(difference_text(row) if row else "–")] if differences else []
+        texts += [_average(average.cell(method)) for average in averages]
+        rows.append(tuple(texts))
+    return Grid(tuple(header), tuple(rows), tuple(footnotes))
+
+
+def _heading(table: Table, column: Column) -> str:
+    """The column's label, with its metric where the table has several."""
+    several = len({other.metric for other in table.columns}) > 1
+    return f"{column.label}, {METRICS.get(column.metric, column.metric)}" if several else column.label
+
+
+def _method_flags(table: Table, method: str) -> str:
+    rows = [row for row in table.rows if row.method == method]
+    return VALIDATION_FLAG if any(row.uses_validation_labels for row in rows) else ""
+
+
+def _environments(table: Table, method: str) -> str:
+    found = {row.dataset: row.environments for row in table.rows if row.method == method}
+    if len(set(found.values())) == 1:
+        return next(iter(found.values())) or "–"
+    return "; ".join(f"{dataset}: {value}" for dataset, value in found.items() if value) or "–"
+
+
+def _cell(row: TableRow | None, column: Column, footnotes: list[str], table: Table, method: str) -> Text:
+    if row is None:
+        return Text("–")
+    flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
+    if not needs_footnote(row):
+        return Text(value_text(row), row.rank, flags)
+    where = method if len(table.columns) == 1 else f"{method} on {column.label}"
+    note = f"{where}: {footnote(row)}"
+    if note not in footnotes:
+        footnotes.append(note)
+    return Text(value_text(row), row.rank, flags, (footnotes.index(note) + 1,))
+
+
+def _average(cell: AverageCell) -> Text:
+    text = percent(cell.summary)
+    if cell.summary.n and cell.covered < cell.total:
+        text += f" ({cell.covered}/{cell.total} datasets)"
+    elif cell.summary.n == 1:
+        text += " (n=1)"
+    return Text(text, cell.rank)

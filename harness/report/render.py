@@ -1,0 +1,35 @@
+"""One text per format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from harness.errors import UserError, did_you_mean
+from harness.report.build import Report, to_json
+from harness.report.csv_rows import csv_rows
+from harness.report.latex import latex
+from harness.report.markdown import markdown
+from harness.report.plain import plain
+from harness.results import dumps
+
+
+def _json(report: Report) -> str:
+    return dumps(to_json(report))
+
+
+RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
+    {"plain": plain, "markdown": markdown, "latex": latex, "csv": csv_rows, "json": _json}
+)
+
+
+def render(report: Report, style: str) -> str:
+    """The report as text that ends with a line break; ``harness.report.terminal`` prints to a terminal.
+
+    Raises:
+        UserError: there is no such format.
+    """
+    if style not in RENDERERS:
+        known = ", ".join(RENDERERS)
+        raise UserError(f"no report format is called '{style}'{did_you_mean(style, RENDERERS)}; there are: {known}")
+    return RENDERERS[style](report)

@@ -43,7 +43,7 @@ def grow_subgraph(batch: Batch, ratio: float, rng: torch.Generator) -> Batch:
         value, chosen = score.max(1)
         grows = (value >= 0) & (step < wanted)
         taken[rows, chosen] |= grows
-        reached = linked[rows, chosen]
+        reached = linked[rows, chosen] & grows.unsqueeze(1)
         frontier = (reached if step == 0 else frontier | reached) & ~taken
     return keep_nodes(batch, taken[inside])
 

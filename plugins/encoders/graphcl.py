@@ -1,0 +1,88 @@
+"""GraphCL: contrast two random changes of a graph (You et al., NeurIPS 2020)."""
+
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import nn
+
+from harness import (
+    Encoder,
+    drop_nodes,
+    grow_subgraph,
+    hookimpl,
+    hparam,
+    info_nce,
+    mask_rows,
+    perturb_edges,
+    pool,
+    propagate,
+)
+from plugins.encoders._common import GIN, mlp, train
+
+_AUGMENTATIONS = {"node-drop": drop_nodes, "edge-perturb": perturb_edges, "mask": mask_rows, "subgraph": grow_subgraph}
+
+
+class GraphCL(Encoder):
+    """The vectors of two random changes of one graph should agree, and not with those of other graphs.
+
+    Y. You et al., *Graph Contrastive Learning with Augmentations*, NeurIPS 2020: one GIN with sum readout, a
+    projection of two layers, and NT-Xent (eq. 3) between two views of each batch. The two augmentations of a batch
+    are drawn from ``augmentations`` and differ (with one name in the list both views use it). The embedding is the
+    readout before the projection. EQuAD's ablation uses it in place of infomax.
+
+    Deviations from the public code, where the first view is the graph itself, the subgraph never extends beyond the
+    seed's neighbours, edges are only deleted, and the positive pair is left out of the denominator: here both views
+    are changed, subgraphs grow, removed edges are replaced by others within the graph, and the positive pair counts
+    unless ``exclude_positive``. Dropped nodes leave the readout. Attributes are masked after the embedding of
+    categorical features, as zero; on constant features a masked node still differs from the others.
+    """
+
+    name = "graphcl"
+    augmentations: list[str] = hparam(
+        list(_AUGMENTATIONS), choices=list(_AUGMENTATIONS), help="what the two augmentations of a batch are drawn from"
+    )
+    ratio: float = hparam(0.1, low=0.0, high=1.0, help="share of nodes dropped or masked, and of edges moved")
+    subgraph_ratio: float = hparam(0.2, low=0.0, high=1.0, help="share of nodes that a subgraph keeps")
+    temperature: float = hparam(0.2, low=1e-3, help="temperature of the loss")
+    exclude_positive: bool = hparam(False, help="leave the positive pair out of the denominator")
+    dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
+
+    def fit(self, graphs):
+        module = Contrast(self.node_features, self.hidden, self.layers, self.dropout)
+        yield from train(self, module, partial(self._loss, module), graphs)
+
+    def _loss(self, module, batch):
+        batch = replace(batch, x=module.gin.front(batch.x))
+        first, second = (module.projection(module.readout(self._changed(batch, name))) for name in self._draw())
+        return info_nce(first, second, self.temperature, exclude_positive=self.exclude_positive)
+
+    def _draw(self):
+        """Two names from the pool, different where it has two."""
+        order = torch.randperm(len(self.augmentations), generator=self.rng).tolist()
+        return [self.augmentations[i] for i in (order[0], order[-1])]
+
+    def _changed(self, batch, name):
+        ratio = self.subgraph_ratio if name == "subgraph" else self.ratio
+        return _AUGMENTATIONS[name](batch, ratio, self.rng)
+
+
+class Contrast(nn.Module):
+    """A GIN with sum readout, and the projection that only training uses; maps a batch to (B, hidden)."""
+
+    def __init__(self, features, hidden, layers, dropout):
+        super().__init__()
+        self.gin = GIN(features, hidden, layers, dropout)
+        self.projection = mlp(hidden, 2)
+
+    def forward(self, batch):
+        return self.readout(replace(batch, x=self.gin.front(batch.x)))
+
+    def readout(self, batch):
+        """(B, hidden) from a batch whose features have gone through the front."""
+        return pool(self.gin(batch.x, partial(propagate, batch=batch)), batch)
+
+
+@hookimpl
+def bench_register(register):
+    register(GraphCL)

@@ -9,7 +9,6 @@ export OMP_NUM_THREADS ?= 1
 
 install: $(VENV)/.installed
 
-# PyGCL's release names distributions that it needs only for its own examples; see harness/pygcl.py.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'

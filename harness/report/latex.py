@@ -74,7 +74,7 @@ def _section(report: Report, number: int) -> str:
         r"\centering",
         rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
         rf"\label{{{_name(report, number)}}}",
-        rf"\begin{{tabular}}{{l{'c' * (len(grid.header) - 1)}}}",
+        rf"\begin{{tabular}}{{{'l' * grid.words + 'c' * (len(grid.header) - grid.words)}}}",
         r"\toprule",
         _line([escape(heading) for heading in grid.header]),
         r"\midrule",

@@ -12,6 +12,7 @@ from harness.report.text import (
     difference_text,
     footnote,
     needs_footnote,
+    one_line,
     percent,
     validation_text,
     value_text,
@@ -33,11 +34,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Grid:
-    """The table as texts; ``footnotes[i]`` has the number i + 1. The first column names the method."""
+    """The table as texts; ``footnotes[i]`` has the number i + 1. The first ``words`` columns are words, not values."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[Text, ...], ...]
     footnotes: tuple[str, ...]
+    words: int = 1
 
     @property
     def ranked(self) -> bool:
@@ -59,7 +61,7 @@ def make_grid(
     footnotes: list[str] = []
     rows = []
     for method in table.results.methods:
-        texts = [Text(method, flags=_method_flags(table, method))]
+        texts = [Text(one_line(method), flags=_method_flags(table, method))]
         texts += [Text(_environments(table, method))] if environments else []
         for column in table.columns:
             row = table.cell(method, column)
@@ -68,7 +70,7 @@ def make_grid(
             texts += [Text(difference_text(row) if row else "–")] if differences else []
         texts += [_average(average.cell(method)) for average in averages]
         rows.append(tuple(texts))
-    return Grid(tuple(header), tuple(rows), tuple(footnotes))
+    return Grid(tuple(map(one_line, header)), tuple(rows), tuple(footnotes), words=1 + environments)
 
 
 def _heading(table: Table, column: Column) -> str:
@@ -96,7 +98,7 @@ def _cell(row: TableRow | None, column: Column, footnotes: list[str], table: Tab
     if not needs_footnote(row):
         return Text(value_text(row), row.rank, flags)
     where = method if len(table.columns) == 1 else f"{method} on {column.label}"
-    note = f"{where}: {footnote(row)}"
+    note = one_line(f"{where}: {footnote(row)}")
     if note not in footnotes:
         footnotes.append(note)
     return Text(value_text(row), row.rank, flags, (footnotes.index(note) + 1,))

@@ -22,7 +22,10 @@ def markdown(report: Report) -> str:
 
 def _section(section: Section, prefix: str) -> str:
     grid = section.grid
-    lines = [_line(escape(heading) for heading in grid.header), _line(["---", *["---:"] * (len(grid.header) - 1)])]
+    lines = [
+        _line(escape(heading) for heading in grid.header),
+        _line("---" if i < grid.words else "---:" for i in range(len(grid.header))),
+    ]
     lines += [_line(_entry(text, prefix) for text in row) for row in grid.rows]
     sentences = [*section.caption, *([LEGEND] if grid.ranked else [])]
     parts = ["\n".join(lines), " ".join(escape(sentence) for sentence in sentences)]

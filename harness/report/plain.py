@@ -10,7 +10,18 @@ from harness.report.layout import Grid, Text
 RANK_SIGNS = {"best": " *", "second": " +"}
 LEGEND = "* best, + second best of a column."
 _ASCII = str.maketrans(
-    {"±": "+/-", "†": "(v)", "‡": "(o)", "–": "-", "…": "...", "Δ": "diff. to", "γ": "gamma", "λ": "lambda", "τ": "tau"}
+    {
+        "±": "+/-",
+        "†": "(v)",
+        "‡": "(o)",
+        "–": "-",
+        "−": "-",
+        "…": "...",
+        "Δ": "diff. to",
+        "γ": "gamma",
+        "λ": "lambda",
+        "τ": "tau",
+    }
 )
 
 

@@ -39,7 +39,7 @@ def _print_section(section: Section, console: Console) -> None:
 def _table(grid: Grid, encoding: str) -> Table:
     table = Table(header_style="bold", pad_edge=False)
     for position, heading in enumerate(grid.header):
-        table.add_column(RichText(encodable(heading, encoding)), justify="left" if position == 0 else "right")
+        table.add_column(RichText(encodable(heading, encoding)), justify="left" if position < grid.words else "right")
     for row in grid.rows:
         table.add_row(*(RichText(encodable(label(text), encoding), style=STYLES.get(text.rank, "")) for text in row))
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from harness.report.summary import Summary
@@ -15,7 +16,7 @@ def percent(summary: Summary, *, signed: bool = False) -> str:
     """``71.95 ± 1.41``, or the mean alone for one value, or an en dash for none."""
     if summary.mean is None:
         return "–"
-    mean = f"{100 * summary.mean:+.2f}" if signed else f"{100 * summary.mean:.2f}"
+    mean = f"{100 * summary.mean:+.2f}".replace("-", "−") if signed else f"{100 * summary.mean:.2f}"
     return mean if summary.spread is None else f"{mean} ± {100 * summary.spread:.2f}"
 
 
@@ -68,7 +69,7 @@ def _without_value(row: TableRow) -> str:
 
 def shorten(reason: str) -> str:
     """The reason on one line, cut at :data:`SHORT` characters."""
-    line = " ".join(reason.split())
+    line = one_line(reason)
     return line if len(line) <= SHORT else line[: SHORT - 1].rstrip() + "…"
 
 
@@ -77,11 +78,17 @@ def needs_footnote(row: TableRow) -> bool:
     if row.status == "ok":
         return any(row.reasons)
     if row.test.n == 0 and row.status in ("failed", "undefined"):
-        return " ".join(row.reason.split()) != shorten(row.reason)
+        return one_line(row.reason) != shorten(row.reason)
     return bool(row.reason) and any(row.reasons)
 
 
 def footnote(row: TableRow) -> str:
     """The full reason, or the remarks on defined values."""
     reason = row.reason if row.status != "ok" else "; ".join(dict.fromkeys(filter(None, row.reasons)))
-    return " ".join(reason.split())
+    return one_line(reason)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, without terminal colours and other control characters that a message may carry."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())

@@ -13,6 +13,9 @@ from harness.selection import mark_selected
 from harness.stage import Failure
 from harness.store import Store
 
+TIMES = ("seconds", "cpu_seconds", "peak_memory")
+"""What the store's record of a stage says of its cost."""
+
 
 def collect(record: RunRecord, store: Store) -> RunResults:
     """The results of a run as they stand in the store, with the selected configurations marked."""
@@ -57,7 +60,7 @@ def _cell_rows(record: RunRecord, cell: CellRecord, store: Store) -> list[Result
     rules = [checkpoint_rule("best-val", validation), checkpoint_rule("last", validation)]
     scores = _scores(store, cell.score)
     if scores is not None:
-        return _scored(base, scores, store.recorded(cell.train), splits, rules)
+        return _scored(base, scores, store.record(cell.train), splits, rules)
     failure = _failure(record, cell, store)
     if failure is None:
         return []
@@ -78,7 +81,7 @@ def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
 def _scored(
     base: ResultRow, scores: list[dict[str, Any]], recorded: Mapping[str, Any], splits: list[str], rules: list[str]
 ) -> list[ResultRow]:
-    times = {name: recorded.get(name) for name in ("seconds", "cpu_seconds", "peak_memory")}
+    times = {name: recorded.get(name) for name in TIMES}
     by_place = {(row["rule"], row["split"]): row for row in scores}
     rows = []
     for rule in dict.fromkeys([*rules, *(row["rule"] for row in scores)]):

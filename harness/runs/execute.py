@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from harness.engine import Event, Outcome, make_engine
+from harness.engine import run as run_stages
 from harness.plan.status import Clock, needed
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
@@ -18,7 +18,6 @@ from harness.runs.record import RESULTS, CellRecord, RunRecord
 from harness.runs.session import Options, Session
 from harness.spec import ComponentSpec
 from harness.stage import Failure, Stage
-from harness.stages import run as run_stage
 from harness.stages.context import Context
 
 BODY = "harness.stages:run"
@@ -63,10 +62,10 @@ def execute(
         jobs=engine_options.jobs,
         timeout=engine_options.timeout,
         memory=engine_options.memory,
-        retry_failed=engine_options.retry_failed,
     )
-    record = start_record(session)
-    folder = store.run_folder(record.id)
+    store.require_writable()
+    folder = store.new_run(session.suite.name)
+    record = start_record(session, folder.name)
     write_text(folder / "suite.yaml", _resolved(session))
     record.save(folder)
     stages = needed(plan, store, retry_failed=engine_options.retry_failed)
@@ -76,17 +75,20 @@ def execute(
     def watch(event: Event) -> None:
         if event.failure is not None and event.kind in ("failed", "skipped"):
             observed[event.stage.key] = event.failure
+        if event.kind == "finished" and not event.detail.get("elsewhere"):
+            store.record_run(event.stage, _cost_facts(event, record.provenance))
         observe(event)
 
     try:
-        outcome = engine.run(
+        outcome = run_stages(
             stages,
             store=store,
             body=BODY,
+            engine=engine,
             context=context,
-            in_parent=lambda stage: run_stage(stage, context),
-            observe=watch,
+            observer=watch,
             cost=_cost(Clock(store)) if stages else None,
+            retry_failed=engine_options.retry_failed,
         )
     except KeyboardInterrupt:
         _finish(replace(record, status="interrupted", failures=_plain(observed)), session, folder)
@@ -109,6 +111,12 @@ def _finish(record: RunRecord, session: Session, folder: Path) -> RunResults:
     return results
 
 
+def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
+    detail = event.detail
+    costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
+    return {**costs, "worker": event.worker, "provenance": dict(made_by)}
+
+
 def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:
     return {key: asdict(failure) for key, failure in failures.items()}
 
@@ -126,11 +134,9 @@ def _resolved(session: Session) -> str:
     return yaml.safe_dump(dict(session.suite.resolved), sort_keys=False, allow_unicode=True)
 
 
-def start_record(session: Session) -> RunRecord:
+def start_record(session: Session, run_id: str) -> RunRecord:
     """The record of a run that has not begun."""
     suite, plan = session.suite, session.plan
-    now = datetime.now(timezone.utc)
-    run_id = f"{now:%Y%m%d-%H%M%S}-{suite.name}-{secrets.token_hex(2)}"
     titles = {key: plan.stages[producer].title for key, producer in plan.producers.items()}
     order = {key: position for position, key in enumerate(plan.stages)}
     cells = tuple(
@@ -153,7 +159,7 @@ def start_record(session: Session) -> RunRecord:
         results=_skeleton(session, run_id),
         cells=cells,
         prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
-        started=now.isoformat(timespec="seconds"),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
         provenance=provenance(),
     )
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from harness.catalog import Catalog
 from harness.index import load_catalog
-from harness.keys import file_digest
 from harness.plan import Plan, build_plan
 from harness.plan.datasets import DatasetFacts
 from harness.spec import Suite
@@ -55,6 +54,6 @@ def open_session(name: str, options: Options) -> Session:
     path = find_suite(name)
     catalog = load_catalog([*peek_plugins(path), *options.plugins], strict=options.strict_plugins)
     store = Store(options.store)
-    facts = DatasetFacts(catalog, options.data_dir, lambda file: file_digest(file, store.memo))
+    facts = DatasetFacts(catalog, options.data_dir, store.file_digest)
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
     return Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)

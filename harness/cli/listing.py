@@ -1,0 +1,160 @@
+"""``bench list`` and ``bench describe``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+from harness.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from harness.catalog import Catalog, Entry
+
+
+@app.command("list")
+def list_components(
+    kind: Annotated[Optional[str], typer.Argument(help="Only this kind, e.g. encoder, or `suites`.")] = None,
+    plugin: options.Plugins = None,
+    strict: options.Strict = False,
+    json: options.Json = False,
+) -> None:
+    """List the components that are registered, or the installed suites."""
+    from harness.component import KINDS
+    from harness.index import load_catalog
+    from harness.results import dumps
+
+    if kind == "suites":
+        _list_suites(json)
+        return
+    wanted = None if kind is None else kind.removesuffix("s").replace("analyse", "analysis")
+    if wanted is not None and wanted not in KINDS:
+        raise UserError(f"no kind is called '{kind}'{did_you_mean(kind or '', KINDS)}; there are: {', '.join(KINDS)}")
+    catalog = load_catalog(plugin or (), strict=strict)
+    entries = [entry for entry in catalog if wanted in (None, entry.kind)]
+    if json:
+        print(dumps({"components": [entry.to_json() for entry in entries], "broken": [vars(b) for b in catalog.broken]}))
+        return
+    for each in KINDS:
+        rows = [entry for entry in entries if entry.kind == each]
+        if rows:
+            print(f"{each}:")
+            for entry in rows:
+                origin = "" if entry.plugin == "built-in" else f"  [{entry.plugin}]"
+                print(f"  {entry.name:<16} {entry.summary}{origin}")
+    _warn(catalog)
+
+
+def _list_suites(json: bool) -> None:
+    from harness.results import dumps
+    from harness.suite import suites_folder
+
+    folder = suites_folder()
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.yaml"))
+    names = [name for name in names if not name.startswith("common/")]
+    print(dumps({"suites": names}) if json else "\n".join(names))
+
+
+def _warn(catalog: Catalog) -> None:
+    for broken in catalog.broken:
+        print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+
+
+@app.command()
+def describe(
+    name: Annotated[str, typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.")],
+    sets: options.Sets = None,
+    data_dir: options.DataDir = None,
+    plugin: options.Plugins = None,
+    json: options.Json = False,
+) -> None:
+    """Describe a component: what it does, its source, its hyperparameters; for a dataset also splits and known slips."""
+    from harness.index import load_catalog
+    from harness.results import dumps
+
+    catalog = load_catalog(plugin or ())
+    entries = _find(catalog, name)
+    described = [{**entry.to_json(), **_dataset_facts(catalog, entry, sets, data_dir)} for entry in entries]
+    if json:
+        print(dumps(described[0] if len(described) == 1 else described), end="")
+        return
+    print("\n\n".join(_text(entry, facts) for entry, facts in zip(entries, described, strict=True)))
+
+
+def _find(catalog: Catalog, name: str) -> list[Entry]:
+    kind, _, short = name.rpartition("/")
+    found = [entry for entry in catalog if entry.name == short and kind in ("", entry.kind)]
+    if not found:
+        known = sorted({entry.name for entry in catalog})
+        raise UserError(f"no component is called '{name}'{did_you_mean(short, known)}; `bench list` shows them")
+    return found
+
+
+def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_dir: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    if entry.kind != "dataset":
+        return {}
+    from harness.plan.datasets import DatasetFacts
+    from harness.spec import ComponentSpec
+
+    params = _parse(entry, sets)
+    facts = DatasetFacts(catalog, data_dir, str)
+    try:
+        declared = facts.declare(ComponentSpec("dataset", entry.name, params))
+    except UserError as error:
+        return {"unavailable": str(error)}
+    return {"declaration": asdict(declared)}
+
+
+def _parse(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
+    import yaml
+
+    params: dict[str, Any] = {}
+    for item in sets or ():
+        key, equals, text = item.partition("=")
+        if not equals or key not in entry.hparams:
+            hint = did_you_mean(key, entry.hparams)
+            raise UserError(f"--set {item}: {entry.kind} '{entry.name}' has no hyperparameter '{key}'{hint}")
+        try:
+            params[key] = entry.hparams[key].coerce(yaml.safe_load(text))
+        except (ValueError, yaml.YAMLError) as error:
+            raise UserError(f"--set {item}: {error}") from None
+    return params
+
+
+def _text(entry: Entry, facts: dict[str, Any]) -> str:
+    lines = [f"{entry.kind} {entry.name}  ({entry.module}, {entry.plugin})", "", entry.doc.strip()]
+    if entry.hparams:
+        lines += ["", "hyperparameters:"]
+    for declared in entry.hparams.values():
+        lines.append(f"  {declared.name}: {declared.type} = {declared.default!r}  {declared.help}".rstrip())
+        for label, value in (("one of", declared.choices), ("search", declared.search)):
+            if value is not None:
+                lines.append(f"      {label} {', '.join(map(str, value))}")
+        if declared.active:
+            lines.append("      active when " + " and ".join(f"{k} in {list(v)}" for k, v in declared.active.items()))
+    traits = {name: value for name, value in entry.traits.items() if value not in ((), [], {}, "", None, False)}
+    if traits:
+        lines += ["", "traits:"] + [f"  {name}: {value}" for name, value in traits.items()]
+    if "unavailable" in facts:
+        lines += ["", f"data: {facts['unavailable']}"]
+    if "declaration" in facts:
+        lines += ["", *_declaration(facts["declaration"])]
+    return "\n".join(lines)
+
+
+def _declaration(declared: dict[str, Any]) -> list[str]:
+    task = declared["task"]
+    lines = [
+        f"task: {task['kind']}, {task['num_classes']} classes, {task['num_tasks']} task(s), {task['metric']}",
+        "splits: " + ", ".join(f"{split} ({role})" for split, role in declared["splits"].items()),
+        f"validation: {declared['validation']}",
+        f"variant: {declared['variant']}",
+        f"node features: {declared['node_features']['kind']} {list(declared['node_features']['sizes'])}",
+        f"own environments: {declared['environments'] or 'none'}; oracle fields: {', '.join(declared['oracle']) or 'none'}",
+    ]
+    return lines + [f"note: {note}" for note in declared["notes"]]

@@ -1,0 +1,74 @@
+"""The Typer application, and how errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from harness._version import __version__
+from harness.errors import BenchError
+
+INTERRUPTED = 130
+
+
+class Guarded(TyperGroup):
+    """Turns the harness's own errors into a message and an exit code, and everything else into one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        debug = "--debug" in (ctx.obj or ())
+        try:
+            return super().invoke(ctx)
+        except BenchError as error:
+            if debug:
+                raise
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(error.exit_code) from None
+        except KeyboardInterrupt as error:
+            print(str(error) or "interrupted", file=sys.stderr)
+            raise SystemExit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise SystemExit(0) from None
+        except Exception as error:
+            if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
+                raise
+            print(f"internal error: {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
+            raise SystemExit(1) from None
+
+
+app = typer.Typer(
+    cls=Guarded,
+    name="bench",
+    help="Benchmark out-of-distribution graph classification: run a suite, read the table.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        print(f"bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; allowed anywhere on the line.")] = False,
+) -> None:
+    del version, debug
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the ``bench`` script."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    flags = ("--debug",) if "--debug" in given else ()
+    from harness.cli import commands  # noqa: F401  (registers the commands)
+
+    app(args=[item for item in given if item not in flags], prog_name="bench", obj=flags)

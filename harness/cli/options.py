@@ -1,0 +1,91 @@
+"""Options that several commands share, and their translation into what the harness understands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from harness.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.runs.session import Options
+
+Suite = Annotated[str, typer.Argument(help="A suite file, or the name of an installed suite.", metavar="SUITE")]
+StoreDir = Annotated[
+    Optional[Path],
+    typer.Option("--store", envvar="BENCH_STORE", help="Folder of cached results.", show_default="the user's cache"),
+]
+DataDir = Annotated[Optional[Path], typer.Option("--data-dir", envvar="BENCH_DATA", help="Folder of data files.")]
+Seeds = Annotated[Optional[str], typer.Option("--seeds", help="Training seeds instead of the suite's, e.g. 1,2,3.")]
+Epochs = Annotated[Optional[int], typer.Option("--epochs", help="Training epochs of every method.")]
+Sets = Annotated[Optional[list[str]], typer.Option("--set", metavar="KEY=VALUE", help="Change any value; repeatable.")]
+Datasets = Annotated[
+    Optional[list[str]], typer.Option("--datasets", metavar="GLOB", help="Only these datasets; repeatable.")
+]
+Methods = Annotated[
+    Optional[list[str]], typer.Option("--methods", metavar="GLOB", help="Only these methods; repeatable.")
+]
+Plugins = Annotated[Optional[list[Path]], typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.")]
+Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+
+
+def session_options(
+    *,
+    store: Path | None = None,
+    data_dir: Path | None = None,
+    seeds: str | None = None,
+    epochs: int | None = None,
+    sets: list[str] | None = None,
+    datasets: list[str] | None = None,
+    methods: list[str] | None = None,
+    plugins: list[Path] | None = None,
+    strict: bool = False,
+) -> Options:
+    """The options of :func:`harness.runs.session.open_session`."""
+    from harness.runs.session import Options
+    from harness.suite import Overrides
+
+    overrides = Overrides(
+        seeds=seeds, epochs=epochs, sets=tuple(sets or ()), datasets=tuple(datasets or ()), methods=tuple(methods or ())
+    )
+    if data_dir is not None and not data_dir.is_dir():
+        raise UserError(f"the data folder {data_dir} does not exist")
+    return Options(store, data_dir, overrides, tuple(plugins or ()), strict)
+
+
+def parse_bytes(text: str | None) -> int | None:
+    """``4G``, ``500M``, ``2GiB`` or a plain number of bytes.
+
+    Raises:
+        UserError: anything else.
+    """
+    if text is None:
+        return None
+    stripped = text.strip().upper().removesuffix("B")
+    unit = stripped.lstrip("0123456789.")
+    number = stripped[: len(stripped) - len(unit)]
+    try:
+        value = float(number) * (_UNITS[unit] if unit else 1)
+    except (ValueError, KeyError):
+        raise UserError(f"'{text}' is not an amount of memory; write 4G, 500M or 2GiB") from None
+    return int(value)
+
+
+def parse_seconds(text: str | None) -> float | None:
+    """``90``, ``90s``, ``15m`` or ``2h``.
+
+    Raises:
+        UserError: anything else.
+    """
+    if text is None:
+        return None
+    factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:].lower())
+    try:
+        return float(text if factor is None else text[:-1]) * (factor or 1)
+    except ValueError:
+        raise UserError(f"'{text}' is not a time; write 90, 15m or 2h") from None

@@ -1,0 +1,100 @@
+"""``bench plan``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.cli import options
+from harness.cli.main import app
+
+if TYPE_CHECKING:
+    from harness.plan.status import StageStatus
+
+
+@app.command()
+def plan(
+    suite: options.Suite,
+    seeds: options.Seeds = None,
+    epochs: options.Epochs = None,
+    sets: options.Sets = None,
+    datasets: options.Datasets = None,
+    methods: options.Methods = None,
+    store: options.StoreDir = None,
+    data_dir: options.DataDir = None,
+    plugin: options.Plugins = None,
+    strict: options.Strict = False,
+    json: options.Json = False,
+) -> None:
+    """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
+    from harness.plan.status import survey
+    from harness.runs.session import open_session
+
+    given = options.session_options(
+        store=store,
+        data_dir=data_dir,
+        seeds=seeds,
+        epochs=epochs,
+        sets=sets,
+        datasets=datasets,
+        methods=methods,
+        plugins=plugin,
+        strict=strict,
+    )
+    session = open_session(suite, given)
+    statuses = survey(session.plan, session.store)
+    if json:
+        from harness.results import dumps
+
+        print(dumps(_as_json(session.suite.name, statuses)), end="")
+        return
+    for line in _lines(session.suite.name, len(session.plan.cells), statuses):
+        print(line)
+
+
+def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
+    from harness.cli.progress import clock_text
+    from harness.plan.status import totals
+
+    states = ("cached", "unneeded", "new", "stale", "failed")
+    lines = [f"suite {name}: {cells} cells, {len(statuses)} stages", ""]
+    lines.append(f"{'stage':<10}" + "".join(f"{state:>10}" for state in states))
+    for kind, counts in totals(statuses).items():
+        lines.append(f"{kind:<10}" + "".join(f"{counts[state]:>10}" for state in states))
+    work = [status for status in statuses if status.runs]
+    known = [status.seconds for status in work if status.seconds is not None]
+    if work:
+        rest = f", {len(work) - len(known)} of unknown length" if len(known) < len(work) else ""
+        lines += ["", f"to run: {len(work)} stages, about {clock_text(sum(known))} of one worker's time{rest}"]
+    else:
+        lines += ["", "nothing to run"]
+    return lines + _reasons(statuses)
+
+
+def _reasons(statuses: list[StageStatus]) -> list[str]:
+    """Each reason once, with the stages it holds for."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for status in statuses:
+        if status.reason:
+            grouped.setdefault((status.state, status.stage.kind, status.reason), []).append(status.stage.title)
+    lines: list[str] = []
+    for (state, _, reason), titles in grouped.items():
+        lines += ["", f"{state}: {titles[0]}" + (f" and {len(titles) - 1} more" if len(titles) > 1 else ""), f"    {reason}"]
+    return lines
+
+
+def _as_json(name: str, statuses: list[StageStatus]) -> dict[str, Any]:
+    return {
+        "suite": name,
+        "stages": [
+            {
+                "kind": status.stage.kind,
+                "title": status.stage.title,
+                "key": status.stage.key,
+                "state": status.state,
+                "reason": status.reason,
+                "seconds": status.seconds,
+                "inputs": list(status.stage.inputs),
+            }
+            for status in statuses
+        ],
+    }

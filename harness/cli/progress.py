@@ -1,0 +1,172 @@
+"""Progress of a run: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from harness.cli.standing import Standings
+
+if TYPE_CHECKING:
+    from harness.engine import Event
+    from harness.runs.session import Session
+
+_EVERY = 0.2
+_DONE = ("finished", "cached", "failed", "skipped")
+
+
+class Tally:
+    """What has happened so far, and how long the rest may take."""
+
+    def __init__(self, session: Session) -> None:
+        from harness.plan.status import Clock, needed
+
+        self.session = session
+        stages = needed(session.plan, session.store)
+        clock = Clock(session.store)
+        self._estimates = {stage.key: clock.seconds(stage) for stage in stages}
+        self.total = len(session.plan.stages)
+        self.counts: Counter[str] = Counter(cached=self.total - len(stages))
+        self.running: dict[str, tuple[str, float]] = {}
+        self.failures: list[str] = []
+        self._left = dict.fromkeys(self._estimates)
+        self._spent: dict[str, float] = defaultdict(float)
+        self._ran: Counter[str] = Counter()
+        self.started = time.monotonic()
+        self._standings = Standings(session)
+
+    def add(self, event: Event) -> None:
+        """Take one event."""
+        stage = event.stage
+        if event.kind == "started":
+            self.running[stage.key] = (stage.title, time.monotonic())
+            return
+        if event.kind not in _DONE:
+            return
+        self.running.pop(stage.key, None)
+        self._left.pop(stage.key, None)
+        self.counts[event.kind] += 1
+        if event.kind == "finished":
+            self._spent[stage.kind] += event.seconds
+            self._ran[stage.kind] += 1
+        if event.kind == "failed" and event.failure is not None:
+            self.failures.append(f"{stage.title}: {event.failure.status}: {event.failure.reason}")
+
+    @property
+    def done(self) -> int:
+        """Stages that are over, one way or another."""
+        return sum(self.counts[kind] for kind in _DONE)
+
+    def seconds_left(self) -> float | None:
+        """Work left, from recorded stages and from this run's own, divided by the workers at work."""
+        total = 0.0
+        for key in self._left:
+            kind = self.session.plan.stages[key].kind
+            known = self._spent[kind] / self._ran[kind] if self._ran[kind] else self._estimates[key]
+            if known is None:
+                return None
+            total += known
+        return total / max(len(self.running), 1)
+
+    def best(self) -> list[tuple[str, str, float]]:
+        """(dataset, method, mean validation score) of the best rows of each dataset so far."""
+        return self._standings.best()
+
+
+def clock_text(seconds: float | None) -> str:
+    """``3m 20s``; ``unknown`` where nothing is known."""
+    if seconds is None:
+        return "unknown"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02d}m" if hours else f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+
+
+class Quiet:
+    """No progress."""
+
+    def observe(self, event: Event) -> None:
+        """Ignore an event."""
+
+
+class Lines:
+    """One line per stage, for logs."""
+
+    def __init__(self, tally: Tally, stream: TextIO) -> None:
+        self._tally, self._stream = tally, stream
+
+    def observe(self, event: Event) -> None:
+        """Print what ended, was retried or waits."""
+        self._tally.add(event)
+        if event.kind == "started":
+            return
+        tally = self._tally
+        detail = f": {event.failure.status}: {event.failure.reason}" if event.failure is not None else ""
+        seconds = f" {event.seconds:.1f} s" if event.kind in ("finished", "failed") else ""
+        left = f", {clock_text(tally.seconds_left())} left" if event.kind == "finished" else ""
+        print(f"[{tally.done}/{tally.total}] {event.kind} {event.stage.title}{detail}{seconds}{left}", file=self._stream)
+        self._stream.flush()
+
+
+class Screen:
+    """A live display: a bar, what is running, failures, the best rows so far."""
+
+    def __init__(self, tally: Tally, live: Any) -> None:
+        self._tally, self._live, self._next = tally, live, 0.0
+
+    def observe(self, event: Event) -> None:
+        """Redraw, a few times a second at most."""
+        self._tally.add(event)
+        now = time.monotonic()
+        if now >= self._next or self._tally.done == self._tally.total:
+            self._next = now + _EVERY
+            self._live.update(self.render(), refresh=True)
+
+    def render(self) -> Any:
+        """The display now."""
+        from rich.console import Group
+        from rich.markup import escape
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        tally = self._tally
+        counts = tally.counts
+        head = Table.grid(padding=(0, 1))
+        head.add_row(
+            ProgressBar(total=max(tally.total, 1), completed=tally.done, width=30),
+            f"{tally.done}/{tally.total} stages · {counts['finished']} run · {len(tally.running)} running · "
+            f"{counts['cached']} cached · {counts['failed'] + counts['skipped']} failed · "
+            f"{clock_text(time.monotonic() - tally.started)} elapsed · {clock_text(tally.seconds_left())} left",
+        )
+        now = time.monotonic()
+        lines = [Text.from_markup(f"[cyan]▸[/] {escape(t)} ({now - s:.0f} s)") for t, s in tally.running.values()]
+        lines += [Text.from_markup(f"[red]✗ {escape(text)}[/]") for text in tally.failures[-3:]]
+        rows = tally.best()
+        if rows:
+            table = Table(title="best rows so far (validation)", title_justify="left", box=None, padding=(0, 2, 0, 0))
+            for dataset, method, score in rows:
+                table.add_row(escape(dataset), escape(method), f"{100 * score:.2f}")
+            return Group(head, *lines, table)
+        return Group(head, *lines)
+
+
+@contextmanager
+def make_progress(session: Session, *, quiet: bool = False) -> Iterator[Quiet | Lines | Screen]:
+    """The progress display that fits the error stream: the table alone goes to the output stream."""
+    if quiet:
+        yield Quiet()
+        return
+    tally = Tally(session)
+    if not sys.stderr.isatty() or tally.done == tally.total:
+        yield Lines(tally, sys.stderr)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        yield Screen(tally, live)

@@ -1,0 +1,78 @@
+"""``bench run``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+
+if TYPE_CHECKING:
+    from harness.runs.execute import RunOutcome
+
+
+@app.command()
+def run(
+    suite: options.Suite,
+    seeds: options.Seeds = None,
+    epochs: options.Epochs = None,
+    sets: options.Sets = None,
+    datasets: options.Datasets = None,
+    methods: options.Methods = None,
+    store: options.StoreDir = None,
+    data_dir: options.DataDir = None,
+    jobs: Annotated[Optional[int], typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
+    engine: Annotated[str, typer.Option("--engine", help="processes or inline.")] = "processes",
+    timeout: Annotated[Optional[str], typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
+    memory: Annotated[Optional[str], typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
+    plugin: options.Plugins = None,
+    strict: options.Strict = False,
+    json: options.Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+) -> None:
+    """Run what a suite needs and show its table. What is cached is not run again."""
+    from harness.cli.progress import make_progress
+    from harness.runs.execute import EngineOptions, execute
+    from harness.runs.session import open_session
+
+    given = options.session_options(
+        store=store,
+        data_dir=data_dir,
+        seeds=seeds,
+        epochs=epochs,
+        sets=sets,
+        datasets=datasets,
+        methods=methods,
+        plugins=plugin,
+        strict=strict,
+    )
+    limits = options.parse_seconds(timeout), options.parse_bytes(memory)
+    session = open_session(suite, given)
+    for broken in session.catalog.broken:
+        print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+    engine_options = EngineOptions(engine, jobs, *limits, retry_failed=retry_failed)
+    with make_progress(session, quiet=quiet) as progress:
+        try:
+            outcome = execute(session, given, engine_options, progress.observe)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted; finished stages are kept. `bench run {suite}` goes on, `bench report {suite}` shows them."
+            ) from None
+    _show(outcome, json)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _show(outcome: RunOutcome, json: bool) -> None:
+    from harness.cli.report import show
+
+    show(outcome.results, "json" if json else "terminal")
+    facts = outcome.record.facts
+    print(
+        f"\n{facts['stages']} stages run, {facts['cached']} cached, {len(outcome.record.failures)} failed "
+        f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}",
+        file=sys.stderr,
+    )

@@ -1,0 +1,26 @@
+"""Engines: walk a graph of stages, hand the ready ones to workers, and keep every finished stage whatever happens.
+
+Nothing here imports torch, and worker processes start only when there is something to run.
+"""
+
+from harness.engine.choice import ENGINES, make_engine
+from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
+from harness.engine.interruption import Terminated
+from harness.engine.meter import Meter
+from harness.engine.scheduler import run
+
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Event",
+    "Job",
+    "Lease",
+    "Meter",
+    "Observer",
+    "Outcome",
+    "Report",
+    "Store",
+    "Terminated",
+    "make_engine",
+    "run",
+]

@@ -1,0 +1,49 @@
+"""The engines by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from harness.engine.contract import Engine
+from harness.errors import UserError, did_you_mean
+
+ENGINES: Final = ("processes", "inline")
+
+
+def make_engine(
+    name: str = "processes",
+    *,
+    jobs: int | None = None,
+    timeout: float | None = None,
+    memory: int | None = None,
+    log: Path | None = None,
+) -> Engine:
+    """An engine, not yet started.
+
+    Args:
+        name: ``processes`` (one process per slot, one thread each) or ``inline`` (this process, for debugging).
+        jobs: number of slots; one per core that this process may use when absent.
+        timeout: seconds that one stage may run.
+        memory: bytes of resident memory that the worker of one stage may use.
+        log: file to which workers append what is printed in them; their own output streams when absent.
+
+    Raises:
+        UserError: an unknown name, a limit that is not positive, or one that the engine cannot enforce.
+    """
+    for option, value in (("--jobs", jobs), ("--timeout", timeout), ("--memory", memory)):
+        if value is not None and value <= 0:
+            raise UserError(f"{option} must be positive, not {value}")
+    if name == "processes":
+        from harness.engine.processes import Processes
+
+        return Processes(jobs=jobs, timeout=timeout, memory=memory, log=log)
+    if name == "inline":
+        from harness.engine.inline import Inline
+
+        if timeout is not None or memory is not None:
+            raise UserError("--timeout and --memory end a worker process: use them with --engine processes")
+        if jobs is not None and jobs > 1:
+            raise UserError(f"--jobs {jobs} needs worker processes: use it with --engine processes")
+        return Inline()
+    raise UserError(f"unknown engine '{name}'{did_you_mean(name, ENGINES)}; there are: {', '.join(ENGINES)}")

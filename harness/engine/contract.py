@@ -1,0 +1,125 @@
+"""What the scheduler, the engines, the store and the progress display agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from harness.stage import Failure, Stage
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker must know, the same for every stage of a run.
+
+    Attributes:
+        body: import path of the function that runs one stage, as ``package.module:function``; it is called as
+            ``function(stage, context)``, writes the stage's artifacts and returns a small dict (or ``None``).
+        context: where the store and the data are, which plugin files to load, as JSON.
+    """
+
+    body: str
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Report:
+    """How one attempt at a stage ended.
+
+    Attributes:
+        failure: why there is no artifact; ``None`` after a success. Status ``killed`` makes the scheduler try
+            the stage once more.
+        detail: ``wall`` and ``cpu`` in seconds, ``peak_rss`` in bytes, and whatever the body returned.
+        worker: the worker that ran it, for people.
+    """
+
+    failure: Failure | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    worker: str = ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to a stage, for a progress display.
+
+    Attributes:
+        kind: ``started``, ``finished``, ``cached`` (its artifact is there already), ``failed``, ``retried`` (its
+            worker died, it runs once more), ``waiting`` (another ``bench`` process runs it) or ``skipped``.
+        stage: the stage.
+        seconds: time since the attempt started, as the parent sees it.
+        worker: the worker that ran it, for people.
+        failure: for ``failed``, ``skipped`` and ``retried``.
+        detail: the report's detail; ``{"stored": True}`` for a failure of an earlier run, ``{"elsewhere": True}``
+            for an artifact or a failure that another process stored during this run.
+    """
+
+    kind: str
+    stage: Stage
+    seconds: float = 0.0
+    worker: str = ""
+    failure: Failure | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+Observer = Callable[[Event], None]
+
+
+@dataclass
+class Outcome:
+    """What a run of the scheduler left: keys of the stages it finished, of those found ready, and the failures."""
+
+    finished: list[str] = field(default_factory=list)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    cached: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Lease(Protocol):
+    """The right to run one stage while no other process does; it ends with its process at the latest."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+class Store(Protocol):
+    """What the scheduler asks of a store."""
+
+    def has(self, key: str) -> bool:
+        """Whether the complete artifact of this key is there."""
+
+    def try_lease(self, key: str) -> Lease | None:
+        """The lease of this key, or ``None`` at once when another process holds it."""
+
+    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
+        """Keep a failure that is a result."""
+
+    def failure(self, key: str) -> Failure | None:
+        """The failure kept for this key."""
+
+
+class Engine(Protocol):
+    """Where stages run. An engine of another kind (a cluster) implements these five and is otherwise free.
+
+    The scheduler keeps at most ``slots`` stages submitted, and calls every method from one thread.
+    """
+
+    @property
+    def slots(self) -> int:
+        """How many stages may run at a time, now."""
+
+    def start(self, job: Job) -> None:
+        """Take the job. Cheap: nothing is started before the first stage."""
+
+    def submit(self, stage: Stage) -> Future[Report]:
+        """Run one stage. The future never raises: whatever went wrong is in the report."""
+
+    def tick(self) -> float | None:
+        """Enforce the limits on running stages; seconds until the next call is due, ``None`` for no hurry."""
+
+    def kill(self) -> None:
+        """End every running stage at once. Called when the run is interrupted."""
+
+    def close(self) -> None:
+        """Free the workers. Called once at the end, after :meth:`kill` too."""

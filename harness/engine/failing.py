@@ -1,0 +1,66 @@
+"""From an exception to a :class:`~harness.stage.Failure`: the status, one line, a short traceback."""
+
+from __future__ import annotations
+
+import errno
+import traceback
+from pathlib import Path
+from typing import Final
+
+from harness.errors import BenchError, DivergedError
+from harness.stage import Failure
+
+_HERE: Final = Path(__file__).parent
+_FRAMES: Final = 6
+_LONGEST: Final = 300
+_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The failure that an exception in a stage's body stands for."""
+    return Failure(status_of(error), reason_of(error), short_traceback(error))
+
+
+def status_of(error: BaseException) -> str:
+    """``diverged``, ``memory``, ``disk`` or ``failed``; an exception raised ``from`` another counts as that one."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, DivergedError):
+            return "diverged"
+        if _out_of_memory(link):
+            return "memory"
+        if _disk_full(link):
+            return "disk"
+        link = link.__cause__
+    return "failed"
+
+
+def reason_of(error: BaseException) -> str:
+    """``Type: message`` on one line; the bare message for an error that the harness raised on purpose."""
+    lines = str(error).strip().splitlines()
+    text = lines[0].strip() if lines else ""
+    if not isinstance(error, BenchError):
+        name = type(error).__name__
+        text = f"{name}: {text}" if text else name
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def short_traceback(error: BaseException) -> str:
+    """The last frames outside this package, and the exception."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent != _HERE]
+    shown = traceback.format_list(frames[-_FRAMES:])
+    return "".join([*shown, *traceback.format_exception_only(error)]).rstrip()
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Torch says it in a ``RuntimeError`` on the CPU and in a class of its own on a GPU."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+def _disk_full(error: BaseException) -> bool:
+    """Libraries that write by other means than Python's (safetensors) pass the system's message on as text."""
+    if isinstance(error, OSError):
+        return error.errno in _DISK
+    return "No space left on device" in str(error)

@@ -1,0 +1,64 @@
+"""The stages of a run as a graph: who needs whom, and what is worth running first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from harness.stage import Stage
+
+
+class StageGraph:
+    """Stages by key, with their edges.
+
+    An edge leads from the stage whose key or ``outputs`` holds an input to the stage that reads it. A key that
+    occurs twice is one stage: equal keys mean equal work.
+
+    Attributes:
+        stages: key -> stage, in the order given.
+        needs: key -> keys of the stages it waits for, each once.
+        dependants: key -> keys of the stages that wait for it.
+        external: key -> inputs that no stage of the graph makes.
+
+    Raises:
+        ValueError: the stages wait for each other in a circle.
+    """
+
+    def __init__(self, stages: Iterable[Stage]) -> None:
+        self.stages: dict[str, Stage] = {}
+        for stage in stages:
+            self.stages.setdefault(stage.key, stage)
+        makers = {made: key for key, stage in self.stages.items() for made in (*stage.outputs, key)}
+        self.needs: dict[str, tuple[str, ...]] = {}
+        self.external: dict[str, tuple[str, ...]] = {}
+        self.dependants: dict[str, list[str]] = {key: [] for key in self.stages}
+        for key, stage in self.stages.items():
+            self.needs[key] = tuple(dict.fromkeys(makers[name] for name in stage.inputs if name in makers))
+            self.external[key] = tuple(name for name in stage.inputs if name not in makers)
+            for need in self.needs[key]:
+                self.dependants[need].append(key)
+
+    def order(self) -> list[str]:
+        """The keys, inputs before what reads them."""
+        missing = {key: len(needs) for key, needs in self.needs.items()}
+        ordered = [key for key, count in missing.items() if not count]
+        for key in ordered:  # grows while it is walked
+            for dependant in self.dependants[key]:
+                missing[dependant] -= 1
+                if not missing[dependant]:
+                    ordered.append(dependant)
+        if len(ordered) < len(self.stages):
+            circle = next(stage for key, stage in self.stages.items() if missing[key])
+            raise ValueError(f"stages wait for each other in a circle: {circle.title or circle.key}")
+        return ordered
+
+    def priorities(self, cost: Callable[[Stage], float] | None = None) -> dict[str, float]:
+        """Key -> length of the longest chain of work that starts with this stage (its own cost included).
+
+        Running the longest chain first keeps the last worker from ending alone (Hu, "Parallel sequencing and
+        assembly line problems", Operations Research 1961).
+        """
+        longest: dict[str, float] = {}
+        for key in reversed(self.order()):
+            after = max((longest[dependant] for dependant in self.dependants[key]), default=0.0)
+            longest[key] = after + (cost(self.stages[key]) if cost else 1.0)
+        return longest

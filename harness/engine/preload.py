@@ -1,0 +1,19 @@
+"""Imported once by the fork server: workers start from a process that has torch already. Never import it elsewhere."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+
+from harness.engine.threads import limit_threads
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal group; the parent acts on it
+limit_threads()  # before torch and NumPy read the environment
+
+with suppress(ImportError):  # a job that needs no torch runs without
+    import torch
+
+    import harness.graphs
+    import harness.training.bases  # noqa: F401
+
+    torch.set_num_threads(1)

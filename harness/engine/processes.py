@@ -1,0 +1,123 @@
+"""The process engine: one single-worker process per slot, so that a dead worker loses one stage and is known."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Final
+
+from harness.engine.contract import Job, Report
+from harness.engine.slot import Slot, prepare_fork_server
+from harness.stage import Failure, Stage
+
+_POLL: Final = 0.4  # seconds between two looks at the workers' memory
+_PATIENCE: Final = 2.0  # seconds that idle workers get to leave at the end
+
+
+class Processes:
+    """Worker processes on this machine.
+
+    They start one by one, when a stage is ready and no idle one is left, from a fork server that has torch loaded.
+    A stage over its limits costs its worker; the next stage gets a fresh one.
+
+    Args:
+        jobs: number of slots; one per core that this process may use when absent.
+        timeout: seconds per stage, the start of the process not counted.
+        memory: bytes of resident memory per worker, memory-mapped files included.
+        log: file to which workers append what is printed in them.
+    """
+
+    def __init__(
+        self,
+        jobs: int | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self._jobs = jobs or available_cores()
+        self._timeout = timeout
+        self._memory = memory
+        self._log = log
+        self._slots: list[Slot] = []
+        self._started = 0
+
+    @property
+    def slots(self) -> int:
+        """How many stages may run at a time."""
+        return self._jobs
+
+    def start(self, job: Job) -> None:
+        """Take the job; no process starts yet."""
+        self._job = job
+        prepare_fork_server()
+
+    def submit(self, stage: Stage) -> Future[Report]:
+        """Run a stage on an idle worker, or on a new one."""
+        self._drop_lost()
+        for slot in [slot for slot in self._slots if slot.usable]:
+            try:
+                return slot.submit(stage)
+            except BrokenProcessPool:  # it died while idle, no stage is to blame
+                self._slots.remove(slot)
+        self._started += 1
+        slot = Slot(f"worker {self._started}", self._job, self._log)
+        self._slots.append(slot)
+        try:
+            return slot.submit(stage)
+        except BrokenProcessPool:
+            lost: Future[Report] = Future()
+            lost.set_result(Report(Failure("killed", "the worker process died at its start"), {}, slot.name))
+            return lost
+
+    def tick(self) -> float | None:
+        """End the stages that are over a limit."""
+        pauses = [_POLL] if self._memory is not None else []
+        for slot in self._slots:
+            if slot.busy and not slot.condemned:
+                pauses += self._judge(slot)
+        return min(pauses, default=None)
+
+    def kill(self) -> None:
+        """Kill every worker."""
+        for slot in self._slots:
+            slot.condemn(Failure("killed", "the run was interrupted"))
+
+    def close(self) -> None:
+        """Let idle workers leave by themselves (a tracker may flush); kill those that do not."""
+        for slot in self._slots:
+            slot.retire()
+        for slot in self._slots:
+            slot.join(_PATIENCE)
+        self._slots.clear()
+
+    def _judge(self, slot: Slot) -> list[float]:
+        if self._timeout is not None:
+            left = self._timeout - slot.elapsed()
+            if left <= 0:
+                slot.condemn(Failure("timeout", f"ran longer than {self._timeout:g} s"))
+                return []
+        if self._memory is not None and (used := slot.resident()) > self._memory:
+            slot.condemn(Failure("memory", f"used {_size(used)} of memory, the limit is {_size(self._memory)}"))
+            return []
+        return [left] if self._timeout is not None else []
+
+    def _drop_lost(self) -> None:
+        """Forget dead workers, and idle ones that a stage left so large that the next would pay for it."""
+        for slot in [slot for slot in self._slots if not slot.busy]:
+            bloated = self._memory is not None and slot.resident() > self._memory / 2
+            if bloated or not slot.usable:
+                slot.retire()
+                self._slots.remove(slot)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _size(number: int) -> str:
+    return f"{number / 2**30:.2f} GiB" if number >= 2**30 else f"{number / 2**20:.0f} MiB"

@@ -1,0 +1,321 @@
+"""The scheduler: what may run, what runs next, and what becomes of the rest when something fails."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
+from harness.engine.graph import StageGraph
+from harness.engine.interruption import terminable
+from harness.engine.threads import one_thread
+from harness.engine.worker import attempt, execute
+from harness.stage import Failure, Stage
+
+_FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
+_LAST_LOOK: Final = 2.0
+_ATTEMPTS: Final = 2
+
+
+def run(
+    stages: Iterable[Stage],
+    *,
+    store: Store,
+    body: str,
+    engine: Engine,
+    context: Mapping[str, Any] | None = None,
+    in_parent: Callable[[Stage], Mapping[str, Any] | None] | None = None,
+    observer: Observer | None = None,
+    cost: Callable[[Stage], float] | None = None,
+    retry_failed: bool = False,
+) -> Outcome:
+    """Run every stage that has no artifact yet, inputs first, the longest chain of work first.
+
+    A stage that fails takes only those with it that read its artifacts. Several processes may run the same stages on
+    one store at the same time: they share the work.
+
+    Args:
+        stages: what the artifacts of the run need, in any order; equal priorities keep it.
+        store: where artifacts, leases and kept failures are.
+        body: import path ``package.module:function`` of what runs one stage, see :class:`Job`.
+        engine: where stages run, from :func:`harness.engine.make_engine`; closed at the end.
+        context: what the body needs beside the stage, as JSON.
+        in_parent: what runs a stage with ``in_parent``, in this process; the body when absent.
+        observer: called with every :class:`Event`, from the calling thread.
+        cost: expected seconds of a stage, for the order.
+        retry_failed: run stages again whose failure an earlier run kept.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C. No worker is left, every finished stage is in the store.
+        Terminated: SIGTERM, likewise.
+        ValueError: the stages form a circle, or need an artifact that neither they nor the store have.
+    """
+    job = Job(body, context or {})
+    scheduler = _Scheduler(StageGraph(stages), store, engine, job, observer, retry_failed)
+    scheduler.in_parent = in_parent
+    return scheduler.run(cost)
+
+
+@dataclass
+class _Running:
+    """A stage in an engine."""
+
+    stage: Stage
+    lease: Lease
+    tries: int
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+
+@dataclass(order=True)
+class _Waiting:
+    """A stage that another process runs."""
+
+    due: float
+    key: str
+
+
+class _Scheduler:
+    """The state of one run. A stage is unsettled until it has an artifact or a failure."""
+
+    in_parent: Callable[[Stage], Mapping[str, Any] | None] | None = None
+
+    def __init__(
+        self, graph: StageGraph, store: Store, engine: Engine, job: Job, observer: Observer | None, retry: bool
+    ) -> None:
+        self._graph = graph
+        self._store = store
+        self._engine = engine
+        self._job = job
+        self._observer = observer
+        self._retry = retry
+        self._outcome = Outcome()
+        self._unsettled = set(graph.stages)
+        self._missing = {key: len(needs) for key, needs in graph.needs.items()}
+        self._rank: dict[str, tuple[float, int]] = {}
+        self._ready: list[tuple[tuple[float, int], str]] = []
+        self._ready_here: list[tuple[tuple[float, int], str]] = []
+        self._running: dict[Future[Report], _Running] = {}
+        self._waiting: list[_Waiting] = []
+        self._delays: dict[str, float] = {}
+
+    def run(self, cost: Callable[[Stage], float] | None) -> Outcome:
+        """Settle every stage."""
+        began = time.monotonic()
+        priorities = self._graph.priorities(cost)
+        self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
+        self._settle_known()
+        if self._unsettled:
+            self._check_inputs()
+            with terminable():
+                self._work()
+        self._outcome.seconds = time.monotonic() - began
+        return self._outcome
+
+    def _settle_known(self) -> None:
+        """Take what earlier runs left: artifacts first, so that a failure skips only what is not there."""
+        known = {key: stage for key, stage in self._graph.stages.items() if self._done(stage)}
+        for key in [key for key, missing in self._missing.items() if not missing and key not in known]:
+            self._push(key)
+        for stage in known.values():
+            self._cached(stage)
+        for key in [key for key in self._graph.stages if key in self._unsettled]:
+            failure = self._kept_failure(key)
+            if failure is not None and key in self._unsettled:
+                self._fail(self._graph.stages[key], failure, {"stored": True})
+
+    def _check_inputs(self) -> None:
+        for key in self._unsettled:
+            for name in self._graph.external[key]:
+                if not self._store.has(name):
+                    stage = self._graph.stages[key]
+                    raise ValueError(f"'{stage.title or key}' needs {name}, which no stage makes and the store lacks")
+
+    def _work(self) -> None:
+        self._engine.start(self._job)
+        try:
+            while self._unsettled:
+                self._look_again()
+                self._hand_out()
+                self._run_here()
+                self._collect()
+        except BaseException:
+            self._engine.kill()
+            raise
+        finally:
+            for running in self._running.values():
+                running.lease.release()
+            self._engine.close()
+
+    def _hand_out(self) -> None:
+        """Fill the free slots."""
+        while self._ready and len(self._running) < self._engine.slots:
+            stage = self._pop(self._ready)
+            lease = None if stage is None else self._claim(stage)
+            if stage is not None and lease is not None:
+                self._submit(_Running(stage, lease, 1))
+
+    def _submit(self, running: _Running) -> None:
+        try:
+            if running.tries == 1:
+                self._tell("started", running.stage)
+            self._running[self._engine.submit(running.stage)] = running
+        except BaseException:
+            running.lease.release()
+            raise
+
+    def _run_here(self) -> None:
+        """Run one stage in this process, while the workers are busy with theirs."""
+        if not self._ready_here:
+            return
+        stage = self._pop(self._ready_here)
+        lease = None if stage is None else self._claim(stage)
+        if stage is None or lease is None:
+            return
+        began = time.monotonic()
+        try:
+            self._tell("started", stage)
+            with one_thread():
+                report = self._attempt_here(stage)
+            self._conclude(stage, report, time.monotonic() - began)
+        finally:
+            lease.release()
+
+    def _attempt_here(self, stage: Stage) -> Report:
+        function = self.in_parent
+        if function is None:
+            return execute(self._job, stage, "parent")
+        return attempt(lambda: function(stage), "parent")
+
+    def _collect(self) -> None:
+        """Wait until a stage ends, a limit is due or another look is; then take in what ended."""
+        pause = self._pause()
+        if self._running:
+            done, _ = wait(self._running, timeout=pause, return_when=FIRST_COMPLETED)
+        else:
+            done = set()
+            time.sleep(pause or 0.0)
+        for future in sorted(done, key=lambda future: self._rank[self._running[future].stage.key]):
+            running = self._running.pop(future)
+            report = future.result()
+            if report.failure is not None and report.failure.status == "killed" and running.tries < _ATTEMPTS:
+                self._tell("retried", running.stage, running.seconds, report)
+                self._submit(_Running(running.stage, running.lease, running.tries + 1))
+                continue
+            try:
+                self._conclude(running.stage, _final(report, running.tries), running.seconds)
+            finally:
+                running.lease.release()
+
+    def _pause(self) -> float | None:
+        tick = self._engine.tick() if self._running else None
+        if self._ready_here or (self._ready and len(self._running) < self._engine.slots):
+            return 0.0
+        look = max(0.0, self._waiting[0].due - time.monotonic()) if self._waiting else None
+        return min((pause for pause in (tick, look) if pause is not None), default=None)
+
+    def _claim(self, stage: Stage) -> Lease | None:
+        """The lease of a stage that must run; otherwise settle it or put it aside."""
+        lease = self._store.try_lease(stage.key)
+        if self._done(stage):  # asked with the lease in hand: nobody can add it from here on
+            self._cached(stage, {"elsewhere": True})
+        elif (failure := self._kept_failure(stage.key)) is not None:
+            self._fail(stage, failure, {"stored": True, "elsewhere": True})
+        elif lease is None:
+            self._put_aside(stage)
+        else:
+            return lease
+        if lease is not None:
+            lease.release()
+        return None
+
+    def _put_aside(self, stage: Stage) -> None:
+        before = self._delays.get(stage.key)
+        delay = _FIRST_LOOK if before is None else min(2 * before, _LAST_LOOK)
+        if before is None:
+            self._tell("waiting", stage)
+        self._delays[stage.key] = delay
+        heapq.heappush(self._waiting, _Waiting(time.monotonic() + delay, stage.key))
+
+    def _look_again(self) -> None:
+        now = time.monotonic()
+        while self._waiting and self._waiting[0].due <= now:
+            self._push(heapq.heappop(self._waiting).key)
+
+    def _conclude(self, stage: Stage, report: Report, seconds: float) -> None:
+        """Settle a stage that ran."""
+        failure = report.failure
+        if failure is None and not self._done(stage):
+            failure = Failure("failed", "the stage ended without writing its artifact")
+            report = replace(report, failure=failure)
+        if failure is not None:
+            if failure.kept:
+                self._store.record_failure(stage.key, failure, stage)
+            self._fail(stage, failure, report.detail, seconds, report.worker)
+            return
+        self._outcome.finished.append(stage.key)
+        self._settle(stage)
+        self._tell("finished", stage, seconds, report)
+
+    def _cached(self, stage: Stage, detail: Mapping[str, Any] | None = None) -> None:
+        self._outcome.cached.append(stage.key)
+        self._settle(stage)
+        self._tell("cached", stage, report=Report(detail=detail or {}))
+
+    def _settle(self, stage: Stage) -> None:
+        self._unsettled.discard(stage.key)
+        for key in self._graph.dependants[stage.key]:
+            self._missing[key] -= 1
+            if not self._missing[key] and key in self._unsettled:
+                self._push(key)
+
+    def _fail(
+        self, stage: Stage, failure: Failure, detail: Mapping[str, Any], seconds: float = 0.0, worker: str = ""
+    ) -> None:
+        """Settle a stage as failed, and as skipped all that waits for it."""
+        self._unsettled.discard(stage.key)
+        self._outcome.failures[stage.key] = failure
+        self._tell("failed", stage, seconds, Report(failure, detail, worker))
+        skipped = Failure("skipped", f"needs {stage.title or stage.key}: {failure.reason}")
+        reached = list(self._graph.dependants[stage.key])
+        for key in reached:  # grows while it is walked
+            if key in self._unsettled:
+                self._unsettled.discard(key)
+                self._outcome.failures[key] = skipped
+                self._tell("skipped", self._graph.stages[key], report=Report(skipped))
+                reached.extend(self._graph.dependants[key])
+
+    def _push(self, key: str) -> None:
+        heap = self._ready_here if self._graph.stages[key].in_parent else self._ready
+        heapq.heappush(heap, (self._rank[key], key))
+
+    def _pop(self, heap: list[tuple[tuple[float, int], str]]) -> Stage | None:
+        """The first stage of a heap; ``None`` when it was settled since (a kept failure was found)."""
+        key = heapq.heappop(heap)[1]
+        return self._graph.stages[key] if key in self._unsettled else None
+
+    def _done(self, stage: Stage) -> bool:
+        return all(self._store.has(key) for key in (stage.key, *stage.outputs))
+
+    def _kept_failure(self, key: str) -> Failure | None:
+        return None if self._retry else self._store.failure(key)
+
+    def _tell(self, kind: str, stage: Stage, seconds: float = 0.0, report: Report | None = None) -> None:
+        if self._observer is not None:
+            report = report or Report()
+            self._observer(Event(kind, stage, seconds, report.worker, report.failure, report.detail))
+
+
+def _final(report: Report, tries: int) -> Report:
+    """The report of the last attempt; a stage that lost every worker says so."""
+    failure = report.failure
+    if failure is None or failure.status != "killed":
+        return report
+    return replace(report, failure=replace(failure, reason=f"{failure.reason}, {tries} times"))

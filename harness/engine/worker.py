@@ -1,0 +1,79 @@
+"""What runs where a stage runs: in a worker process, or in this one for the inline engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from harness.engine.contract import Job, Report
+from harness.engine.failing import failure_of
+from harness.engine.meter import Meter
+from harness.engine.threads import limit_threads
+from harness.stage import Stage
+
+
+def begin(log: str | None) -> None:
+    """Make this process a worker: Ctrl-C is the parent's business, one thread, and it dies with the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    limit_threads()
+    threading.Thread(target=_die_with_parent, name="bench-parent-watch", daemon=True).start()
+    if log is not None:
+        _write_to(Path(log))
+
+
+def warm_up(job: Job) -> None:
+    """Import the body, so that the clock of the first stage does not include it. Errors show when it is called."""
+    with suppress(Exception):
+        resolve(job.body)
+
+
+def execute(job: Job, stage: Stage, worker: str = "") -> Report:
+    """Run one stage by the job's body."""
+
+    def body() -> Any:
+        return resolve(job.body)(stage, job.context)
+
+    return attempt(body, worker)
+
+
+def attempt(body: Callable[[], Any], worker: str = "") -> Report:
+    """Call, measure, and report whatever happened; only an interrupt goes through."""
+    meter = Meter()
+    try:
+        with meter:
+            extra = dict(body() or {})
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin may call sys.exit
+        return Report(failure_of(error), meter.reading(), worker)
+    return Report(None, {**meter.reading(), **extra}, worker)
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """The object that ``package.module:name`` names."""
+    module, _, name = path.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+def _die_with_parent() -> None:
+    """A parent that was killed cannot tell its workers; the pipe it held open tells them."""
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _write_to(log: Path) -> None:
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)

@@ -1,0 +1,53 @@
+"""Find the run that a report or an export is about. No torch."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from harness.errors import DataError, UserError, did_you_mean
+from harness.runs.record import RECORD, RunRecord
+from harness.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+def all_runs(store: Store) -> list[RunRecord]:
+    """Every readable run of a store, oldest first; unreadable ones are logged and left out."""
+    records = []
+    for folder in sorted(store.runs.glob("*/")):
+        if not (folder / RECORD).is_file():
+            continue
+        try:
+            records.append(RunRecord.load(folder))
+        except DataError as error:
+            _log.warning("%s", error)
+    return records
+
+
+def find_run(name: str, store: Store) -> RunRecord:
+    """A run by its id, or the latest run of a suite by the suite's file, name, or path of installation.
+
+    Raises:
+        UserError: there is none; the text lists what there is.
+    """
+    folder = store.runs / name
+    if "/" not in name and (folder / RECORD).is_file():
+        return RunRecord.load(folder)
+    records = all_runs(store)
+    found = [record for record in records if name in _names(record)]
+    if not found and Path(name).is_file():
+        resolved = str(Path(name).resolve())
+        found = [record for record in records if str(Path(record.suite_path).resolve()) == resolved]
+    if not found:
+        known = sorted({record.results.suite for record in records} | {record.id for record in records})
+        listed = f"; there are: {', '.join(known[-8:])}" if known else "; this store has no runs"
+        raise UserError(f"no run of '{name}' in {store.root}{did_you_mean(name, known)}{listed}")
+    return found[-1]
+
+
+def _names(record: RunRecord) -> set[str]:
+    """What a run may be called: its id, its suite's name, and the tail of its suite's path."""
+    path = Path(record.suite_path)
+    tails = {"/".join(path.parts[-count:]) for count in (1, 2, 3)}
+    return {record.id, record.results.suite, *tails, *(tail.removesuffix(".yaml") for tail in tails)}

@@ -1,0 +1,351 @@
+"""The store: stage artifacts by content key, failures, leases and runs, in one folder shared by many processes.
+
+An artifact is a folder, complete or absent: it is written under ``tmp``, described with checksums, and renamed
+into ``artifacts``. Nothing is flushed to the disk on purpose: after a power cut a torn file fails its checksum on
+first read and its stage runs again. No torch.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness import upkeep
+from harness.artifact import META, Artifact, DiskFullError, Draft, Meta, MissingArtifact, StoreError, dump, writing
+from harness.folders import store_root
+from harness.keys import digest, file_digest
+from harness.locks import Lease, try_lock
+from harness.stage import Failure, Stage
+from harness.upkeep import Info, Removed
+
+__all__ = [
+    "Artifact",
+    "DiskFullError",
+    "Draft",
+    "Info",
+    "Lease",
+    "Meta",
+    "MissingArtifact",
+    "Removed",
+    "Store",
+    "StoreError",
+]
+_log = logging.getLogger(__name__)
+
+
+class Store:
+    """Artifacts by key. Opening one touches nothing; folders are made at the first write.
+
+    Args:
+        root: the folder; by default ``BENCH_STORE``, else ``store`` in the user's cache folder.
+
+    Raises:
+        StoreError: ``root`` is a file or cannot be read.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = (store_root() if root is None else Path(root)).absolute()
+        self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}
+        try:
+            if self.root.exists():
+                next(os.scandir(self.root), None)
+        except OSError as error:
+            raise StoreError(f"cannot use {self.root} as a store: {error.strerror or error}") from None
+
+    def require_writable(self) -> None:
+        """Make the store ready for a run: try to write, and remove what killed processes left.
+
+        Raises:
+            StoreError: the folder cannot be written; the text names the path.
+        """
+        probe = self._folder("tmp") / f"probe-{uuid.uuid4().hex}"
+        with writing(probe):
+            probe.touch()
+            probe.unlink()
+        self.sweep()
+
+    def _folder(self, *parts: str) -> Path:
+        folder = self.root.joinpath(*parts)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def artifact_folder(self, key: str) -> Path:
+        """Where the artifact of a key is or would be."""
+        return self.root / "artifacts" / key[:2] / key
+
+    def has(self, key: str) -> bool:
+        """Whether there is a complete artifact: its description is there and every file has its size.
+
+        Content is checked on first read. A damaged artifact is put aside here, with a warning.
+        """
+        return self.meta(key) is not None
+
+    def meta(self, key: str) -> Meta | None:
+        """The description of an artifact, or None where there is no complete one."""
+        folder = self.artifact_folder(key)
+        try:
+            stat = (folder / META).stat()
+            mark = (stat.st_mtime_ns, stat.st_ino)
+            known = self._metas.get(key)
+            meta = known[1] if known is not None and known[0] == mark else Meta.read(folder)
+            for name, item in meta.files.items():
+                if (folder / name).stat().st_size != item["size"]:
+                    raise ValueError(f"{name} has another size than was written")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if folder.is_dir():
+                self.put_aside(key, f"{Path(error.filename or META).name} is missing")
+            return None
+        except OSError as error:
+            raise StoreError(f"cannot read {folder}: {error.strerror or error}") from None
+        except ValueError as error:
+            self.put_aside(key, str(error))
+            return None
+        self._metas[key] = mark, meta
+        return meta
+
+    def open(self, key: str) -> Artifact:
+        """The artifact of a key.
+
+        Raises:
+            MissingArtifact: there is no complete one.
+        """
+        meta = self.meta(key)
+        if meta is None:
+            raise MissingArtifact(key, f"no artifact {key[:12]} in {self.root}")
+        with suppress(OSError):
+            os.utime(self.artifact_folder(key))  # "last used", for gc
+        return Artifact(self.artifact_folder(key), meta, self.put_aside)
+
+    def put_aside(self, key: str, why: str) -> None:
+        """Move a damaged artifact out of the way, with a warning; its stage runs again."""
+        _log.warning("artifact %s is damaged and will be made again (%s)", key[:12], why)
+        self._metas.pop(key, None)
+        with suppress(OSError):
+            debris = self.root / "debris"
+            debris.mkdir(exist_ok=True)
+            self.artifact_folder(key).rename(debris / f"{key}-{uuid.uuid4().hex[:8]}")
+
+    @contextmanager
+    def create(
+        self, stage: Stage, *, key: str | None = None, provenance: Mapping[str, Any] | None = None
+    ) -> Iterator[Draft]:
+        """Write the artifact of a stage: committed when the block ends, dropped when it raises.
+
+        Where the key is already there, the first artifact stays. A stage of several artifacts commits them one
+        after the other, its own key last, so that its presence says that all are there.
+
+        Args:
+            key: which of the stage's keys; by default its own.
+            provenance: versions and the like, kept in the description.
+
+        Raises:
+            StoreError: the store cannot be written (:class:`DiskFullError`: no room).
+        """
+        chosen = stage.key if key is None else key
+        name = f"{chosen[:16]}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        lock = self._lock(self._folder("tmp") / f"{name}.lock")
+        folder = self._folder("tmp", name)
+        try:
+            draft = Draft(folder, provenance or {})
+            yield draft
+            draft.describe(
+                key=chosen,
+                kind=stage.kind,
+                place=stage.place,
+                title=stage.title,
+                preimage=stage.preimage,
+                created=time.time(),
+            )
+            self._commit(folder, chosen)
+            if chosen == stage.key:
+                self._index(stage)
+                self.clear_failure(chosen)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if lock is not None:
+                lock.release()
+
+    def _commit(self, draft: Path, key: str) -> None:
+        target = self.artifact_folder(key)
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                draft.rename(target)
+            except OSError:
+                if not target.is_dir() or self.has(key):
+                    if not target.is_dir():
+                        raise
+                    return
+                draft.rename(target)  # what stood there was damaged and has been put aside
+
+    def _lock(self, path: Path) -> Lease | None:
+        with writing(path):
+            return try_lock(path)
+
+    def try_lease(self, key: str) -> Lease | None:
+        """The right to run the stage of a key, or None while another process has it. Advisory; see ``locks``.
+
+        It ends with the process, however that ends, and belongs to the process that took it, not to its children.
+        """
+        return self._lock(self._folder("leases") / f"{key}.lock")
+
+    def place_folder(self, place: str) -> Path:
+        """Where the preimages of a logical place are."""
+        return self.root / "places" / digest(place)[:32]
+
+    def _index(self, stage: Stage) -> None:
+        self._folder("places", self.place_folder(stage.place).name)
+        self._write(self.place_folder(stage.place) / f"{stage.key}.json", dict(stage.preimage))
+
+    def preimages(self, place: str) -> list[tuple[str, Any]]:
+        """Key and preimage of every artifact at a logical place, oldest first."""
+        found = []
+        for path in sorted(self.place_folder(place).glob("*.json")):
+            meta = self.meta(path.stem)
+            if meta is not None:
+                found.append((meta.created, path.stem, meta.preimage))
+        return [(key, preimage) for _, key, preimage in sorted(found, key=lambda item: item[:2])]
+
+    def failure_path(self, key: str) -> Path:
+        """Where the failure of a key is or would be."""
+        return self.root / "failures" / key[:2] / f"{key}.json"
+
+    def failure(self, key: str) -> Failure | None:
+        """The stored failure of a key, or None."""
+        data = self._read(self.failure_path(key))
+        return Failure(**data["failure"]) if isinstance(data, dict) and "failure" in data else None
+
+    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
+        """Store a failure that is a result; others (``Failure.kept`` is false) are not stored and run again."""
+        if failure.kept:
+            told = {"key": key, "kind": stage.kind, "place": stage.place, "title": stage.title, "created": time.time()}
+            self._write(self.failure_path(key), {**told, "failure": asdict(failure)})
+
+    def clear_failure(self, key: str) -> None:
+        """Forget the failure of a key."""
+        with writing(self.failure_path(key)):
+            self.failure_path(key).unlink(missing_ok=True)
+
+    def record_run(self, stage: Stage, facts: Mapping[str, Any]) -> None:
+        """Keep what is known of a stage's execution (``seconds``, ``cpu``, ``memory``, versions …) beside its artifact."""
+        self._write(self.record_path(stage.key), facts)
+        line = json.dumps([stage.place, facts.get("seconds")]) + "\n"
+        path = self.root / "timings.jsonl"
+        with writing(path), path.open("a", encoding="utf-8") as stream:
+            stream.write(line)
+
+    def record_path(self, key: str) -> Path:
+        """Where the record of a stage's execution is or would be."""
+        return self.root / "records" / key[:2] / f"{key}.json"
+
+    def record(self, key: str) -> dict[str, Any]:
+        """What :meth:`record_run` kept for a key; empty where nothing."""
+        data = self._read(self.record_path(key))
+        return data if isinstance(data, dict) else {}
+
+    def timings(self) -> list[tuple[str, float]]:
+        """Place and seconds of every recorded execution, oldest first."""
+        try:
+            lines = (self.root / "timings.jsonl").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return []
+        found = []
+        for line in lines:
+            with suppress(ValueError, TypeError):
+                place, seconds = json.loads(line)
+                found.append((str(place), float(seconds)))
+        return found
+
+    def file_digest(self, path: Path) -> str:
+        """SHA-256 of an input file, remembered in the store while the file stays as it is.
+
+        Raises:
+            DataError: there is no such file, or it cannot be read.
+        """
+        known = self._read(self.root / "files.json")
+        memo = known if isinstance(known, dict) else {}
+        before = memo.get(str(path.absolute()))
+        result = file_digest(path, memo)
+        if memo.get(str(path.absolute())) != before:
+            with suppress(StoreError):  # a memory only: a read-only store works without it
+                self._write(self.root / "files.json", memo)
+        return result
+
+    @property
+    def runs(self) -> Path:
+        """The folder of run folders (made by the first :meth:`new_run`)."""
+        return self.root / "runs"
+
+    def new_run(self, name: str) -> Path:
+        """Make the folder of a new run: sortable by time, unique among concurrent runs."""
+        label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)[:60] or "run"
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        folder = self._folder("runs") / f"{stamp}-{label}-{uuid.uuid4().hex[:4]}"
+        with writing(folder):
+            folder.mkdir()
+        return folder
+
+    def keys(self) -> Sequence[str]:
+        """Keys of all artifact folders, complete or not, sorted."""
+        return sorted(path.name for path in self.root.glob("artifacts/??/*"))
+
+    def sweep(self) -> int:
+        """Remove drafts whose writer is gone, however it ended; returns how many.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        removed = 0
+        for path in sorted({path.with_suffix("") for path in (self.root / "tmp").glob("*")}):
+            lock = self._lock(path.with_name(f"{path.name}.lock"))
+            if lock is not None:
+                with lock:
+                    removed += path.is_dir()
+                    shutil.rmtree(path, ignore_errors=True)
+        return removed
+
+    def list(self) -> tuple[Info, ...]:
+        """Every complete artifact, oldest first; see :mod:`harness.upkeep`."""
+        return upkeep.listing(self)
+
+    def size(self) -> int:
+        """Bytes of everything in the store: artifacts, debris, runs."""
+        return upkeep.size(self.root)
+
+    def verify(self) -> Sequence[str]:
+        """Check every byte of every artifact, put damaged ones aside, and tell what was found."""
+        return upkeep.verify(self)
+
+    def gc(
+        self, *, keep: Collection[str] | None = None, unused_for: float | None = None, dry_run: bool = False
+    ) -> Removed:
+        """Remove debris, and the artifacts that both conditions given condemn; see :func:`harness.upkeep.collect`."""
+        return upkeep.collect(self, keep=keep, unused_for=unused_for, dry_run=dry_run)
+
+    def _read(self, path: Path) -> Any:
+        """JSON of a small file, or None where it is absent or damaged."""
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def _write(self, path: Path, value: Any) -> None:
+        """Replace a small JSON file as a whole."""
+        part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                part.write_text(dump(value), encoding="utf-8")
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)

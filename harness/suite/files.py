@@ -1,0 +1,188 @@
+"""Finding and reading suite files: installed suites, includes, plugin files, protocols and bundles."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import UserError, did_you_mean
+from harness.suite.overlay import over_suite
+from harness.suite.shape import Shape
+from harness.suite.tree import Items, Leaf, Place, Problems, Table
+from harness.suite.yaml import read_file
+
+MAX_INCLUDES = 200
+_CORE = Path(__file__).resolve().parents[1]
+
+
+def suites_folder() -> Path:
+    """The folder of the suites that come with the package (beside ``harness`` in a source checkout)."""
+    installed = _CORE / "suites"
+    return installed if installed.is_dir() else _CORE.parent / "suites"
+
+
+def installed_suites() -> list[str]:
+    """Names of the suites that come with the package, such as ``paper/ablation``; fragments are left out."""
+    return [name for name in _named_files(suites_folder()) if not name.startswith("common/")]
+
+
+def find_suite(name_or_path: str | Path) -> Path:
+    """The file of a suite, given its path or the name of an installed one, with or without ``.yaml``.
+
+    ``suites/ablation.yaml`` names the installed suite from anywhere, unless such a file exists here.
+
+    Raises:
+        UserError: there is no such file; the text lists the installed suites and the nearest name.
+    """
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    name = str(name_or_path).replace(os.sep, "/").removeprefix("./").removeprefix("suites/").removesuffix(".yaml")
+    known = installed_suites()
+    if name in known:
+        return suites_folder() / f"{name}.yaml"
+    what = "is a folder" if path.is_dir() else "does not exist"
+    hint = did_you_mean(name, known)
+    raise UserError(f"{name_or_path} {what}, and no installed suite has this name{hint}; there are: {', '.join(known)}")
+
+
+def peek_plugins(path: Path) -> tuple[Path, ...]:
+    """The plugin files that a suite and its fragments list, read without looking at anything else.
+
+    Raises:
+        SuiteError: a file that does not exist, cannot be read or is not YAML; an include cycle.
+    """
+    problems = Problems()
+    gathered = gather(path, problems, shape_problems=Problems())
+    problems.check()
+    return tuple(dict.fromkeys(plugin for plugin, _ in gathered.plugins))
+
+
+@dataclass
+class Gathered:
+    """A suite with its fragments merged in.
+
+    Attributes:
+        tree: the merged suite in normal form, without ``include`` and ``plugins``.
+        plugins: plugin files with the place that lists each.
+        files: every file read, the suite itself last.
+    """
+
+    tree: Table
+    plugins: list[tuple[Path, Place]] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+
+def gather(path: Path, problems: Problems, *, shape_problems: Problems | None = None) -> Gathered:
+    """Read a suite and what it includes.
+
+    Args:
+        path: the suite file.
+        problems: receives files that are missing, unreadable or not YAML, and include cycles.
+        shape_problems: receives what is wrong inside the files; ``problems`` by default.
+    """
+    gathered = Gathered(Table(Place(str(path))))
+    reader = _Includes(problems, Shape(problems if shape_problems is None else shape_problems), gathered)
+    gathered.tree = reader.read(path, str(path), ())
+    return gathered
+
+
+@dataclass
+class _Includes:
+    problems: Problems
+    shape: Shape
+    gathered: Gathered
+
+    def read(self, path: Path, name: str, above: tuple[Path, ...]) -> Table:
+        here = path.resolve()
+        before = len(self.problems)
+        content = read_file(path, self.problems, name=name)
+        self.gathered.files.append(path)
+        if content is None and len(self.problems) > before:
+            return Table(Place(name, 1, 1))
+        own = self.shape.suite(content, name, fragment=bool(above))
+        result = Table(own.place)
+        for item in _leaves(own, "include"):
+            found = self.locate(path, item)
+            if found is None:
+                continue
+            if found.resolve() in (*above, here):
+                cycle = " → ".join(file.name for file in (*above, here, found))
+                self.problems.add(item.place, f"include cycle: {cycle}")
+            elif len(self.gathered.files) >= MAX_INCLUDES:
+                self.problems.add(item.place, f"more than {MAX_INCLUDES} files are included")
+                break
+            else:
+                result = over_suite(result, self.read(found, _shown(found, path), (*above, here)))
+        self.plugins(path, own)
+        own = own.without(["include", "plugins"])
+        return own if not result else over_suite(result, own)
+
+    def locate(self, path: Path, item: Leaf) -> Path | None:
+        name = str(item.value)
+        for folder in (path.parent, suites_folder()):
+            if (folder / name).is_file():
+                return folder / name
+        known = [file + ".yaml" for file in _named_files(suites_folder())]
+        where = f"{path.parent / name}, and not among the installed suites"
+        self.problems.add(item.place, f"included file not found: {where}{did_you_mean(name, known)}")
+        return None
+
+    def plugins(self, path: Path, own: Table) -> None:
+        for item in _leaves(own, "plugins"):
+            file = Path(os.path.normpath((path.parent / str(item.value)).absolute()))
+            if file.is_file():
+                self.gathered.plugins.append((file, item.place))
+            else:
+                what = "is a folder" if file.is_dir() else "not found"
+                self.problems.add(item.place, f"plugin file {what}: {file}")
+
+
+def _leaves(table: Table, name: str) -> list[Leaf]:
+    items = table.get(name)
+    return [leaf for leaf in items.items if isinstance(leaf, Leaf)] if isinstance(items, Items) else []
+
+
+def _shown(found: Path, path: Path) -> str:
+    """How an included file is called in messages: near to how the suite was called."""
+    return str(found) if path.is_absolute() else os.path.relpath(found)
+
+
+def _named_files(folder: Path) -> list[str]:
+    files = sorted(folder.rglob("*.yaml"))
+    return [file.relative_to(folder).with_suffix("").as_posix() for file in files]
+
+
+def protocols() -> list[str]:
+    """Names of the protocols."""
+    return _named_files(_CORE / "protocols")
+
+
+def bundles() -> list[str]:
+    """Names of the bundles."""
+    return _named_files(_CORE / "bundles")
+
+
+def read_protocol(name: Leaf, problems: Problems) -> Table:
+    """A protocol's defaults by name."""
+    return _library("protocol", name, protocols(), problems)
+
+
+def read_bundle(name: Leaf, problems: Problems) -> Table:
+    """A bundle: part of a method's table."""
+    return _library("bundle", name, bundles(), problems)
+
+
+def _library(kind: str, name: Leaf, known: list[str], problems: Problems) -> Table:
+    wanted = str(name.value)
+    if wanted not in known:
+        hint = did_you_mean(wanted, known)
+        problems.add(name.place, f"no {kind} is called '{wanted}'{hint}; there are: {', '.join(known)}")
+        return Table(name.place)
+    label = f"{kind}s/{wanted}.yaml"
+    content = read_file(_CORE / f"{kind}s" / f"{wanted}.yaml", problems, name=label)
+    shape = Shape(problems)
+    if kind == "protocol":
+        return shape.protocol(content, label)
+    return (shape.method(content, wanted) if content is not None else None) or Table(name.place)

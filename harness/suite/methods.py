@@ -1,0 +1,227 @@
+"""From the methods of the file to the rows of the table: ``like``, ``bundle`` and ``matrix``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from harness.errors import did_you_mean
+from harness.suite.files import read_bundle
+from harness.suite.overlay import decisions, drop, over_method
+from harness.suite.settings import PARTS, PIPELINE, ROLES
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
+
+MAX_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table before it meets a dataset.
+
+    Attributes:
+        label: the row's name.
+        family: the name in the file, which several rows of one matrix share.
+        tree: the complete method in normal form, without ``like``, ``bundle`` and ``matrix``.
+        place: where the method's name stands.
+    """
+
+    label: str
+    family: str
+    tree: Table
+    place: Place
+
+
+def resolve_methods(methods: Table, problems: Problems) -> list[Method]:
+    """All rows, in the order of the file."""
+    copier = _Copier(methods, problems)
+    rows: list[Method] = []
+    seen: dict[str, Place] = {}
+    for name in methods:
+        tree = copier.resolve(name)
+        if tree is None or not _complete(tree, name, methods.key(name), problems):
+            continue
+        for row in _expand(name, tree, methods.key(name), problems):
+            if row.label in seen:
+                problems.add(row.place, f"two rows are called '{row.label}' (the other at {seen[row.label]})")
+                continue
+            seen[row.label] = row.place
+            rows.append(row)
+            if len(rows) > MAX_ROWS:
+                problems.add(row.place, f"the matrices give more than {MAX_ROWS:,} rows")
+                return rows[:MAX_ROWS]
+    return rows
+
+
+class _Copier:
+    """Follows ``like`` and ``bundle``, each method once."""
+
+    def __init__(self, methods: Table, problems: Problems) -> None:
+        self.methods, self.problems = methods, problems
+        self.done: dict[str, Table | None] = {}
+
+    def resolve(self, start: str) -> Table | None:
+        """The method with what it copies laid under it, or None after a noted problem."""
+        chain = self._chain(start)
+        if chain is None:
+            self.done[start] = None
+            return None
+        for name in reversed(chain):
+            if name in self.done:
+                continue
+            own = self.methods.table(name)
+            base: Table | None = Table(own.place)
+            like, bundle = own.get("like"), own.get("bundle")
+            if isinstance(like, Leaf):
+                base = self.done[str(like.value)]
+            elif isinstance(bundle, Leaf):
+                base = read_bundle(bundle, self.problems)
+            top = own.without(["like", "bundle"])
+            self.done[name] = None if base is None else over_method(base, top)
+        return self.done[start]
+
+    def _chain(self, start: str) -> list[str] | None:
+        """The method and those it copies, nearest first."""
+        chain = [start]
+        while True:
+            like = self.methods.table(chain[-1]).get("like")
+            if not isinstance(like, Leaf):
+                return chain
+            other = str(like.value)
+            if other not in self.methods:
+                hint = did_you_mean(other, self.methods)
+                known = ", ".join(self.methods)
+                self.problems.add(like.place, f"'like' names no method of this suite: '{other}'{hint}; there are: {known}")
+                return None
+            if other in chain:
+                cycle = " → ".join([*chain[chain.index(other) :], other])
+                self.problems.add(like.place, f"'like' goes round in a circle: {cycle}")
+                return None
+            chain.append(other)
+
+
+def _complete(tree: Table, name: str, place: Place, problems: Problems) -> bool:
+    """Whether a method has what it needs to be a row; each path is decided in one way only."""
+    before = len(problems)
+    swept = tree.table("matrix")
+    present = [role for role in ROLES if role in tree or role in swept]
+    if not present:
+        problems.add(place, f"method '{name}' is empty: give 'baseline', or {', '.join(PIPELINE)}")
+    elif "baseline" in present and len(present) > 1:
+        problems.add(place, f"method '{name}' has a baseline and also {', '.join(present[1:])}; it is one or the other")
+    elif "baseline" not in present:
+        missing = [role for role in PIPELINE if role not in present]
+        if missing:
+            problems.add(place, f"method '{name}' lacks {', '.join(missing)}")
+    for part in PARTS:
+        if part in tree and part not in swept and "use" not in tree.table(part):
+            message = f"{part} of method '{name}' has no name; write {part}: NAME or {{use: NAME, …}}"
+            problems.add(tree.table(part).place, message)
+        if part in swept and "use" in tree.table(part):
+            problems.add(swept.key(part), f"'{part}' of method '{name}' is both given and in 'matrix'; keep one")
+    for path, ways in decisions(tree).items():
+        if len(ways) > 1:
+            kind = ways[-1]
+            message = f"'{path}' of method '{name}' is decided twice ({' and '.join(ways)}); keep one"
+            problems.add(tree.table(kind).key(path) if kind in ("tune", "matrix") else tree.place, message)
+    return len(problems) == before
+
+
+def _expand(name: str, tree: Table, place: Place, problems: Problems) -> list[Method]:
+    """The rows of a method's matrix, the first axis outermost; the method itself without one."""
+    matrix = tree.table("matrix")
+    bare = tree.without(["matrix"])
+    if not matrix:
+        return [Method(name, name, bare, place)]
+    axes: list[tuple[str, tuple[Tree, ...]]] = []
+    for path, values in matrix.entries.items():
+        if not isinstance(values, Items) or not values.items:
+            message = f"'matrix' takes a list of values for '{path}', found {_found(values)}"
+            problems.add(values.place, message)
+            return []
+        axes.append((path, values.items))
+    size = 1
+    for _, options in axes:
+        size *= len(options)
+    if size > MAX_ROWS:
+        problems.add(matrix.place, f"the matrix of '{name}' gives {size:,} rows; at most {MAX_ROWS:,} are allowed")
+        return []
+    if not _placeholders_known(name, [path for path, _ in axes], place, problems):
+        return []
+    rows = []
+    for point in product(*(options for _, options in axes)):
+        chosen = dict(zip((path for path, _ in axes), point, strict=True))
+        row = bare
+        for path, value in chosen.items():
+            row = _put(row, path, value)
+        rows.append(Method(_label(name, chosen), name, row, place))
+    return rows
+
+
+def _found(tree: Tree) -> str:
+    return "an empty list" if isinstance(tree, Items) else describe(tree)
+
+
+def _put(method: Table, path: str, value: Tree) -> Table:
+    """The method with one matrix value; a component keeps what the method tunes on its part."""
+    if path in PARTS and isinstance(value, Table):
+        below = method.table(path)
+        merged = below
+        for name, item in value.entries.items():
+            merged = merged.put(name, item, value.key(name))
+        return method.put(path, merged, value.place)
+    return put_path(method, path, value)
+
+
+def put_path(method: Table, path: str, value: Tree) -> Table:
+    """The method with a value at a dotted path, in place of any other decision on it."""
+    head, _, name = path.partition(".")
+    method = drop(method, path)
+    return method.put(head, method.table(head).put(name, value, value.place), method.key(head))
+
+
+_PLACEHOLDER = re.compile(r"\{([\w.-]+)\}")
+
+
+def _placeholders_known(name: str, paths: list[str], place: Place, problems: Problems) -> bool:
+    known = [*paths, *(_last(path) for path in paths)]
+    for wanted in _PLACEHOLDER.findall(name):
+        if wanted not in known:
+            hint = did_you_mean(wanted, known)
+            problems.add(place, f"'{{{wanted}}}' in a method's name is no axis of its matrix{hint}")
+            return False
+    return True
+
+
+def _label(name: str, chosen: dict[str, Tree]) -> str:
+    """The row's name: placeholders filled, the other axes appended."""
+    suffix = []
+    for path, value in chosen.items():
+        short = _last(path)
+        text = value_text(plain(value))
+        holders = [f"{{{path}}}", f"{{{short}}}"]
+        if any(holder in name for holder in holders):
+            for holder in holders:
+                name = name.replace(holder, text)
+        else:
+            suffix.append(text if isinstance(value, Table) else f"{short}={text}")
+    return ", ".join([name, *suffix])
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def value_text(value: Any) -> str:
+    """A value for people: short numbers, components as ``name(layers=2)``."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "none"}[value]
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        return f"[{', '.join(value_text(item) for item in value)}]"
+    if isinstance(value, dict):
+        rest = ", ".join(f"{key}={value_text(item)}" for key, item in value.items() if key != "use")
+        return f"{value.get('use', '')}({rest})" if rest else str(value.get("use", ""))
+    return str(value)

@@ -1,0 +1,237 @@
+"""Components and settings against the catalog: names, hyperparameters, types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from harness.catalog import Catalog, Entry
+from harness.component import KINDS
+from harness.errors import did_you_mean
+from harness.hparams import HParam
+from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
+from harness.suite.settings import MODEL, SELECT, TRAIN
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
+from harness.suite.yaml import read_text
+
+MAX_POOL = 1_000
+_CALL = re.compile(r"^([^()\s]+)\s*\((.*)\)$")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component of the suite, found and checked."""
+
+    entry: Entry
+    spec: ComponentSpec
+    place: Place
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All hyperparameters: the given values over the defaults."""
+        return {**self.entry.defaults, **self.spec.params}
+
+
+class Parts:
+    """Checks components and settings, and notes what is wrong with them."""
+
+    def __init__(self, catalog: Catalog, problems: Problems) -> None:
+        self.catalog, self.problems = catalog, problems
+
+    def component(self, kind: str, table: Table) -> Part | None:
+        """The component of a table in normal form, or None after a noted problem."""
+        use = table.get("use")
+        if not isinstance(use, Leaf):
+            self.problems.add(table.place, f"this {kind} has no name; write {kind}: NAME or {{use: NAME, …}}")
+            return None
+        name, argument = _call(str(use.value))
+        entry = self.find(kind, name, use.place)
+        if entry is None:
+            return None
+        if argument is not None:
+            filled = self._positional(entry, argument, use.place, table)
+            if filled is None:
+                return None
+            table = filled
+        before = len(self.problems)
+        params = self.params(entry, table.without(["use"]))
+        return Part(entry, ComponentSpec(kind, name, params), use.place) if len(self.problems) == before else None
+
+    def find(self, kind: str, name: str, place: Place) -> Entry | None:
+        """A component by name."""
+        entry = self.catalog.find(kind, name)
+        if entry is None:
+            others = [other for other in KINDS if other != kind and self.catalog.find(other, name)]
+            also = f"; '{name}' is the name of {_article(others[0])}" if others else ""
+            self.problems.add(place, self.catalog.unknown(kind, name) + also)
+        return entry
+
+    def _positional(self, entry: Entry, argument: str, place: Place, table: Table) -> Table | None:
+        target = entry.traits.get("positional")
+        if not target:
+            self.problems.add(place, f"'{entry.name}' takes no value in parentheses; write {{use: {entry.name}, …}}")
+            return None
+        if target in table:
+            self.problems.add(table.key(target), f"'{target}' is given twice, here and in parentheses")
+            return None
+        before = len(self.problems)
+        value = read_text(argument, place.file, self.problems, fixed=place)
+        if len(self.problems) > before:
+            return None
+        return table.put(target, Leaf(None, place) if value is None else value, place)
+
+    def params(self, entry: Entry, table: Table) -> dict[str, Any]:
+        """The given hyperparameters in their declared types, sorted by name."""
+        found = {}
+        for name in sorted(table):
+            declared = self.hparam(entry, name, table.key(name))
+            if declared is not None:
+                ok, value = self.value(declared, table.entries[name])
+                if ok:
+                    found[name] = value
+        return found
+
+    def hparam(self, entry: Entry, name: str, place: Place) -> HParam | None:
+        """A component's hyperparameter by name."""
+        declared = entry.hparams.get(name)
+        if declared is None:
+            known = ", ".join(entry.hparams) or "none"
+            hint = did_you_mean(name, entry.hparams)
+            self.problems.add(place, f"{entry.kind} '{entry.name}' has no hyperparameter '{name}'{hint}; it has: {known}")
+        return declared
+
+    def value(self, declared: HParam, tree: Tree) -> tuple[bool, Any]:
+        """Whether a value fits, and the value in its declared type."""
+        if isinstance(tree, Items) and not declared.type.startswith("list["):
+            several = "for several use 'tune' (selected on validation), 'matrix' (a row each) or, on an encoder, 'pool'"
+            self.problems.add(tree.place, f"'{declared.name}' is one {declared.type}, not a list; {several}")
+            return False, None
+        if isinstance(tree, Table):
+            self.problems.add(tree.place, f"'{declared.name}': expected {declared.type}, found a table")
+            return False, None
+        given = plain(tree)
+        try:
+            return True, declared.coerce(given)
+        except (ValueError, OverflowError, TypeError) as error:
+            text = str(error) if isinstance(error, ValueError) else f"expected {declared.type}, found {given!r}"
+            self.problems.add(tree.place, f"'{declared.name}': {text}{_hint(declared, given)}")
+            return False, None
+
+    def settings(self, declared: Mapping[str, HParam], table: Table) -> dict[str, Any]:
+        """Typed values of a settings table whose keys are known."""
+        found = {}
+        for name, tree in table.entries.items():
+            if name in declared:
+                ok, value = self.value(declared[name], tree)
+                if ok:
+                    found[name] = value
+        return found
+
+    def train(self, table: Table) -> TrainSettings:
+        """``train``."""
+        return TrainSettings(**self.settings(TRAIN, table))
+
+    def select(self, table: Table) -> SelectSettings:
+        """``select``."""
+        return SelectSettings(**self.settings(SELECT, table))
+
+    def model(self, table: Table) -> tuple[Part, ModelSettings] | None:
+        """``model``: the backbone with flat and own hyperparameters, readout and head."""
+        backbone = table.table("backbone")
+        if "use" not in backbone:
+            self.problems.add(table.place, f"no backbone is named; there are: {', '.join(self.catalog.names('backbone'))}")
+            return None
+        flat = table.without(["backbone", *MODEL])
+        for name in flat:
+            backbone = backbone.put(name, flat.entries[name], flat.key(name))
+        use = backbone.entries["use"]
+        assert isinstance(use, Leaf)
+        entry = self.catalog.find("backbone", _call(str(use.value))[0])
+        if entry is not None:
+            for name in [name for name in flat if name not in entry.hparams]:
+                allowed = [*MODEL, "backbone", *entry.hparams]
+                hint = did_you_mean(name, allowed)
+                message = f"unknown key '{name}' in 'model' with backbone '{entry.name}'{hint}; allowed: {', '.join(allowed)}"
+                self.problems.add(flat.key(name), message)
+                backbone = backbone.without([name])
+        part = self.component("backbone", backbone)
+        own = self.settings(MODEL, table)
+        return None if part is None else (part, ModelSettings(part.spec, **own))
+
+    def pool(self, part: Part, pool: Table) -> tuple[ComponentSpec, ...] | None:
+        """The encoder's architectures: every combination of the pooled lists, in canonical order."""
+        axes: list[tuple[str, list[Any]]] = []
+        for name in sorted(pool):
+            values = self.several(pool.entries[name], f"'{name}' in 'pool'")
+            declared = self.hparam(part.entry, name, pool.key(name))
+            if values is None or declared is None:
+                return None
+            coerced = [self.value(declared, value) for value in values]
+            if not all(ok for ok, _ in coerced):
+                return None
+            axes.append((name, _unique(sorted((value for _, value in coerced), key=lambda v: (v is None, v)))))
+        size = 1
+        for _, options in axes:
+            size *= len(options)
+        if size > MAX_POOL:
+            self.problems.add(pool.place, f"the pool has {size:,} architectures; at most {MAX_POOL:,} are allowed")
+            return None
+        names = [name for name, _ in axes]
+        points = product(*(options for _, options in axes))
+        return tuple(
+            ComponentSpec(part.spec.kind, part.spec.name, _sorted({**part.spec.params, **dict(zip(names, point, strict=True))}))
+            for point in points
+        )
+
+    def several(self, tree: Tree, what: str) -> tuple[Tree, ...] | None:
+        """The values of a list that must not be empty."""
+        if isinstance(tree, Items) and tree.items:
+            return tree.items
+        found = "an empty list" if isinstance(tree, Items) else describe(tree)
+        self.problems.add(tree.place, f"{what} takes a list of values, found {found}")
+        return None
+
+
+def _call(text: str) -> tuple[str, str | None]:
+    match = _CALL.match(text.strip())
+    return (match[1], match[2]) if match else (text, None)
+
+
+def _sorted(params: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(sorted(params.items()))
+
+
+def _unique(values: Iterable[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for value in values:
+        if value not in kept:
+            kept.append(value)
+    return kept
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _hint(declared: HParam, given: Any) -> str:
+    """What the writer probably meant."""
+    if declared.type == "bool" and str(given).lower() in ("yes", "no", "on", "off", "true", "false"):
+        return " (write true or false, without quotes)"
+    if declared.choices and isinstance(given, str):
+        return did_you_mean(given, [choice for choice in declared.choices if isinstance(choice, str)])
+    if declared.type.startswith("list[") and given is not None and not isinstance(given, list):
+        return f" (write [{given}])"
+    if declared.type in ("int", "float") and isinstance(given, str) and _is_number(given):
+        return " (a number in quotes is text)"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

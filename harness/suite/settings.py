@@ -1,0 +1,77 @@
+"""The settings that are not hyperparameters of a component: their names, types and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from harness.hparams import HParam
+from harness.spec import ModelSettings, SelectSettings, TrainSettings
+
+PIPELINE = ("encoder", "quantifier", "decorrelator")
+ROLES = ("baseline", *PIPELINE)
+PARTS = (*ROLES, "envs")
+KIND_OF = {**{role: role for role in ROLES}, "envs": "environment"}
+
+TOP_KEYS = (
+    "bench",
+    "name",
+    "include",
+    "plugins",
+    "protocol",
+    "seeds",
+    "model",
+    "train",
+    "select",
+    "budget",
+    "datasets",
+    "methods",
+    "report",
+)
+METHOD_KEYS = (*ROLES, "like", "bundle", "envs", "model", "train", "select", "tune", "matrix")
+PROTOCOL_KEYS = ("name", "seeds", "model", "train", "select", "families")
+SECTIONS = ("model", "train", "select")
+REPORT_KEYS = ("reference", "published")
+
+_LOW = {"epochs": 1, "batch_size": 1, "eval_batch_size": 1}
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "checkpoint": ("best-val", "last"),
+    "config": ("mean-val", "oracle"),
+    "readout": ("sum", "mean", "max"),
+}
+_HELP = {
+    "epochs": "passes over the training graphs",
+    "batch_size": "graphs per training batch",
+    "eval_batch_size": "graphs per batch when predicting",
+    "lr": "learning rate of Adam",
+    "weight_decay": "weight decay of Adam",
+    "patience": "stop after this many epochs without a better validation score; 0 for never",
+    "warmup": "epochs that do not count for patience",
+    "checkpoint": "which epoch's weights are reported",
+    "config": "how one of the tuned configurations is chosen; oracle looks at the test score and is flagged",
+    "split": "the validation split that chooses; auto for the dataset's default",
+    "readout": "how node embeddings become a graph embedding",
+    "head_layers": "hidden layers of the classifier head",
+}
+
+
+def _read(settings: type, skip: tuple[str, ...] = ()) -> dict[str, HParam]:
+    found = {}
+    for item in fields(settings):
+        if item.name in skip:
+            continue
+        number = item.type in ("int", "float")
+        found[item.name] = HParam(
+            name=item.name,
+            type=str(item.type),
+            default=item.default,
+            low=_LOW.get(item.name, 0) if number else None,
+            choices=_CHOICES.get(item.name),
+            help=_HELP.get(item.name, ""),
+        )
+    return found
+
+
+TRAIN = _read(TrainSettings)
+SELECT = _read(SelectSettings)
+MODEL = _read(ModelSettings, skip=("backbone",))

@@ -1,0 +1,307 @@
+"""The fixed part of the suite language: checks the tables of a file and brings them to one normal form.
+
+Normal form: every component is a table with ``use``; what a component tunes or puts in a matrix stands in the
+method's ``tune`` and ``matrix`` under a dotted path (``decorrelator.gamma``), so that files, ``like``, bundles and
+``--set`` all merge by the same rules (:mod:`harness.suite.overlay`). Faulty parts are noted and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.errors import did_you_mean
+from harness.suite.settings import (
+    METHOD_KEYS,
+    PARTS,
+    PIPELINE,
+    PROTOCOL_KEYS,
+    REPORT_KEYS,
+    ROLES,
+    SECTIONS,
+    SELECT,
+    TOP_KEYS,
+    TRAIN,
+)
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
+
+_COMPONENT = "a component is NAME or {use: NAME, hyperparameters…}"
+_EVERYWHERE = "*"
+
+
+class Shape:
+    """Checks and normalises one file."""
+
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
+
+    def suite(self, tree: Tree | None, file: str, *, fragment: bool) -> Table:
+        """A suite file, or a fragment that another one includes."""
+        if tree is None or (isinstance(tree, Leaf) and tree.value is None):
+            self.problems.add(Place(file, 1, 1), "the file is empty; a suite starts with 'bench: 1'")
+            return Table(Place(file, 1, 1))
+        if not isinstance(tree, Table):
+            self.problems.add(tree.place, f"a suite is a table that starts with 'bench: 1', found {describe(tree)}")
+            return Table(tree.place)
+        if "bench" not in tree and not fragment:
+            self.problems.add(tree.place, "the key 'bench' is missing; a suite starts with 'bench: 1'")
+        return self.top(tree)
+
+    def top(self, tree: Table) -> Table:
+        """The top level, also of what ``--set`` gives."""
+        self.known(tree, TOP_KEYS, "a suite")
+        result = Table(tree.place)
+        for name in tree.only(TOP_KEYS):
+            value = self._top_value(name, tree.entries[name], tree.key(name))
+            if value is not None:
+                result = result.put(name, value, tree.key(name))
+        return result
+
+    def _top_value(self, name: str, value: Tree, key: Place) -> Tree | None:
+        match name:
+            case "bench":
+                if not isinstance(value, Leaf) or isinstance(value.value, bool) or value.value != 1:
+                    self.problems.add(value.place, f"this bench reads suites of version 1, found {describe(value)}")
+                return value
+            case "name" | "protocol":
+                return self.text(value, name)
+            case "include" | "plugins":
+                return self.paths(value, name)
+            case "seeds" | "budget":
+                return value
+            case "datasets":
+                return self._rows(value, key, name, "{SPMotif: {use: spmotif}}")
+            case "methods":
+                return self._rows(value, key, name, "{ERM: {baseline: erm}}")
+            case "report":
+                return self.section(value, name)
+        return self.section(value, name)
+
+    def protocol(self, tree: Tree | None, file: str) -> Table:
+        """A protocol file."""
+        if not isinstance(tree, Table):
+            self.problems.add(Place(file, 1, 1), "a protocol is a table")
+            return Table(Place(file, 1, 1))
+        self.known(tree, PROTOCOL_KEYS, "a protocol")
+        result = tree.only(("name", "seeds"))
+        for name in tree.only(SECTIONS):
+            result = result.put(name, self.section(tree.entries[name], name))
+        families = Table(tree.place)
+        for family, value in tree.table("families").entries.items():
+            families = families.put(family, self.sections(value, f"families.{family}"), value.place)
+        return result.put("families", families)
+
+    def sections(self, tree: Tree, what: str) -> Table:
+        """A table with ``model``, ``train`` and ``select``."""
+        result = Table(tree.place)
+        if not self.is_table(tree, what):
+            return result
+        assert isinstance(tree, Table)
+        self.known(tree, SECTIONS, what)
+        for name in tree.only(SECTIONS):
+            result = result.put(name, self.section(tree.entries[name], name), tree.key(name))
+        return result
+
+    def section(self, tree: Tree, name: str) -> Table:
+        """``model``, ``train``, ``select`` or ``report``; types are checked later."""
+        if not self.is_table(tree, name):
+            return Table(tree.place)
+        assert isinstance(tree, Table)
+        if name == "model":
+            return self._model(tree)
+        allowed = {"train": tuple(TRAIN), "select": tuple(SELECT), "report": REPORT_KEYS}[name]
+        self.known(tree, allowed, f"'{name}'")
+        return tree.only(allowed)
+
+    def _model(self, tree: Table) -> Table:
+        if "backbone" not in tree:
+            return tree
+        backbone = self.component(tree.entries["backbone"], "backbone")
+        if backbone is None:
+            return tree.without(["backbone"])
+        for name in backbone:
+            if name in tree and name != "use":
+                self.problems.add(tree.key(name), f"'{name}' is given twice, here and under 'backbone'")
+        return tree.put("backbone", backbone, tree.key("backbone"))
+
+    def _rows(self, tree: Tree, key: Place, name: str, example: str) -> Table | None:
+        if not isinstance(tree, Table):
+            found = "is empty" if isinstance(tree, Leaf) and tree.value is None else f"is {describe(tree)}"
+            self.problems.add(tree.place, f"'{name}' {found}; it is a table of rows: {name}: {example}")
+            return None
+        if not tree:
+            self.problems.add(key, f"'{name}' is empty; it is a table of rows: {name}: {example}")
+        result = Table(tree.place)
+        for label, value in tree.entries.items():
+            place = tree.key(label)
+            if not label.strip() or len(label) > 200 or not label.isprintable():
+                self.problems.add(place, f"a name in '{name}' must be printable text of 1 to 200 characters")
+                continue
+            row = self.method(value, label) if name == "methods" else self.dataset(value, label)
+            if row is not None:
+                result = result.put(label, row, place)
+        return result
+
+    def dataset(self, tree: Tree, label: str) -> Table | None:
+        """A dataset: a component that may also override settings."""
+        part = self.component(tree, f"dataset '{label}'")
+        if part is None:
+            return None
+        for name in part.only(("tune", "matrix", "pool")):
+            self.problems.add(part.key(name), f"'{name}' belongs to a method; give each dataset a row of its own")
+        part = part.without(("tune", "matrix", "pool"))
+        for name in part.only(SECTIONS):
+            part = part.put(name, self.section(part.entries[name], name), part.key(name))
+        if "envs" in part:
+            envs = self.component(part.entries["envs"], "envs")
+            part = part.without(["envs"]) if envs is None else part.put("envs", envs, part.key("envs"))
+        return part
+
+    def component(self, tree: Tree, what: str) -> Table | None:
+        """A component as a table; ``use`` may be missing where it only changes another one."""
+        if isinstance(tree, Table):
+            use = tree.get("use")
+            if use is not None and not (isinstance(use, Leaf) and isinstance(use.value, str)):
+                self.problems.add(use.place, f"{what}: 'use' takes a component's name, found {describe(use)}")
+                return None
+            return tree
+        if isinstance(tree, Leaf) and isinstance(tree.value, str):
+            return Table(tree.place).put("use", tree)
+        hint = "; to compare several, use 'matrix'" if isinstance(tree, Items) else ""
+        self.problems.add(tree.place, f"{what}: found {describe(tree)}; {_COMPONENT}{hint}")
+        return None
+
+    def method(self, tree: Tree, label: str) -> Table | None:
+        """A method's table, or a bundle's."""
+        if not isinstance(tree, Table):
+            written = tree.value if isinstance(tree, Leaf) and isinstance(tree.value, str) else "NAME"
+            message = f"method '{label}' is {describe(tree)}; write {{baseline: {written}}}, or {', '.join(PIPELINE)}"
+            self.problems.add(tree.place, message)
+            return None
+        self.known(tree, METHOD_KEYS, f"method '{label}'")
+        result = Table(tree.place)
+        for name in ("like", "bundle"):
+            found = self.text(tree.entries[name], name) if name in tree else None
+            result = result if found is None else result.put(name, found, tree.key(name))
+        if "like" in tree and "bundle" in tree:
+            self.problems.add(tree.key("bundle"), "give either 'like' or 'bundle'")
+        for name in tree.only(SECTIONS):
+            result = result.put(name, self.section(tree.entries[name], name), tree.key(name))
+        axes = {"tune": Table(tree.place), "matrix": Table(tree.place)}
+        for name in tree.only(PARTS):
+            part = self.component(tree.entries[name], name)
+            if part is not None:
+                part = self._hoist(part, name, axes)
+                result = result.put(name, part, tree.key(name))
+        result = self._hoist_backbone(result, axes)
+        for kind in axes:
+            if kind in tree:
+                axes[kind] = self._axes(tree.entries[kind], kind, axes[kind])
+            if axes[kind]:
+                result = result.put(kind, axes[kind], tree.key(kind))
+        return result
+
+    def _hoist(self, part: Table, name: str, axes: dict[str, Table]) -> Table:
+        """Move a component's ``tune`` and ``matrix`` to the method's, under dotted paths."""
+        for kind in axes:
+            value = part.get(kind)
+            if value is None:
+                continue
+            if isinstance(value, Table):
+                for key, values in value.entries.items():
+                    axes[kind] = axes[kind].put(f"{name}.{key}", values, value.key(key))
+            elif kind == "tune" and _is_default(value):
+                axes[kind] = axes[kind].put(name, value, part.key(kind))
+            else:
+                self.problems.add(value.place, _axes_message(kind, value))
+        pool = part.get("pool")
+        if pool is not None and name != "encoder":
+            self.problems.add(part.key("pool"), "'pool' belongs to an encoder: outputs of several architectures")
+            part = part.without(["pool"])
+        elif pool is not None and not isinstance(pool, Table):
+            self.problems.add(pool.place, f"'pool' is a table of lists, such as {{layers: [2, 3]}}, not {describe(pool)}")
+            part = part.without(["pool"])
+        return part.without(("tune", "matrix"))
+
+    def _hoist_backbone(self, method: Table, axes: dict[str, Table]) -> Table:
+        model = method.table("model")
+        if "backbone" not in model:
+            return method
+        backbone = self._hoist(model.table("backbone"), "model", axes)
+        return method.put("model", model.put("backbone", backbone, model.key("backbone")), method.key("model"))
+
+    def _axes(self, tree: Tree, kind: str, axes: Table) -> Table:
+        if kind == "tune" and _is_default(tree):
+            return axes.put(_EVERYWHERE, tree)
+        if not isinstance(tree, Table):
+            self.problems.add(tree.place, _axes_message(kind, tree))
+            return axes
+        for path, value in tree.entries.items():
+            place = tree.key(path)
+            if path in axes:
+                self.problems.add(place, f"'{path}' is given twice in '{kind}'")
+            elif self._axis(path, value, kind, place):
+                axes = axes.put(path, self._axis_value(path, value), place)
+        return axes
+
+    def _axis(self, path: str, value: Tree, kind: str, place: Place) -> bool:
+        head, dot, _ = path.partition(".")
+        heads = (*PARTS, "model", "train")
+        if head not in heads:
+            example = "baseline.penalty" if not dot else "model.layers"
+            known = ", ".join(heads)
+            self.problems.add(
+                place, f"'{path}' in '{kind}': a path starts with {known} (for example {example}){did_you_mean(head, heads)}"
+            )
+            return False
+        if dot or (kind == "tune" and _is_default(value) and head in ROLES):
+            return True
+        if kind == "matrix" and head in PARTS:
+            return True
+        self.problems.add(place, f"'{path}' in '{kind}' names no value; write for example {head}.NAME: [1, 2]")
+        return False
+
+    def _axis_value(self, path: str, value: Tree) -> Tree:
+        """Lists of components become lists of tables."""
+        if not isinstance(value, Items) or (path not in PARTS and path != "model.backbone"):
+            return value
+        parts = [self.component(item, path) for item in value.items]
+        return Items(tuple(part for part in parts if part is not None), value.place)
+
+    def text(self, tree: Tree, name: str) -> Leaf | None:
+        """A non-empty text."""
+        if isinstance(tree, Leaf) and isinstance(tree.value, str) and tree.value.strip():
+            return tree
+        self.problems.add(tree.place, f"'{name}' takes a name, found {describe(tree)}")
+        return None
+
+    def paths(self, tree: Tree, name: str) -> Items:
+        """A list of file names; one name alone counts as a list of one."""
+        items = tree.items if isinstance(tree, Items) else (tree,)
+        if isinstance(tree, Leaf) and tree.value is None:
+            items = ()
+            self.problems.add(tree.place, f"'{name}' is empty; it lists files")
+        kept = [leaf for leaf in (self.text(item, name) for item in items) if leaf is not None]
+        return Items(tuple(kept), tree.place)
+
+    def known(self, tree: Table, allowed: Iterable[str], what: str) -> None:
+        """Note the keys that are not allowed."""
+        names = tuple(allowed)
+        for name in tree:
+            if name not in names:
+                hint = did_you_mean(name, names)
+                self.problems.add(tree.key(name), f"unknown key '{name}' in {what}{hint}; allowed: {', '.join(names)}")
+
+    def is_table(self, tree: Tree, name: str) -> bool:
+        """Whether this is a table, else a note."""
+        if not isinstance(tree, Table):
+            self.problems.add(tree.place, f"'{name}' is a table, found {describe(tree)}")
+        return isinstance(tree, Table)
+
+
+def _is_default(tree: Tree) -> bool:
+    return isinstance(tree, Leaf) and tree.value == "default"
+
+
+def _axes_message(kind: str, tree: Tree) -> str:
+    also = "'default' or " if kind == "tune" else ""
+    return f"'{kind}' takes {also}a table of lists, such as {{penalty: [1, 10]}}, found {describe(tree)}"

@@ -1,0 +1,287 @@
+"""The scheduler, run inline on toy stages: order, isolation, caching, kept failures, stages of the parent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import BODY, Recorder, ToyStore, stage
+
+from harness.engine import Outcome, make_engine, run
+from harness.engine.graph import StageGraph
+from harness.errors import UserError
+from harness.stage import Failure, Stage
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ToyStore:
+    return ToyStore(tmp_path)
+
+
+def go(stages: list[Stage], store: ToyStore, **options: Any) -> Outcome:
+    return run(stages, store=store, body=BODY, context=store.context, engine=make_engine("inline"), **options)
+
+
+def test_runs_inputs_first_whatever_the_order_given(store: ToyStore) -> None:
+    stages = [stage("d", "b", "c"), stage("b", "a"), stage("c", "a"), stage("a")]
+    recorder = Recorder()
+    outcome = go(stages, store, observer=recorder)
+    assert outcome.finished == ["a", "b", "c", "d"]
+    assert outcome.failures == {}
+    assert [len(store.runs(key)) for key in "abcd"] == [1, 1, 1, 1]
+    assert recorder.kinds("d") == ["started", "finished"]
+    assert set(recorder.last("d").detail) >= {"wall", "cpu", "peak_rss"}
+    assert outcome.seconds > 0
+
+
+def test_an_input_may_be_a_further_output(store: ToyStore) -> None:
+    outcome = go([stage("score", "sealed"), stage("prepare", outputs=("oracle", "sealed"))], store)
+    assert outcome.finished == ["prepare", "score"]
+
+
+def test_a_missing_further_output_runs_its_stage_again(store: ToyStore) -> None:
+    store.write("prepare")
+    assert go([stage("prepare", outputs=("sealed",))], store).finished == ["prepare"]
+
+
+def test_second_run_runs_nothing(store: ToyStore) -> None:
+    stages = [stage("a"), stage("b", "a")]
+    go(stages, store)
+    recorder = Recorder()
+    outcome = go(stages, store, observer=recorder)
+    assert (outcome.cached, outcome.finished) == (["a", "b"], [])
+    assert recorder.keys("cached") == ["a", "b"]
+    assert len(store.runs("a")) == 1
+
+
+def test_equal_keys_are_one_stage(store: ToyStore) -> None:
+    go([stage("a"), stage("a"), stage("b", "a", "a")], store)
+    assert len(store.runs("a")) == len(store.runs("b")) == 1
+
+
+def test_an_input_from_an_earlier_suite_is_taken_from_the_store(store: ToyStore) -> None:
+    store.write("old")
+    assert go([stage("new", "old")], store).finished == ["new"]
+
+
+def test_an_input_that_nobody_has_is_refused(store: ToyStore) -> None:
+    with pytest.raises(ValueError, match="'stage new' needs old"):
+        go([stage("new", "old")], store)
+
+
+def test_a_circle_is_refused(store: ToyStore) -> None:
+    with pytest.raises(ValueError, match="circle: stage b"):
+        go([stage("a"), stage("b", "a", "c"), stage("c", "b")], store)
+
+
+@pytest.mark.parametrize(
+    ("do", "status", "reason"),
+    [
+        ("raise", "failed", "ValueError: the loss is"),
+        ("exit", "failed", "SystemExit: already finished"),
+        ("diverge", "diverged", "the loss was nan in epoch 3"),
+        ("no-memory", "memory", "MemoryError"),
+        ("disk", "disk", "RuntimeError: cannot save"),
+    ],
+)
+def test_a_failure_takes_only_what_reads_it(store: ToyStore, do: str, status: str, reason: str) -> None:
+    recorder = Recorder()
+    stages = [stage("bad", do=do), stage("child", "bad"), stage("grandchild", "child"), stage("good")]
+    outcome = go(stages, store, observer=recorder)
+    assert outcome.finished == ["good"]
+    failure = outcome.failures["bad"]
+    assert (failure.status, failure.reason) == (status, reason)
+    for key in ("child", "grandchild"):
+        assert outcome.failures[key] == Failure("skipped", f"needs stage bad: {reason}")
+        assert recorder.kinds(key) == ["skipped"]
+    assert (store.failure("bad") is not None) == failure.kept
+    assert store.failure("child") is None
+
+
+def test_the_traceback_is_short_and_the_plugins_own(store: ToyStore) -> None:
+    failure = go([stage("bad", do="raise")], store).failures["bad"]
+    assert "in _raise" in failure.traceback
+    assert failure.traceback.endswith("ValueError: the loss is\nof the wrong shape")
+    assert "harness/engine/worker.py" not in failure.traceback
+
+
+def test_a_kept_failure_runs_again_only_when_asked(store: ToyStore) -> None:
+    stages = [stage("bad", do="raise"), stage("child", "bad")]
+    go(stages, store)
+    recorder = Recorder()
+    again = go(stages, store, observer=recorder)
+    assert again.failures["bad"].reason == "ValueError: the loss is"
+    assert again.failures["child"].status == "skipped"
+    assert recorder.last("bad").detail == {"stored": True}
+    assert len(store.runs("bad")) == 1
+    go(stages, store, retry_failed=True)
+    assert len(store.runs("bad")) == 2
+
+
+def test_other_failures_run_again(store: ToyStore) -> None:
+    for _ in range(2):
+        assert go([stage("bad", do="no-memory")], store).failures["bad"].status == "memory"
+    assert len(store.runs("bad")) == 2
+
+
+def test_an_artifact_below_a_failed_input_counts(store: ToyStore) -> None:
+    store.write("child")
+    outcome = go([stage("bad", do="raise"), stage("child", "bad")], store)
+    assert outcome.cached == ["child"]
+    assert list(outcome.failures) == ["bad"]
+
+
+def test_a_stage_must_write_its_artifact(store: ToyStore) -> None:
+    outcome = run([stage("a")], store=store, body="toy:broken_body", context={}, engine=make_engine("inline"))
+    assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
+
+
+def test_stages_of_the_parent_use_the_callable_given(store: ToyStore) -> None:
+    seen = []
+
+    def score(stage: Stage) -> dict[str, int]:
+        seen.append(stage.key)
+        store.write(stage.key)
+        return {"rows": 3}
+
+    recorder = Recorder()
+    stages = [stage("train"), stage("score", "train", in_parent=True), stage("after", "score")]
+    outcome = go(stages, store, in_parent=score, observer=recorder)
+    assert outcome.finished == ["train", "score", "after"]
+    assert seen == ["score"]
+    assert recorder.last("score").detail["rows"] == 3
+    assert recorder.last("score").worker == "parent"
+
+
+def test_a_failing_stage_of_the_parent_is_a_failure(store: ToyStore) -> None:
+    def score(stage: Stage) -> None:
+        sys.exit(3)
+
+    outcome = go([stage("score", in_parent=True), stage("good")], store, in_parent=score)
+    assert outcome.failures["score"].reason == "SystemExit: 3"
+    assert outcome.finished == ["good"]
+
+
+def test_the_longest_chain_starts_first(store: ToyStore) -> None:
+    recorder = Recorder()
+    stages = [stage("alone"), stage("first"), stage("second", "first"), stage("third", "second"), stage("other")]
+    go(stages, store, observer=recorder)
+    assert recorder.keys("started") == ["first", "second", "alone", "third", "other"]
+
+
+def test_the_cost_decides_what_is_long(store: ToyStore) -> None:
+    recorder = Recorder()
+    stages = [stage("short"), stage("child", "short"), stage("long")]
+    go(stages, store, observer=recorder, cost=lambda stage: 100.0 if stage.key == "long" else 1.0)
+    assert recorder.keys("started") == ["long", "short", "child"]
+
+
+def test_an_interrupt_goes_through(store: ToyStore) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go([stage("a"), stage("b", "a", do="interrupt-self"), stage("c", "b")], store)
+    assert store.has("a")
+    assert store.try_lease("b") is not None
+
+
+def test_the_parent_gets_its_threads_back(store: ToyStore) -> None:
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        recorder = Recorder()
+        go([stage("a", do="environment")], store, observer=recorder)
+        assert recorder.last("a").detail["threads"] == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+class MemoryStore:
+    """The least a store can be."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+
+    def has(self, key: str) -> bool:
+        return key in self.keys
+
+    def try_lease(self, key: str) -> MemoryStore:  # noqa: ARG002
+        return self
+
+    def release(self) -> None:
+        """Nothing."""
+
+    def failure(self, key: str) -> None:
+        """None is kept."""
+
+    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
+        raise AssertionError(failure)
+
+
+def test_ten_thousand_stages_cost_little() -> None:
+    store = MemoryStore()
+    stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else []), in_parent=True) for i in range(10_000)]
+    began = time.perf_counter()
+    outcome = run(
+        stages, store=store, body=BODY, engine=make_engine("inline"), in_parent=lambda stage: store.keys.add(stage.key)
+    )
+    assert len(outcome.finished) == 10_000
+    assert time.perf_counter() - began < 8  # measured: about 1.5 s on an idle machine
+
+
+def test_priorities_follow_the_longest_chain() -> None:
+    graph = StageGraph([stage("a"), stage("b", "a"), stage("c", "a"), stage("d", "c")])
+    assert graph.priorities() == {"a": 3.0, "b": 1.0, "c": 2.0, "d": 1.0}
+    assert graph.dependants["a"] == ["b", "c"]
+
+
+@pytest.mark.parametrize("name", ["process", "Processes", "inlin"])
+def test_an_unknown_engine_gets_the_nearest_name(name: str) -> None:
+    with pytest.raises(UserError, match=f"unknown engine '{name}' .did you mean '(processes|inline)'"):
+        make_engine(name)
+
+
+@pytest.mark.parametrize("limit", [{"timeout": 5}, {"memory": 10**9}])
+def test_inline_has_no_limits(limit: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="--engine processes"):
+        make_engine("inline", **limit)
+
+
+@pytest.mark.parametrize(("option", "value"), [("jobs", 0), ("timeout", -1), ("memory", 0)])
+def test_limits_are_positive(option: str, value: int) -> None:
+    with pytest.raises(UserError, match=f"--{option} must be positive, not {value}"):
+        make_engine("processes", **{option: value})
+
+
+def test_inline_has_one_slot() -> None:
+    with pytest.raises(UserError, match="--jobs 4 needs worker processes"):
+        make_engine("inline", jobs=4)
+    assert make_engine("inline", jobs=1).slots == 1
+
+
+def test_a_cached_run_starts_no_process_and_no_torch(store: ToyStore) -> None:
+    store.write("a")
+    store.write("b")
+    program = """
+import sys, multiprocessing
+from pathlib import Path
+from toy import *
+from harness.engine import make_engine, run
+store = ToyStore(Path(sys.argv[1]))
+outcome = run([stage("a"), stage("b", "a")], store=store, body=BODY, engine=make_engine(), context=store.context)
+assert outcome.cached == ["a", "b"], outcome
+assert multiprocessing.active_children() == []
+assert "torch" not in sys.modules and "numpy" not in sys.modules
+from multiprocessing import forkserver
+assert forkserver._forkserver._forkserver_pid is None
+"""
+    subprocess.run([sys.executable, "-c", program, str(store.root)], check=True, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    here = Path(__file__).parent
+    return {"PYTHONPATH": f"{here}:{here.parents[2]}", "PATH": "/usr/bin:/bin"}

@@ -1,0 +1,217 @@
+"""Toy stages, a toy store of plain files and toy bodies, importable by workers."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.engine import Event
+from harness.errors import DivergedError
+from harness.stage import Failure, Stage
+
+BODY = "toy:body"
+
+
+def stage(key: str, *inputs: str, do: str = "ok", **more: Any) -> Stage:
+    """A stage that does one thing, see :func:`body`."""
+    fields = {name: more.pop(name) for name in ("in_parent", "outputs") if name in more}
+    return Stage("train", key, key, {}, inputs, {"do": do, **more}, title=f"stage {key}", **fields)
+
+
+class FileLease:
+    """A lock on a file, which ends with its process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise
+
+    def release(self) -> None:
+        self._file.close()
+
+
+class ToyStore:
+    """Artifacts, failures, leases and the log of executions as files below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("artifacts", "failures", "leases", "runs"):
+            (root / name).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def context(self) -> dict[str, Any]:
+        return {"root": str(self.root)}
+
+    def has(self, key: str) -> bool:
+        return (self.root / "artifacts" / key).exists()
+
+    def try_lease(self, key: str) -> FileLease | None:
+        try:
+            return FileLease(self.root / "leases" / key)
+        except BlockingIOError:
+            return None
+
+    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
+        assert stage.key == key
+        (self.root / "failures" / key).write_text(json.dumps(asdict(failure)))
+
+    def failure(self, key: str) -> Failure | None:
+        path = self.root / "failures" / key
+        return Failure(**json.loads(path.read_text())) if path.exists() else None
+
+    def write(self, key: str) -> None:
+        partial = self.root / "artifacts" / f".{key}.{os.getpid()}"
+        partial.write_text("done")
+        partial.rename(self.root / "artifacts" / key)
+
+    def note_run(self, key: str) -> None:
+        with (self.root / "runs" / key).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+    def runs(self, key: str) -> list[int]:
+        """Process ids of those that ran a stage, one per execution."""
+        path = self.root / "runs" / key
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
+    """Do what ``do`` says, then write the artifacts."""
+    store = ToyStore(Path(context["root"]))
+    store.note_run(stage.key)
+    for name in stage.inputs:
+        assert store.has(name), name
+    extra = _ACTIONS[stage.payload["do"]](stage, store) or {}
+    for key in (stage.key, *stage.outputs):
+        store.write(key)
+    return extra
+
+
+def broken_body(stage: Stage, context: dict[str, Any]) -> None:
+    """End without an artifact."""
+
+
+class Recorder:
+    """An observer that keeps what it saw."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    def kinds(self, key: str) -> list[str]:
+        return [event.kind for event in self.events if event.stage.key == key]
+
+    def keys(self, kind: str) -> list[str]:
+        return [event.stage.key for event in self.events if event.kind == kind]
+
+    def last(self, key: str) -> Event:
+        return [event for event in self.events if event.stage.key == key][-1]
+
+
+def _raise(stage: Stage, store: ToyStore) -> None:
+    raise ValueError("the loss is\nof the wrong shape")
+
+
+def _exit(stage: Stage, store: ToyStore) -> None:
+    sys.exit("already finished")
+
+
+def _diverge(stage: Stage, store: ToyStore) -> None:
+    raise DivergedError("the loss was nan in epoch 3")
+
+
+def _disk(stage: Stage, store: ToyStore) -> None:
+    try:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    except OSError as error:
+        raise RuntimeError("cannot save") from error
+
+
+def _no_memory(stage: Stage, store: ToyStore) -> None:
+    raise MemoryError
+
+
+def _loop(stage: Stage, store: ToyStore) -> None:
+    while True:
+        pass
+
+
+def _hog(stage: Stage, store: ToyStore) -> None:
+    held = []
+    while True:
+        held.append(b"x" * (16 << 20))
+        time.sleep(0.01)
+
+
+def _quit(stage: Stage, store: ToyStore) -> None:
+    os._exit(7)
+
+
+def _suicide(stage: Stage, store: ToyStore) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _suicide_once(stage: Stage, store: ToyStore) -> None:
+    if len(store.runs(stage.key)) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _interrupt_self(stage: Stage, store: ToyStore) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _environment(stage: Stage, store: ToyStore) -> dict[str, Any]:
+    import torch
+
+    return {"threads": torch.get_num_threads(), "omp": os.environ.get("OMP_NUM_THREADS"), "own": 1}
+
+
+def _unsendable(stage: Stage, store: ToyStore) -> dict[str, Any]:
+    return {"function": lambda: None}
+
+
+def _swell(stage: Stage, store: ToyStore) -> None:
+    held = b"x" * (96 << 20)
+    assert held
+
+
+def _say(stage: Stage, store: ToyStore) -> None:
+    print("a line from a plugin")
+    sys.stdout.flush()
+
+
+def _sleep(stage: Stage, store: ToyStore) -> None:
+    time.sleep(stage.payload["seconds"])
+
+
+_ACTIONS = {
+    "ok": lambda stage, store: None,
+    "raise": _raise,
+    "exit": _exit,
+    "diverge": _diverge,
+    "disk": _disk,
+    "no-memory": _no_memory,
+    "loop": _loop,
+    "hog": _hog,
+    "quit": _quit,
+    "suicide": _suicide,
+    "suicide-once": _suicide_once,
+    "interrupt-self": _interrupt_self,
+    "environment": _environment,
+    "unsendable": _unsendable,
+    "swell": _swell,
+    "say": _say,
+    "sleep": _sleep,
+}

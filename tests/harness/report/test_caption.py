@@ -1,0 +1,82 @@
+"""The caption names all that a reader must know."""
+
+from harness.report.build import Options, make_report
+from harness.results import DatasetFacts
+from harness.spec import SelectSettings
+
+
+def caption(run, **options):
+    return make_report(run, Options(**options)).sections[0].caption
+
+
+def test_the_caption_of_a_full_run(paper_run):
+    assert caption(paper_run) == (
+        "Test accuracy in percent: mean ± sample standard deviation over 3 training seeds (1, 2, 3) on one draw of "
+        "the data (dataset seed 0, split seed 0).",
+        "Checkpoint: first epoch with the best score on val.",
+        "Configuration: best of 2 by mean score over seeds on val (EQuAD).",
+        "Validation is unbiased (SPMotif_0.60); biased (Two-piece (0.7, 0.9)).",
+        "Methods that used validation labels before or during training, beyond these choices (†): EQuAD.",
+        "Environments: random(2) (IRM).",
+        "Data: SPMotif_0.60: published; Two-piece (0.7, 0.9): one-direction edges.",
+        "Protocol: equad. Overridden on the command line: --epochs 3.",
+        "2 of 6 cells lack seeds; they say so and are not ranked.",
+    )
+
+
+def test_one_seed_claims_no_spread(make_run):
+    first, *_ = caption(make_run({"A": {"D": [0.5]}}, seeds=(4,)))
+    assert first == "Test accuracy in percent, n=1: one training seed (4) on one draw of the data, hence no spread."
+    assert "Nothing was tuned." in caption(make_run({"A": {"D": [0.5]}}, seeds=(4,)))
+
+
+def test_the_last_epoch_is_named(make_run):
+    run = make_run({"A": {"D": [0.5]}}, seeds=(1,))
+    assert "Checkpoint: last epoch." in caption(run, checkpoints=("last",))
+
+
+def test_metrics_splits_and_directions_are_named(make_run):
+    datasets = (
+        DatasetFacts("D", splits={"train": "train", "val": "val", "ood_test": "test"}, seed=1),
+        DatasetFacts("E", metric="rocauc", task="multitask", higher_is_better=False),
+    )
+    first, *_ = caption(make_run({"A": {"D": [0.5, 0.5], "E": [0.5, 0.5]}}, seeds=(1, 2), datasets=datasets))
+    assert first == (
+        "Test accuracy (D); ROC-AUC (mean over labelled tasks) (E) in percent on ood_test and test: mean ± sample "
+        "standard deviation over 2 training seeds (1, 2) on one draw of the data (dataset seed 1 (D)). "
+        "Lower is better for E."
+    )
+
+
+def test_oracles_are_flagged_in_caption_and_cells(make_run):
+    cells = {"A": {"D": {"c=1": [0.9], "c=2": [0.8]}}, "B": {"D": [0.9], "E": [0.9]}}
+    facts = {"A": {"select": SelectSettings(config="oracle")}, "B": {"oracle": ("base",), "environments": "base"}}
+    run = make_run(cells, seeds=(1,), facts=facts)
+    text = " ".join(caption(run))
+    assert "ORACLE, best of 2 by mean TEST score, an upper bound and not a result ‡ (A)." in text
+    assert "Oracle information (‡): B opened base." in text
+    assert "Environments: base (B)." in text
+    grid = make_report(run).sections[0].grid
+    assert [row[2].flags for row in grid.rows] == ["‡", "‡"]
+    assert [row[1].text for row in grid.rows] == ["–", "base"]
+
+
+def test_a_provisional_choice_is_said(make_run):
+    run = make_run({"A": {"D": {"c=1": [0.9], "c=2": [None]}}}, seeds=(1,))
+    assert "1 cell(s) are provisional" in " ".join(caption(run))
+    section = make_report(run).sections[0]
+    assert section.grid.rows[0][1].text == "90.00 (n=1, provisional)"
+    assert section.selected == ("A on D: c=1 (provisional)",)
+
+
+def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
+    run = make_run({"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5], "E": [0.5]}}, seeds=(1,))
+    from dataclasses import replace
+
+    entries = tuple(
+        replace(e, environments="domain" if e.dataset == "D" else "random(2)") if e.method == "A" else e
+        for e in run.entries
+    )
+    run = replace(run, entries=entries)
+    assert "Environments: domain (A on D); random(2) (A on E)." in caption(run)
+    assert make_report(run).sections[0].grid.rows[0][1].text == "D: domain; E: random(2)"

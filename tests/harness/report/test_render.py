@@ -1,0 +1,279 @@
+"""The renderers: golden tables, escaping, failures, and nothing lost on narrow or piped output."""
+
+import csv
+import io
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.errors import UserError
+from harness.report import latex, markdown
+from harness.report.build import Options, make_report
+from harness.report.plain import encodable, grid_text
+from harness.report.render import RENDERERS, render
+from harness.report.terminal import print_report
+from harness.results import DatasetFacts, loads
+
+PLAIN = """\
+Method   Environments  SPMotif_0.60                            Two-piece (0.7, 0.9)
+-------  ------------  --------------------------------------  --------------------
+ERM      –             52.00 ± 2.00 +                          42.57 ± 0.51 +
+EQuAD †  –             71.00 ± 1.00 *                          72.00 ± 2.65 *
+IRM      random(2)     51.00 (n=1/3, 1 failed, 1 timeout) [1]  diverged [2]"""
+
+MARKDOWN = """\
+| Method | Environments | SPMotif\\_0.60 | Two-piece (0.7, 0.9) |
+| --- | --- | ---: | ---: |
+| ERM | – | _52.00 ± 2.00_ | _42.57 ± 0.51_ |
+| EQuAD † | – | **71.00 ± 1.00** | **72.00 ± 2.65** |
+| IRM | random(2) | 51.00 (n=1/3, 1 failed, 1 timeout)[^1] | diverged[^2] |
+"""
+
+LATEX = r"""\begin{tabular}{llcc}
+\toprule
+Method & Environments & SPMotif\_0.60 & Two-piece (0.7, 0.9) \\
+\midrule
+ERM & -- & \underline{52.00 $\pm$ 2.00} & \underline{42.57 $\pm$ 0.51} \\
+EQuAD$^{\dagger}$ & -- & \textbf{71.00 $\pm$ 1.00} & \textbf{72.00 $\pm$ 2.65} \\
+IRM & random(2) & 51.00 (n=1/3, 1 failed, 1 timeout)$^{1}$ & diverged$^{2}$ \\
+\bottomrule
+\end{tabular}
+"""
+
+
+def cells_of(run, **options):
+    return [[text.text for text in row] for row in make_report(run, Options(**options)).sections[0].grid.rows]
+
+
+def test_golden_tables(paper_run):
+    report = make_report(paper_run)
+    assert grid_text(report.sections[0].grid) == PLAIN
+    assert MARKDOWN in render(report, "markdown")
+    assert LATEX in render(report, "latex")
+
+
+def test_footnotes_hold_the_full_reason(paper_run):
+    report = make_report(paper_run)
+    reason = "seed 2 failed: RuntimeError: sizes 3 & 4 differ, 50% of the #batch_x; seed 3 timeout"
+    assert f"[1] IRM on SPMotif_0.60: {reason}" in render(report, "plain")
+    assert "[2] IRM on Two-piece (0.7, 0.9): loss is NaN" in render(report, "plain")
+    assert r"sizes 3 \& 4 differ, 50\% of the \#batch\_x" in render(report, "latex")
+    assert "[^1]: IRM on SPMotif\\_0.60: seed 2 failed" in render(report, "markdown")
+
+
+def test_one_seed_prints_n_and_no_spread(make_run):
+    assert cells_of(make_run({"A": {"D": [0.7195]}}, seeds=(1,))) == [["A", "71.95 (n=1)"]]
+    for style in ("plain", "markdown", "latex"):
+        text = render(make_report(make_run({"A": {"D": [0.7195]}}, seeds=(1,))), style)
+        assert "±" not in text
+        assert r"\pm" not in text
+
+
+def test_each_kind_of_gap_has_its_words(make_run):
+    cells = {
+        "A": {"D": [None, None]},
+        "B": {"D": ["failed: ValueError: " + "x" * 60] * 2},
+        "C": {"D": [math.nan, math.nan]},
+        "E": {"D": ["memory: over 2 GB"] * 2},
+        "F": {"D": ["skipped: needs encode"] * 2},
+        "G": {"D": [0.5, None]},
+        "H": {"D": ["failed: short"] * 2},
+        "I": {"D": [0.5, 0.6]},
+    }
+    run = make_run(cells, seeds=(1, 2))
+    report = make_report(run)
+    shown = {row[0].text: (row[1].text, row[1].notes) for row in report.sections[0].grid.rows}
+    assert shown == {
+        "A": ("missing", ()),
+        "B": ("failed: ValueError: " + "x" * 27 + "…", (1,)),
+        "C": ("undefined (1 class)", ()),
+        "E": ("out of memory", (2,)),
+        "F": ("skipped", (3,)),
+        "G": ("50.00 (n=1/2, 1 missing)", ()),
+        "H": ("failed: short", ()),
+        "I": ("55.00 ± 7.07", ()),
+    }
+
+
+def test_a_remark_on_a_defined_value_becomes_a_footnote(make_run):
+    from dataclasses import replace
+
+    run = make_run({"A": {"D": [0.5]}}, seeds=(1,))
+    run = run.with_rows(replace(row, reason="mean over 10 of 12 tasks: the others have 1 class") for row in run.rows)
+    assert "[1] A: mean over 10 of 12 tasks: the others have 1 class" in render(make_report(run), "plain")
+
+
+def test_validation_and_difference_beside_the_test(make_run):
+    run = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": [0.4, None]}}, seeds=(1, 2), reference="A")
+    report = make_report(run, Options(validation=True, differences=True))
+    assert report.sections[0].grid.header == ("Method", "D", "D, validation", "D, Δ A")
+    assert cells_of(run, validation=True, differences=True) == [
+        ["A", "55.00 ± 7.07", "65.00 ± 7.07", "–"],
+        ["B", "40.00 (n=1/2, 1 missing)", "50.00 (n=1/2)", "−10.00 (n=1/2)"],
+    ]
+
+
+def test_both_checkpoint_rules_in_one_report(make_run):
+    run = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": ["failed: " + "y" * 50] * 2}}, seeds=(1, 2))
+    report = make_report(run, Options(checkpoints=("best-val", "last")))
+    assert "55.00 ± 7.07" in render(report, "plain")
+    assert "50.00 ± 7.07" in render(report, "plain")
+    assert {"[^1-1]", "[^2-1]"} <= set(re.findall(r"\[\^[^\]]+\]", render(report, "markdown")))
+    assert {r"\label{tab:demo-1}", r"\label{tab:demo-2}"} <= set(re.findall(r"\\label\{.*?\}", render(report, "latex")))
+    assert [row["checkpoint"] for row in loads(render(report, "json"))["rows"]] == ["best@val"] * 2 + ["last"] * 2
+
+
+def test_a_method_that_a_dataset_lacks_is_a_dash(make_run):
+    assert cells_of(make_run({"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5]}}, seeds=(1,)))[1][2] == "–"
+
+
+@pytest.mark.parametrize("style", sorted(RENDERERS))
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"A": {"D": ["failed: boom"] * 2, "E": [math.nan] * 2}, "B": {"D": ["failed: boom"] * 2, "E": [math.nan] * 2}},
+        {"A": {"D": [None, None]}},
+        {"A": {}},
+        {},
+    ],
+    ids=["all failed or undefined", "nothing run", "no dataset", "no method"],
+)
+def test_a_report_of_nothing_renders(make_run, style, cells):
+    run = make_run(cells, seeds=(1, 2), reference="A")
+    text = render(make_report(run, Options(("best-val", "last"), True, True, True)), style)
+    assert text.endswith("\n")
+    assert "nan" not in text.lower()
+
+
+def test_an_unknown_format_is_refused(paper_run):
+    with pytest.raises(UserError, match=r"'latx' \(did you mean 'latex'\?\); there are: plain, markdown, latex"):
+        render(make_report(paper_run), "latx")
+
+
+def test_csv_has_a_column_per_seed(paper_run):
+    rows = list(csv.DictReader(io.StringIO(render(make_report(paper_run), "csv"))))
+    assert len(rows) == 6
+    irm = next(row for row in rows if row["method"] == "IRM" and row["n"] == "1")
+    assert (irm["seed_1"], irm["seed_2"], irm["spread"], irm["status"]) == ("0.51", "", "", "failed")
+
+
+# Escaping.
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"a&b%c_d#e$f{g}h", r"a\&b\%c\_d\#e\$f\{g\}h"),
+        ("\\~^", r"\textbackslash{}\textasciitilde{}\textasciicircum{}"),
+        ("[x] <y> |z|", r"{[}x{]} \textless{}y\textgreater{} \textbar{}z\textbar{}"),
+        ("γ=0.1, Δ ± 1…", r"$\gamma$=0.1, $\Delta$ $\pm$ 1\ldots{}"),
+        ("café ﬁ ①", "café fi 1"),
+        ("漢", r"\texttt{U+6F22}"),
+        ("two\n\nlines", "two lines"),
+    ],
+)
+def test_latex_escapes(text, expected):
+    assert latex.escape(text) == expected
+
+
+def test_markdown_escapes():
+    assert markdown.escape("a|b*c_d`e<script>&[x]\nf") == r"a\|b\*c\_d\`e&lt;script&gt;&amp;\[x\] f"
+
+
+def test_terminal_colours_in_a_reason_do_not_reach_the_output(make_run):
+    run = make_run({"A\x1b[2J": {"D": ["failed: \x1b[31mred\x1b[0m\x07\ttext"]}}, seeds=(1,))
+    for style in ("plain", "markdown", "latex"):
+        assert not re.search(r"[\x00-\x09\x0b-\x1f]", render(make_report(run), style))
+    assert cells_of(run) == [["A", "failed: red text"]]
+
+
+NASTY = r"a&b%c_d#e$f{g}h~i^j\k [x] <y> |z| \"q\" `r` é γ ± 漢 *"
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path: Path, make_run):
+    run = make_run(
+        {NASTY: {NASTY: [0.5, 0.6]}, "[B]": {NASTY: ["failed: " + NASTY] * 2}, "*C": {NASTY: [0.7, 0.8]}},
+        seeds=(1, 2),
+        suite="my suite_é",
+        datasets=(DatasetFacts(NASTY, variant=NASTY),),
+        overrides=(NASTY,),
+        facts={"*C": {"environments": NASTY, "uses_validation_labels": True, "oracle": ("base",)}},
+    )
+    body = render(make_report(run, Options(("best-val", "last"), True)), "latex")
+    document = f"\\documentclass{{article}}\n\\usepackage{{booktabs}}\n\\begin{{document}}\n{body}\\end{{document}}\n"
+    (tmp_path / "t.tex").write_text(document, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "multiply defined" not in done.stdout
+
+
+# Narrow, dumb and piped output.
+
+WIDE = """
+import sys
+sys.path.insert(0, {tests!r})
+from conftest import build_run
+from rich.console import Console
+from harness.report.build import make_report
+from harness.report.terminal import print_report
+cells = {{f"Method number {{m}} with a long name": {{f"Dataset-{{d}} (0.7, 0.9)": [(m * 12 + d) / 100, (m * 12 + d) / 100]
+         for d in range(12)}} for m in range(8)}}
+print_report(make_report(build_run(cells, seeds=(1, 2))), Console({force}))
+"""
+
+
+def wide_output(force="", **env):
+    code = WIDE.format(tests=str(Path(__file__).parent), force=force)
+    environment = {**os.environ, "COLUMNS": "40", "TERM": "dumb", **env}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
+    return done.stdout.decode(env.get("PYTHONIOENCODING", "utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("force", "env"),
+    [
+        ("", {}),
+        ("", {"TERM": "xterm-256color"}),
+        ("force_terminal=True", {}),
+        ("force_terminal=True", {"TERM": "xterm-256color"}),
+        ("", {"PYTHONIOENCODING": "ascii"}),
+    ],
+    ids=["piped", "piped, colour terminal", "dumb terminal", "narrow terminal", "ascii pipe"],
+)
+def test_no_value_or_name_is_lost(force, env):
+    text = wide_output(force, **env)
+    lines = text.splitlines()
+    sign = "+/-" if env.get("PYTHONIOENCODING") else "±"
+    header = next(line for line in lines if line.startswith("Method "))
+    assert all(f"Dataset-{d} (0.7, 0.9)" in header for d in range(12))
+    for m in range(8):
+        (line,) = [one for one in lines if one.startswith(f"Method number {m} with a long name")]
+        assert all(f"{m * 12 + d:.2f} {sign} 0.00" in line for d in range(12))
+    assert "…" not in text
+
+
+def test_a_wide_terminal_gets_a_table_with_bold_and_underline(paper_run):
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=140, color_system="standard", _environ={})
+    print_report(make_report(paper_run), console)
+    text = stream.getvalue()
+    assert re.search(r"\x1b\[1m *71\.00 ± 1\.00", text)
+    assert re.search(r"\x1b\[4m *52\.00 ± 2\.00", text)
+    assert "Bold: best, underlined: second best of a column." in text
+    assert "[1] IRM on SPMotif_0.60" in text
+
+
+def test_signs_are_spelt_out_where_the_encoding_lacks_them():
+    assert encodable("a ± b † é", "ascii") == "a +/- b (v) ?"
+    assert encodable("a ± b", "utf-8") == "a ± b"
+    assert encodable("a ± b é", "latin-1") == "a ± b é"
+    assert encodable("±", None) == "+/-"

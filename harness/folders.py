@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache`` (a temporary folder without a home)."""
+    """``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache``; without a home, a temporary folder."""
     chosen = os.environ.get("BENCH_CACHE")
     if chosen:
         return Path(chosen).expanduser().absolute()
@@ -25,3 +25,8 @@ def store_root() -> Path:
     """``BENCH_STORE``, else ``store`` in :func:`cache_root`."""
     chosen = os.environ.get("BENCH_STORE")
     return Path(chosen).expanduser().absolute() if chosen else cache_root() / "store"
+
+
+def index_root() -> Path:
+    """Where the index of components is kept."""
+    return cache_root() / "index"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import DataError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Labels = Sequence[Sequence[float]]
 MISSING = frozenset({"", "nan", "na", "none", "null"})
 
 
@@ -30,14 +33,14 @@ class MoleculeSet:
 
     Attributes:
         molecules: row -> molecule, without the rows that were left out.
-        labels: (rows, T) float32, 0, 1 or NaN where not measured.
+        labels: for each row T numbers: 0, 1, or NaN where not measured.
         splits: split name -> rows, ascending.
         skipped: the rows left out, each with its reason.
         facts: what else is worth telling, as JSON.
     """
 
     molecules: Mapping[int, Molecule]
-    labels: NDArray[np.float32]
+    labels: Labels
     splits: Mapping[str, Sequence[int]]
     skipped: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -62,9 +65,7 @@ def keep_labelled(found: MoleculeSet) -> MoleculeSet:
     Raises:
         DataError: a split has no molecule.
     """
-    dropped: set[int] = set()
-    if found.labels.shape[1] == 1:
-        dropped = {row for row in found.molecules if np.isnan(found.labels[row, 0])}
+    dropped = {row for row in found.molecules if len(found.labels[row]) == 1 and math.isnan(found.labels[row][0])}
     splits = {name: [row for row in rows if row not in dropped] for name, rows in found.splits.items()}
     empty = [name for name, rows in splits.items() if not rows]
     if empty:
@@ -73,29 +74,27 @@ def keep_labelled(found: MoleculeSet) -> MoleculeSet:
     return replace(found, splits=splits, skipped=skipped)
 
 
-def parse_labels(path: Path, rows: Sequence[Sequence[str]], names: Sequence[str]) -> NDArray[np.float32]:
+def parse_labels(path: Path, rows: Sequence[Sequence[str]], names: Sequence[str]) -> Labels:
     """Text cells (rows, T) as 0, 1 or NaN.
 
     Raises:
         DataError: a cell is something else, as in a regression column; the text names column and row.
     """
     known: dict[str, float] = {}
-    labels = np.empty((len(rows), len(names)), dtype=np.float32)
-    for number, row in enumerate(rows):
-        for column, cell in enumerate(row):
+    for number, row in enumerate(rows, start=1):
+        for name, cell in zip(names, row, strict=True):
             if cell not in known:
                 value = _label(cell)
                 if value is None:
-                    raise DataError(_not_a_label(path, names[column], number + 1, cell))
+                    raise DataError(_not_a_label(path, name, number, cell))
                 known[cell] = value
-            labels[number, column] = known[cell]
-    return labels
+    return [[known[cell] for cell in row] for row in rows]
 
 
 def _label(cell: str) -> float | None:
     text = cell.strip().lower()
     if text in MISSING:
-        return float("nan")
+        return math.nan
     try:
         value = float(text)
     except ValueError:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 BOND_SIZES = (5, 6, 2)
@@ -54,11 +55,15 @@ class Featuriser:
 
     def atoms(self, molecule: Any) -> NDArray[np.int64]:
         """(n, 9) codes."""
+        import numpy as np
+
         rows = [self._atom(atom) for atom in molecule.GetAtoms()]
         return np.array(rows, dtype=np.int64).reshape(-1, len(ATOM_SIZES))
 
     def bonds(self, molecule: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """``edge_index`` (2, 2m) and codes (2m, 3): each bond, then its reverse."""
+        import numpy as np
+
         ends, rows = [], []
         for bond in molecule.GetBonds():
             ends.append((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
@@ -84,6 +89,8 @@ class Featuriser:
 
 def both_directions(ends: NDArray[np.int64], codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Bonds (m, 2) with codes (m, K) as ``edge_index`` (2, 2m) and ``edge_attr`` (2m, K): each, then its reverse."""
+    import numpy as np
+
     directed = np.stack([ends, ends[:, ::-1]], axis=1).reshape(-1, 2)
     return np.ascontiguousarray(directed.T), np.repeat(codes, 2, axis=0)
 

@@ -7,14 +7,16 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from harness import DataError
 from plugins.datasets._files import is_file, read_text
-from plugins.datasets._molecules import Molecule, MoleculeSet, parse_labels
+from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
 from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, both_directions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RAW = ("num-node-list", "num-edge-list", "node-feat", "edge", "edge-feat", "graph-label")
 SPLIT_FILES = {"train": "train", "val": "valid", "test": "test"}
@@ -67,7 +69,7 @@ class OGBRaw:
     def _raw(self, name: str) -> Path:
         return self.folder / "raw" / f"{name}.csv.gz"
 
-    def _labels(self) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    def _labels(self) -> tuple[tuple[str, ...], Labels]:
         self.files()
         cells = self._label_rows()
         columns = self._columns(cells)
@@ -95,6 +97,8 @@ class OGBRaw:
         return [(header.index(name), name) for name in self.label_columns]
 
     def _molecules(self, count: int) -> list[Molecule]:
+        import numpy as np
+
         nodes, edges = self._counts("num-node-list", count, 1), self._counts("num-edge-list", count, 0)
         x = self._table("node-feat", int(nodes.sum()), len(ATOM_SIZES))
         ends = self._table("edge", int(edges.sum()), 2)
@@ -138,6 +142,8 @@ class OGBRaw:
 
 def _integers(path: Path, columns: int) -> NDArray[np.int64]:
     """A comma-separated table of integers, (rows, columns)."""
+    import numpy as np
+
     text = read_text(path)
     if not text.strip():
         return np.empty((0, columns), dtype=np.int64)

@@ -1,15 +1,13 @@
 """Graphs made of a base and a motif: the pieces, how they are joined, and draws that never change.
 
-The pieces and the way of joining them are those of DIR (Wu et al., "Discovering Invariant Rationales for Graph
-Neural Networks", ICLR 2022) and of the generators of CIGA (Chen et al., NeurIPS 2022), GALA (Chen et al., NeurIPS
-2023) and EQuAD (Yao et al., ICML 2024). The random streams are our own: each graph has one, named by (data set, seed,
-split, class, position), so more graphs, another class or another split leave all other graphs as they are.
+The random streams are our own: each graph has one, named by (data set, seed, split, class, position), so more graphs,
+another class or another split leave all other graphs as they are.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,31 +15,8 @@ import numpy as np
 from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
-from harness import DataError, Declaration, Features, RawDataset, RawGraph, Task
-
-Edges = tuple[tuple[int, int], ...]
-
-TREE, LADDER, WHEEL = range(3)
-BASES = ("tree", "ladder", "wheel")
-MOTIFS = ("cycle", "house", "crane")
-"""Label, motif and the base that goes with it share one number: cycle-tree, house-ladder, crane-wheel."""
-CLASSES = 3
-WIDTH = 4
-MOTIF_NODES = 5
-LARGEST_SEED = 2**32 - 1
-
-CYCLE_EDGES: Edges = ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4))
-HOUSE_EDGES: Edges = ((0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (3, 4))
-CRANE_EDGES: Edges = ((0, 1), (0, 3), (1, 2), (1, 4), (2, 3), (3, 4))
-"""K(2,3): no triangle, and the degrees of the house."""
-DIR_CRANE_EDGES: Edges = (*CYCLE_EDGES, (0, 2), (0, 3))
-"""What the DIR notebook calls crane: a five-cycle with two chords, seven edges."""
-
-PUBLISHED_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, CRANE_EDGES)
-DIR_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, DIR_CRANE_EDGES)
-
-SMALL_LADDERS, SMALL_WHEELS = range(8, 12), range(15, 20)
-LARGE_LADDERS, LARGE_WHEELS = range(30, 50), range(60, 80)
+from harness import RawDataset, RawGraph
+from plugins.datasets._recipe import CLASSES, LADDER, MOTIF_NODES, MOTIFS, TREE, WIDTH, Recipe, Split
 
 
 class Draws:
@@ -97,49 +72,6 @@ def wheel(size: int) -> Piece:
     """A hub (node 0) joined to each node of a cycle of ``size - 1`` nodes."""
     rim = [(i, i + 1) for i in range(1, size - 1)] + [(1, size - 1)]
     return _piece(size, [(0, i) for i in range(1, size)] + rim)
-
-
-@dataclass(frozen=True)
-class Split:
-    """How the graphs of one split are drawn.
-
-    Attributes:
-        per_class: number of graphs of each class.
-        agreement: probability that the base is the one that goes with the label; the others share the rest.
-        tree_heights: for each class, the heights a tree base is drawn from; the branching is 2 or 3.
-        ladders, wheels: the widths and sizes that ladder and wheel bases are drawn from.
-        label_noise: probability that the motif is drawn anew from all three, whatever the label.
-    """
-
-    per_class: int
-    agreement: float
-    tree_heights: tuple[tuple[int, ...], ...]
-    ladders: Sequence[int] = SMALL_LADDERS
-    wheels: Sequence[int] = SMALL_WHEELS
-    label_noise: float = 0.0
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a data set is drawn.
-
-    Attributes:
-        name: the data set's name; it is part of each random stream's name.
-        seed: 0 to 2³²-1.
-        splits: split name -> how to draw it.
-        motifs: edges of each motif on local nodes 0..4.
-        perturbation: share of a graph's edges that is tried as extra edges.
-        undirected: both directions of each edge, not only the one from the lower to the higher id.
-        features: ``ones`` or ``uniform`` (in [0, 1)), four columns.
-    """
-
-    name: str
-    seed: int
-    splits: Mapping[str, Split]
-    motifs: tuple[Edges, ...] = PUBLISHED_MOTIFS
-    perturbation: float = 0.05
-    undirected: bool = False
-    features: str = "ones"
 
 
 class Generator:
@@ -231,72 +163,27 @@ def generate(recipe: Recipe) -> RawDataset:
     """Draw every split of a recipe, with its measured statistics as facts."""
     generator = Generator(recipe)
     splits = {name: generator.split(name) for name in recipe.splits}
-    facts = {name: _measure(graphs, recipe.undirected) for name, graphs in splits.items()}
-    return RawDataset(splits=splits, facts={"seed": recipe.seed, "splits": facts})
+    facts = {name: _measure(name, graphs, recipe.undirected) for name, graphs in splits.items()}
+    return RawDataset(splits=splits, facts={"splits": facts})
 
 
-def _measure(graphs: Sequence[RawGraph], undirected: bool) -> dict[str, Any]:
-    labels = np.array([graph.y for graph in graphs])
-    bases = np.array([graph.oracle["base"] for graph in graphs])
-    motifs = np.array([graph.oracle["motif"] for graph in graphs])
+def _measure(split: str, graphs: Sequence[RawGraph], undirected: bool) -> dict[str, Any]:
     nodes = np.array([len(graph.x) for graph in graphs])
     edges = np.array([graph.edge_index.shape[1] for graph in graphs]) // (2 if undirected else 1)
-    shares = [[round(float((bases[labels == y] == b).mean()), 4) for b in range(CLASSES)] for y in range(CLASSES)]
-    return {
+    sizes = {
         "graphs": len(graphs),
-        "per_class": np.bincount(labels, minlength=CLASSES).tolist(),
         "mean_nodes": round(float(nodes.mean()), 3),
         "mean_edges": round(float(edges.mean()), 3),
-        "nodes": [int(nodes.min()), int(nodes.max())],
+    }
+    return sizes if split == "test" else sizes | _agreements(graphs)  # what test labels are stays sealed
+
+
+def _agreements(graphs: Sequence[RawGraph]) -> dict[str, Any]:
+    labels = np.array([graph.y for graph in graphs])
+    bases, motifs = (np.array([graph.oracle[name] for graph in graphs]) for name in ("base", "motif"))
+    shares = [[round(float((bases[labels == y] == b).mean()), 4) for b in range(CLASSES)] for y in range(CLASSES)]
+    return {
         "base_share_by_class": dict(zip(MOTIFS, shares, strict=True)),
         "base_agreement": round(float((bases == labels).mean()), 4),
         "motif_agreement": round(float((motifs == labels).mean()), 4),
     }
-
-
-def declaration(recipe: Recipe, *, validation: str, variant: str, notes: Sequence[str]) -> Declaration:
-    """What every data set of this kind declares; ``variant`` and ``notes`` gain what the recipe's options mean."""
-    direction = "undirected" if recipe.undirected else "one-direction edges"
-    features = "constant features" if recipe.features == "ones" else "uniform random features"
-    return Declaration(
-        task=Task("multiclass", CLASSES, metric="accuracy"),
-        node_features=Features("numeric", (WIDTH,)),
-        validation=validation,
-        oracle=("base", "motif", "node_gt", "edge_gt"),
-        variant=f"{variant}, {direction}, {features}",
-        notes=(_counts(recipe), *notes, *_option_notes(recipe)),
-    )
-
-
-def _counts(recipe: Recipe) -> str:
-    counts = ", ".join(f"{name} {CLASSES * s.per_class} ({s.per_class} per class)" for name, s in recipe.splits.items())
-    bias = ", ".join(f"{name} {s.agreement:.3g}" for name, s in recipe.splits.items())
-    return f"Graphs: {counts}; share of graphs whose base goes with the label: {bias}."
-
-
-def _option_notes(recipe: Recipe) -> list[str]:
-    notes = []
-    if recipe.features == "ones":
-        notes.append("Node features are four constant ones and carry no signal.")
-    else:
-        notes.append("Node features are four numbers drawn from [0, 1), independent of everything else.")
-    if not recipe.undirected:
-        notes.append(
-            "Edges run from the lower to the higher node id only, as in the published data: messages flow from the "
-            "base to the motif and never back."
-        )
-    return notes
-
-
-def three_counts(counts: Sequence[int], component: str) -> tuple[int, int, int]:
-    """The three counts of ``num_per_class``.
-
-    Raises:
-        DataError: there are not three.
-    """
-    if len(counts) != 3:
-        raise DataError(
-            f"dataset '{component}', hyperparameter 'num_per_class': expected three counts (train, validation, test), "
-            f"found {len(counts)}"
-        )
-    return counts[0], counts[1], counts[2]

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from harness import DataError
 from plugins.datasets._files import is_file, read_text
-from plugins.datasets._molecules import Molecule, MoleculeSet, parse_labels
+from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
 from plugins.datasets._ogb_features import Featuriser, rdkit_session
 from plugins.datasets._scaffold import scaffold, scaffold_split
 
@@ -23,7 +20,7 @@ class _Rows:
     """The table's cells: SMILES, (rows, T) labels, and the line of the file that each row ends on."""
 
     smiles: list[str]
-    labels: NDArray[np.float32]
+    labels: Labels
     lines: list[int]
     names: tuple[str, ...]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
-
-import numpy as np
 
 from harness import DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Task, hookimpl, hparam
 from plugins.datasets._files import is_file, is_folder
@@ -74,12 +74,12 @@ class Molecules(Dataset):
             DataError: a file is truncated, foreign or inconsistent, or a split would be empty.
         """
         found = keep_labelled(self._source(data_dir).read())
-        multitask = found.labels.shape[1] > 1
         splits = {
-            name: [_graph(found.molecules[row], found.labels[row], multitask) for row in rows]
+            name: [_graph(found.molecules[row], found.labels[row]) for row in rows]
             for name, rows in found.splits.items()
         }
-        facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, "splits": _balance(found)}
+        measured = {name: _measure(name, rows, found) for name, rows in found.splits.items()}
+        facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, "splits": measured}
         return RawDataset(splits=splits, skipped=found.skipped, facts=facts)
 
     def _source(self, data_dir: Path | None) -> Source:
@@ -128,26 +128,26 @@ class Molecules(Dataset):
         )
 
 
-def _graph(molecule: Molecule, labels: np.ndarray, multitask: bool) -> RawGraph:
+def _graph(molecule: Molecule, labels: Sequence[float]) -> RawGraph:
+    import numpy as np
+
     return RawGraph(
         x=molecule.x,
         edge_index=molecule.edge_index,
         edge_attr=molecule.edge_attr,
-        y=labels.copy() if multitask else int(labels[0]),
+        y=int(labels[0]) if len(labels) == 1 else np.array(labels, dtype=np.float32),
     )
 
 
-def _balance(found: MoleculeSet) -> dict[str, dict[str, object]]:
-    """Size and label counts of each split."""
-    return {
-        name: {
-            "graphs": len(rows),
-            "positive": np.nansum(found.labels[list(rows)], axis=0).astype(int).tolist(),
-            "labelled": (~np.isnan(found.labels[list(rows)])).sum(axis=0).tolist(),
-            "mean_nodes": round(float(np.mean([len(found.molecules[row].x) for row in rows])), 2),
-        }
-        for name, rows in found.splits.items()
-    }
+def _measure(name: str, rows: Sequence[int], found: MoleculeSet) -> dict[str, object]:
+    """Size of a split and, unless it is the test split, how many labels each task has."""
+    atoms = sum(len(found.molecules[row].x) for row in rows)
+    sizes: dict[str, object] = {"graphs": len(rows), "mean_nodes": round(atoms / len(rows), 2)}
+    if name == "test":
+        return sizes
+    tasks = list(zip(*(found.labels[row] for row in rows), strict=True))
+    positive = [sum(label == 1 for label in labels) for labels in tasks]
+    return sizes | {"positive": positive, "labelled": [sum(not isnan(label) for label in labels) for labels in tasks]}
 
 
 @hookimpl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
-from plugins.datasets import _shapes as shapes
+from plugins.datasets import _recipe as recipes
 
 VARIANTS = ("published", "dir", "clean")
 SHORT, TALL, LARGE = (0, 1, 2), (3,), (3, 4, 5)
@@ -46,7 +46,7 @@ class SPMotif(Dataset):
     num_per_class: list[int] | None = hparam(
         None, low=1, help="graphs per class in train, validation and test; none: as the variant has them"
     )
-    seed: int = hparam(0, low=0, high=shapes.LARGEST_SEED, help="seed of the generator")
+    seed: int = hparam(0, low=0, high=recipes.LARGEST_SEED, help="seed of the generator")
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """Known in full from the hyperparameters."""
@@ -57,29 +57,31 @@ class SPMotif(Dataset):
             notes.append(SLIP)
         if self.variant == "dir":
             notes.append("The crane has seven edges here, unlike the K(2,3) of CIGA, GALA and EQuAD; no extra edges.")
-        return shapes.declaration(self._recipe(), validation="unbiased", variant=self.variant, notes=notes)
+        return recipes.declaration(self._recipe(), validation="unbiased", variant=self.variant, notes=notes)
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Draw the graphs."""
-        del data_dir
-        return shapes.generate(self._recipe())
+        from plugins.datasets._shapes import generate
 
-    def _recipe(self) -> shapes.Recipe:
+        del data_dir
+        return generate(self._recipe())
+
+    def _recipe(self) -> recipes.Recipe:
         as_dir = self.variant == "dir"
         default = [1000, 1000, 2000] if as_dir else [3000, 1000, 1000]
         counts = default if self.num_per_class is None else self.num_per_class
-        train, val, test = shapes.three_counts(counts, self.name)
+        train, val, test = recipes.three_counts(counts, self.name)
         slip = self.variant == "published"
-        large = shapes.Split(test, 1 / 3, (LARGE,) * 3, shapes.LARGE_LADDERS, shapes.LARGE_WHEELS)
-        return shapes.Recipe(
+        large = recipes.Split(test, 1 / 3, (LARGE,) * 3, recipes.LARGE_LADDERS, recipes.LARGE_WHEELS)
+        return recipes.Recipe(
             name=self.name,
             seed=self.seed,
             splits={
-                "train": shapes.Split(train, self.bias, (TALL if slip else SHORT, SHORT, SHORT)),
-                "val": shapes.Split(val, 1 / 3, (TALL if slip else SHORT,) * 3),
+                "train": recipes.Split(train, self.bias, (TALL if slip else SHORT, SHORT, SHORT)),
+                "val": recipes.Split(val, 1 / 3, (TALL if slip else SHORT,) * 3),
                 "test": large,
             },
-            motifs=shapes.DIR_MOTIFS if as_dir else shapes.PUBLISHED_MOTIFS,
+            motifs=recipes.DIR_MOTIFS if as_dir else recipes.PUBLISHED_MOTIFS,
             perturbation=0.0 if as_dir else 0.05,
             undirected=self.undirected,
             features=self.node_features or ("uniform" if as_dir else "ones"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, RawDataset, hookimpl, hparam
-from plugins.datasets import _shapes as shapes
+from plugins.datasets import _recipe as recipes
 
 TEST_AGREEMENT = 0.33
 UNBIASED = 1 / 3
@@ -33,7 +33,7 @@ class TwoPiece(Dataset):
     node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (published) or uniform random")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
     tree_heights: list[int] = hparam([3], low=0, high=8, help="heights of tree bases, in every split; published: 3")
-    seed: int = hparam(0, low=0, high=shapes.LARGEST_SEED, help="seed of the generator")
+    seed: int = hparam(0, low=0, high=recipes.LARGEST_SEED, help="seed of the generator")
 
     @property
     def label_noise(self) -> float:
@@ -50,7 +50,7 @@ class TwoPiece(Dataset):
         del data_dir
         published = self.tree_heights == [3]
         biased = self.val_agreement > UNBIASED
-        return shapes.declaration(
+        return recipes.declaration(
             self._recipe(),
             validation="biased" if biased else "unbiased",
             variant="published" if published else f"tree heights {', '.join(map(str, self.tree_heights))}",
@@ -59,8 +59,10 @@ class TwoPiece(Dataset):
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Draw the graphs."""
+        from plugins.datasets._shapes import generate
+
         del data_dir
-        raw = shapes.generate(self._recipe())
+        raw = generate(self._recipe())
         raw.facts["effective_motif_agreement"] = round(self._motif_agreement, 4)
         return raw
 
@@ -85,16 +87,16 @@ class TwoPiece(Dataset):
             )
         return notes
 
-    def _recipe(self) -> shapes.Recipe:
+    def _recipe(self) -> recipes.Recipe:
         if not self.tree_heights:
             raise DataError("dataset 'two-piece', hyperparameter 'tree_heights': expected at least one height")
-        train, val, test = shapes.three_counts(self.num_per_class, self.name)
+        train, val, test = recipes.three_counts(self.num_per_class, self.name)
 
-        def split(per_class: int, agreement: float) -> shapes.Split:
-            heights = (tuple(self.tree_heights),) * shapes.CLASSES
-            return shapes.Split(per_class, agreement, heights, label_noise=self.label_noise)
+        def split(per_class: int, agreement: float) -> recipes.Split:
+            heights = (tuple(self.tree_heights),) * recipes.CLASSES
+            return recipes.Split(per_class, agreement, heights, label_noise=self.label_noise)
 
-        return shapes.Recipe(
+        return recipes.Recipe(
             name=self.name,
             seed=self.seed,
             splits={

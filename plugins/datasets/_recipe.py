@@ -1,0 +1,128 @@
+"""What a base-motif data set is, before any graph is drawn: sizes, shares, options and what they mean.
+
+Imports nothing heavy: a plan reads this. The numbers are those of DIR (Wu et al., "Discovering Invariant Rationales for
+Graph Neural Networks", ICLR 2022) and of the generators of CIGA (Chen et al., NeurIPS 2022), GALA (Chen et al., NeurIPS
+2023) and EQuAD (Yao et al., ICML 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness import DataError, Declaration, Features, Task
+
+Edges = tuple[tuple[int, int], ...]
+
+TREE, LADDER, WHEEL = range(3)
+BASES = ("tree", "ladder", "wheel")
+MOTIFS = ("cycle", "house", "crane")
+"""Label, motif and the base that goes with it share one number: cycle-tree, house-ladder, crane-wheel."""
+CLASSES = 3
+WIDTH = 4
+MOTIF_NODES = 5
+LARGEST_SEED = 2**32 - 1
+
+CYCLE_EDGES: Edges = ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4))
+HOUSE_EDGES: Edges = ((0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (3, 4))
+CRANE_EDGES: Edges = ((0, 1), (0, 3), (1, 2), (1, 4), (2, 3), (3, 4))
+"""K(2,3): no triangle, and the degrees of the house."""
+DIR_CRANE_EDGES: Edges = (*CYCLE_EDGES, (0, 2), (0, 3))
+"""What the DIR notebook calls crane: a five-cycle with two chords, seven edges."""
+
+PUBLISHED_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, CRANE_EDGES)
+DIR_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, DIR_CRANE_EDGES)
+
+SMALL_LADDERS, SMALL_WHEELS = range(8, 12), range(15, 20)
+LARGE_LADDERS, LARGE_WHEELS = range(30, 50), range(60, 80)
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the graphs of one split are drawn.
+
+    Attributes:
+        per_class: number of graphs of each class.
+        agreement: probability that the base is the one that goes with the label; the others share the rest.
+        tree_heights: for each class, the heights a tree base is drawn from; the branching is 2 or 3.
+        ladders, wheels: the widths and sizes that ladder and wheel bases are drawn from.
+        label_noise: probability that the motif is drawn anew from all three, whatever the label.
+    """
+
+    per_class: int
+    agreement: float
+    tree_heights: tuple[tuple[int, ...], ...]
+    ladders: Sequence[int] = SMALL_LADDERS
+    wheels: Sequence[int] = SMALL_WHEELS
+    label_noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a data set is drawn.
+
+    Attributes:
+        name: the data set's name; it is part of each random stream's name.
+        seed: 0 to 2³²-1.
+        splits: split name -> how to draw it.
+        motifs: edges of each motif on local nodes 0..4.
+        perturbation: share of a graph's edges that is tried as extra edges.
+        undirected: both directions of each edge, not only the one from the lower to the higher id.
+        features: ``ones`` or ``uniform`` (in [0, 1)), four columns.
+    """
+
+    name: str
+    seed: int
+    splits: Mapping[str, Split]
+    motifs: tuple[Edges, ...] = PUBLISHED_MOTIFS
+    perturbation: float = 0.05
+    undirected: bool = False
+    features: str = "ones"
+
+
+def declaration(recipe: Recipe, *, validation: str, variant: str, notes: Sequence[str]) -> Declaration:
+    """What every data set of this kind declares; ``variant`` and ``notes`` gain what the recipe's options mean."""
+    direction = "undirected" if recipe.undirected else "one-direction edges"
+    features = "constant features" if recipe.features == "ones" else "uniform random features"
+    return Declaration(
+        task=Task("multiclass", CLASSES, metric="accuracy"),
+        node_features=Features("numeric", (WIDTH,)),
+        validation=validation,
+        oracle=("base", "motif", "node_gt", "edge_gt"),
+        variant=f"{variant}, {direction}, {features}",
+        notes=(_counts(recipe), *notes, *_option_notes(recipe)),
+    )
+
+
+def _counts(recipe: Recipe) -> str:
+    counts = ", ".join(f"{name} {CLASSES * s.per_class} ({s.per_class} per class)" for name, s in recipe.splits.items())
+    bias = ", ".join(f"{name} {s.agreement:.3g}" for name, s in recipe.splits.items())
+    return f"Graphs: {counts}; share of graphs whose base goes with the label: {bias}."
+
+
+def _option_notes(recipe: Recipe) -> list[str]:
+    notes = []
+    if recipe.features == "ones":
+        notes.append("Node features are four constant ones and carry no signal.")
+    else:
+        notes.append("Node features are four numbers drawn from [0, 1), independent of everything else.")
+    if not recipe.undirected:
+        notes.append(
+            "Edges run from the lower to the higher node id only, as in the published data: messages flow from the "
+            "base to the motif and never back."
+        )
+    return notes
+
+
+def three_counts(counts: Sequence[int], component: str) -> tuple[int, int, int]:
+    """The three counts of ``num_per_class``.
+
+    Raises:
+        DataError: there are not three.
+    """
+    if len(counts) != 3:
+        raise DataError(
+            f"dataset '{component}', hyperparameter 'num_per_class': expected three counts (train, validation, test), "
+            f"found {len(counts)}"
+        )
+    return counts[0], counts[1], counts[2]

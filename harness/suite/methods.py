@@ -92,7 +92,9 @@ class _Copier:
             if other not in self.methods:
                 hint = did_you_mean(other, self.methods)
                 known = ", ".join(self.methods)
-                self.problems.add(like.place, f"'like' names no method of this suite: '{other}'{hint}; there are: {known}")
+                self.problems.add(
+                    like.place, f"'like' names no method of this suite: '{other}'{hint}; there are: {known}"
+                )
                 return None
             if other in chain:
                 cycle = " → ".join([*chain[chain.index(other) :], other])

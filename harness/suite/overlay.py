@@ -110,7 +110,11 @@ def decisions(method: Table) -> dict[str, list[str]]:
             found.setdefault(f"{part}.{name}", []).append("pool")
     model = method.table("model")
     backbone = model.table("backbone")
-    for name in (*model.without(["backbone"]), *backbone.without(["use"]), *(["backbone"] if "use" in backbone else [])):
+    for name in (
+        *model.without(["backbone"]),
+        *backbone.without(["use"]),
+        *(["backbone"] if "use" in backbone else []),
+    ):
         found.setdefault(f"model.{name}", []).append("given")
     for name in method.table("train"):
         found.setdefault(f"train.{name}", []).append("given")
@@ -126,9 +130,13 @@ def drop(method: Table, path: str) -> Table:
     for kind in ("tune", "matrix"):
         method = _edit(method, kind, lambda axes: axes.without([path]))
     if head in PARTS and name:
-        method = _edit(method, head, lambda part: _edit(part.without([name]), "pool", lambda pool: pool.without([name])))
+        method = _edit(
+            method, head, lambda part: _edit(part.without([name]), "pool", lambda pool: pool.without([name]))
+        )
     elif head == "model":
-        method = _edit(method, head, lambda model: _edit(model.without([name]), "backbone", lambda b: b.without([name])))
+        method = _edit(
+            method, head, lambda model: _edit(model.without([name]), "backbone", lambda b: b.without([name]))
+        )
     elif head == "train":
         method = _edit(method, head, lambda train: train.without([name]))
     return method

@@ -100,7 +100,9 @@ class Parts:
         if declared is None:
             known = ", ".join(entry.hparams) or "none"
             hint = did_you_mean(name, entry.hparams)
-            self.problems.add(place, f"{entry.kind} '{entry.name}' has no hyperparameter '{name}'{hint}; it has: {known}")
+            self.problems.add(
+                place, f"{entry.kind} '{entry.name}' has no hyperparameter '{name}'{hint}; it has: {known}"
+            )
         return declared
 
     def value(self, declared: HParam, tree: Tree) -> tuple[bool, Any]:
@@ -142,7 +144,9 @@ class Parts:
         """``model``: the backbone with flat and own hyperparameters, readout and head."""
         backbone = table.table("backbone")
         if "use" not in backbone:
-            self.problems.add(table.place, f"no backbone is named; there are: {', '.join(self.catalog.names('backbone'))}")
+            self.problems.add(
+                table.place, f"no backbone is named; there are: {', '.join(self.catalog.names('backbone'))}"
+            )
             return None
         flat = table.without(["backbone", *MODEL])
         for name in flat:
@@ -154,7 +158,9 @@ class Parts:
             for name in [name for name in flat if name not in entry.hparams]:
                 allowed = [*MODEL, "backbone", *entry.hparams]
                 hint = did_you_mean(name, allowed)
-                message = f"unknown key '{name}' in 'model' with backbone '{entry.name}'{hint}; allowed: {', '.join(allowed)}"
+                message = (
+                    f"unknown key '{name}' in 'model' with backbone '{entry.name}'{hint}; allowed: {', '.join(allowed)}"
+                )
                 self.problems.add(flat.key(name), message)
                 backbone = backbone.without([name])
         part = self.component("backbone", backbone)
@@ -182,7 +188,9 @@ class Parts:
         names = [name for name, _ in axes]
         points = product(*(options for _, options in axes))
         return tuple(
-            ComponentSpec(part.spec.kind, part.spec.name, _sorted({**part.spec.params, **dict(zip(names, point, strict=True))}))
+            ComponentSpec(
+                part.spec.kind, part.spec.name, _sorted({**part.spec.params, **dict(zip(names, point, strict=True))})
+            )
             for point in points
         )
 

@@ -218,7 +218,9 @@ class Shape:
             self.problems.add(part.key("pool"), "'pool' belongs to an encoder: outputs of several architectures")
             part = part.without(["pool"])
         elif pool is not None and not isinstance(pool, Table):
-            self.problems.add(pool.place, f"'pool' is a table of lists, such as {{layers: [2, 3]}}, not {describe(pool)}")
+            self.problems.add(
+                pool.place, f"'pool' is a table of lists, such as {{layers: [2, 3]}}, not {describe(pool)}"
+            )
             part = part.without(["pool"])
         return part.without(("tune", "matrix"))
 
@@ -250,7 +252,8 @@ class Shape:
             example = "baseline.penalty" if not dot else "model.layers"
             known = ", ".join(heads)
             self.problems.add(
-                place, f"'{path}' in '{kind}': a path starts with {known} (for example {example}){did_you_mean(head, heads)}"
+                place,
+                f"'{path}' in '{kind}': a path starts with {known} (for example {example}){did_you_mean(head, heads)}",
             )
             return False
         if dot or (kind == "tune" and _is_default(value) and head in ROLES):

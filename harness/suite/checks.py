@@ -1,0 +1,108 @@
+"""Whether a method can run on a dataset: tasks, environments, oracle fields, validation split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.catalog import Catalog, Entry
+from harness.data import Declaration
+from harness.errors import did_you_mean
+from harness.spec import SelectSettings
+from harness.suite.parts import Part
+from harness.suite.tree import Place, Problems, Table
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A method on a dataset: the names for messages, and what the dataset declares."""
+
+    method: str
+    place: Place
+    dataset: str
+    declared: Declaration
+
+
+def check_tasks(pair: Pair, parts: Mapping[str, Part], problems: Problems) -> None:
+    """Every component must support the dataset's task."""
+    kind = pair.declared.task.kind
+    for role, part in parts.items():
+        supported = part.entry.traits.get("tasks")
+        if supported and kind not in supported:
+            message = (
+                f"{role} '{part.entry.name}' of method '{pair.method}' supports {_join(supported)} tasks; "
+                f"dataset '{pair.dataset}' is {kind}"
+            )
+            problems.add(part.place, message)
+
+
+def check_oracle(pair: Pair, parts: Iterable[Part], problems: Problems) -> None:
+    """A component that opens oracle fields needs a dataset that has them."""
+    for part in parts:
+        missing = sorted(set(part.entry.traits.get("oracle", ())) - set(pair.declared.oracle))
+        if missing:
+            has = f"it has: {', '.join(pair.declared.oracle)}" if pair.declared.oracle else "it has none"
+            message = (
+                f"{part.entry.kind} '{part.entry.name}' reads the oracle field {_join(missing)}, "
+                f"which dataset '{pair.dataset}' lacks; {has}"
+            )
+            problems.add(part.place, message)
+
+
+def check_split(pair: Pair, select: SelectSettings, table: Table, problems: Problems) -> None:
+    """``select.split`` names a validation split of the dataset."""
+    splits = [name for name, role in pair.declared.splits.items() if role == "val"]
+    if select.split != "auto" and select.split not in splits:
+        message = (
+            f"dataset '{pair.dataset}' has no validation split '{select.split}'{did_you_mean(select.split, splits)}; "
+            f"allowed: {', '.join(['auto', *splits])}"
+        )
+        problems.add(table.entries["split"].place if "split" in table else pair.place, message)
+
+
+def wants_environments(learner: Entry) -> bool:
+    """Whether the suite must supply environments: the learner needs them and declares no stage that infers them."""
+    inferred = any(stage.get("kind") == "environment" for stage in learner.traits.get("upstream", {}).values())
+    return "environments" in learner.traits.get("needs", ()) and not inferred
+
+
+def own_environments(catalog: Catalog) -> str | None:
+    """The environment component that reads a dataset's own environments."""
+    return next((entry.name for entry in catalog.of_kind("environment") if _reads_own(entry)), None)
+
+
+def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
+    """A method that needs environments must get some, of a kind that the dataset allows."""
+    has_own = pair.declared.environments > 0
+    if given is not None:
+        if _reads_own(given.entry) and not has_own:
+            message = (
+                f"environment '{given.entry.name}' reads the dataset's own environments; "
+                f"dataset '{pair.dataset}' has none"
+            )
+            problems.add(given.place, message + _others(catalog, given.entry.name))
+        return
+    if not has_own or own_environments(catalog) is None:
+        message = (
+            f"method '{pair.method}' ({learner.entry.name}) needs environments and dataset '{pair.dataset}' has none; "
+            f"say which with 'envs:'"
+        )
+        problems.add(pair.place, message + _others(catalog))
+
+
+def _reads_own(entry: Entry) -> bool:
+    return bool(entry.traits.get("requires") == "env")
+
+
+def _others(catalog: Catalog, skip: str = "") -> str:
+    texts = []
+    for entry in catalog.of_kind("environment"):
+        target = entry.traits.get("positional")
+        if entry.name != skip and not _reads_own(entry):
+            texts.append(f"{entry.name}({target})" if target else entry.name)
+    return f"; there are: {', '.join(texts)}" if texts else ""
+
+
+def _join(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"

@@ -1,0 +1,234 @@
+"""From a method's tuned hyperparameters to its configurations: the grid, ``tune: default`` and the budget.
+
+Axes are sorted by path, so that the order of keys in a file changes neither the configurations nor their order;
+the order of values in a list does (ties are won by the first declared).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from harness.errors import did_you_mean
+from harness.hparams import HParam
+from harness.spec import ComponentSpec, Configuration, ModelSettings, Pipeline, TrainSettings
+from harness.suite.methods import value_text
+from harness.suite.overlay import decided
+from harness.suite.parts import Part, Parts
+from harness.suite.settings import MODEL, PARTS, TRAIN
+from harness.suite.tree import Leaf, Place, Table
+
+MAX_GRID = 100_000
+
+
+@dataclass(frozen=True)
+class Base:
+    """A method on a dataset before anything is tuned.
+
+    Attributes:
+        parts: the baseline, or the pipeline's three parts, by role.
+        pool: the encoder's architectures; empty for a baseline.
+        environment: what supplies environments, or None.
+        backbone, model, train: the settings after all overrides.
+    """
+
+    parts: Mapping[str, Part]
+    pool: tuple[ComponentSpec, ...]
+    environment: Part | None
+    backbone: Part
+    model: ModelSettings
+    train: TrainSettings
+
+    def part(self, head: str) -> Part | None:
+        """The component that a path's first step names."""
+        if head == "envs":
+            return self.environment
+        return self.backbone if head == "model" else self.parts.get(head)
+
+    def configure(self, name: str, values: Mapping[str, Any]) -> Configuration:
+        """The configuration with these tuned values."""
+        by_head: dict[str, dict[str, Any]] = {}
+        for path, value in values.items():
+            head, _, key = path.partition(".")
+            by_head.setdefault(head, {})[key] = value
+        specs = {role: _with(part.spec, by_head.get(role)) for role, part in self.parts.items()}
+        pipeline = None
+        if "baseline" not in specs:
+            pool = tuple(_with(spec, by_head.get("encoder")) for spec in self.pool)
+            pipeline = Pipeline(pool, specs["quantifier"], specs["decorrelator"])
+        return Configuration(
+            id=name,
+            values=dict(values),
+            learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
+            pipeline=pipeline,
+            environment=None if self.environment is None else _with(self.environment.spec, by_head.get("envs")),
+            model=_with_model(self.model, by_head.get("model", {})),
+            train=replace(self.train, **by_head.get("train", {})),
+        )
+
+
+def _with(spec: ComponentSpec, values: Mapping[str, Any] | None) -> ComponentSpec:
+    if not values:
+        return spec
+    return ComponentSpec(spec.kind, spec.name, dict(sorted({**spec.params, **values}.items())))
+
+
+def _with_model(model: ModelSettings, values: Mapping[str, Any]) -> ModelSettings:
+    own = {name: value for name, value in values.items() if name in MODEL}
+    flat = {name: value for name, value in values.items() if name not in MODEL}
+    return replace(model, backbone=_with(model.backbone, flat), **own)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    path: str
+    values: tuple[Any, ...]
+    from_class: bool = False
+
+
+class Search:
+    """Makes the configurations of a method on a dataset."""
+
+    def __init__(self, parts: Parts, budget: int | None) -> None:
+        self.parts, self.problems, self.budget = parts, parts.problems, budget
+
+    def configurations(self, tree: Table, base: Base) -> tuple[Configuration, ...] | None:
+        """All configurations, at most ``budget``; None after a noted problem."""
+        axes = self._axes(tree, base)
+        if axes is None:
+            return None
+        size = 1
+        for axis in axes:
+            size *= len(axis.values)
+        if size > MAX_GRID:
+            message = f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed"
+            self.problems.add(tree.table("tune").place, message)
+            return None
+        names = [axis.path for axis in axes]
+        grid = product(*(axis.values for axis in axes))
+        loose = [axis.path for axis in axes if axis.from_class]
+        points = _distinct(_prune(dict(zip(names, point, strict=True)), loose, base) for point in grid)
+        return tuple(base.configure(_name(point, names), point) for point in _draw(points, self.budget))
+
+    def _axes(self, tree: Table, base: Base) -> list[_Axis] | None:
+        before = len(self.problems)
+        tune = tree.table("tune")
+        axes: dict[str, _Axis] = {}
+        for path, value in tune.entries.items():
+            if "." not in path:
+                continue
+            axis = self._axis(path, tune, base)
+            if axis is not None:
+                axes[path] = axis
+        taken = {*decided(tree), *axes}
+        for path in tune:
+            if "." not in path:
+                heads = [role for role in PARTS if role in base.parts] if path == "*" else [path]
+                found = [axis for head in heads for axis in _class_axes(head, base, taken)]
+                if not found:
+                    whose = "this method's components declare" if path == "*" else f"this {path} declares"
+                    message = f"'tune: default', but {whose} no search space for what is left to tune"
+                    self.problems.add(tune.key(path), message)
+                axes.update({axis.path: axis for axis in found})
+        return [axes[path] for path in sorted(axes)] if len(self.problems) == before else None
+
+    def _axis(self, path: str, tune: Table, base: Base) -> _Axis | None:
+        tree, place = tune.entries[path], tune.key(path)
+        declared = self._declared(path, place, base)
+        if declared is None:
+            return None
+        if isinstance(tree, Leaf) and tree.value == "default":
+            if declared.search is None:
+                self.problems.add(tree.place, f"'{path}' has no search space on its class; list the values to try")
+                return None
+            return _Axis(path, declared.search)
+        items = self.parts.several(tree, f"'{path}' in 'tune'")
+        if items is None:
+            return None
+        values = [self.parts.value(declared, item) for item in items]
+        return _Axis(path, tuple(value for _, value in values)) if all(ok for ok, _ in values) else None
+
+    def _declared(self, path: str, place: Place, base: Base) -> HParam | None:
+        head, _, name = path.partition(".")
+        if head == "train":
+            if name not in TRAIN:
+                message = f"'train' has no '{name}' to tune{did_you_mean(name, TRAIN)}; it has: {', '.join(TRAIN)}"
+                self.problems.add(place, message)
+            return TRAIN.get(name)
+        if head == "model" and name in MODEL:
+            return MODEL[name]
+        if head == "model" and name == "backbone":
+            self.problems.add(place, "'tune' takes hyperparameters; to compare backbones use 'matrix'")
+            return None
+        part = base.part(head)
+        if part is None:
+            self.problems.add(place, f"'{path}' is tuned, but this method uses no {head}")
+            return None
+        return self.parts.hparam(part.entry, name, place)
+
+
+def _class_axes(head: str, base: Base, taken: set[str]) -> list[_Axis]:
+    """The search spaces that a component's class declares, of hyperparameters that nothing else decides."""
+    part = base.part(head)
+    if part is None:
+        return []
+    free = {
+        name: declared
+        for name, declared in part.entry.hparams.items()
+        if declared.search and f"{head}.{name}" not in taken
+    }
+    values = part.values
+    return [
+        _Axis(f"{head}.{name}", declared.search or (), from_class=True)
+        for name, declared in free.items()
+        if all(other in free or values.get(other) in allowed for other, allowed in (declared.active or {}).items())
+    ]
+
+
+def _prune(point: dict[str, Any], loose: list[str], base: Base) -> dict[str, Any]:
+    """The point without class axes that cannot matter under its other values."""
+    gone = set()
+    for path in loose:
+        head, _, name = path.partition(".")
+        part = base.part(head)
+        if part is not None:
+            own = {key.partition(".")[2]: value for key, value in point.items() if key.partition(".")[0] == head}
+            if not part.entry.hparams[name].is_active({**part.values, **own}):
+                gone.add(path)
+    return {path: value for path, value in point.items() if path not in gone}
+
+
+def _text(point: Mapping[str, Any]) -> str:
+    return json.dumps(point, sort_keys=True)
+
+
+def _distinct(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Equal configurations collapse to the first."""
+    return list({_text(point): point for point in reversed(list(points))}.values())[::-1]
+
+
+def _draw(points: list[dict[str, Any]], budget: int | None) -> list[dict[str, Any]]:
+    """The first declared configuration and ``budget - 1`` others, in the grid's order.
+
+    The draw depends on the axes' names and values alone: a configuration is ranked by the digest of its text.
+    A grid of no more than ``budget`` configurations is taken whole.
+    """
+    if budget is None or len(points) <= budget:
+        return points
+    ranked = sorted(points[1:], key=lambda point: hashlib.sha256(_text(point).encode()).hexdigest())
+    drawn = {_text(point) for point in [points[0], *ranked[: budget - 1]]}
+    return [point for point in points if _text(point) in drawn]
+
+
+def _name(point: Mapping[str, Any], names: list[str]) -> str:
+    """``penalty=1, layers=3``; a path in full where two axes end alike."""
+    shorts = [name.rpartition(".")[2] for name in names]
+    parts = []
+    for path, value in point.items():
+        short = path.rpartition(".")[2]
+        parts.append(f"{short if shorts.count(short) == 1 else path}={value_text(value)}")
+    return ", ".join(parts) or "-"

@@ -8,6 +8,7 @@ from torch import nn
 
 from harness import (
     Encoder,
+    UserError,
     drop_nodes,
     grow_subgraph,
     hookimpl,
@@ -49,6 +50,8 @@ class GraphCL(Encoder):
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
 
     def fit(self, graphs):
+        if not self.augmentations:
+            raise UserError("encoder 'graphcl', hyperparameter 'augmentations': name at least one")
         module = Contrast(self.node_features, self.hidden, self.layers, self.dropout)
         yield from train(self, module, partial(self._loss, module), graphs)
 

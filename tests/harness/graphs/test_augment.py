@@ -101,7 +101,7 @@ def test_kept_nodes_keep_their_edges_and_features():
     assert sorted(view.edge_index.T.tolist()) == [[1, 2], [2, 0], [3, 4]]
     for column, attribute in zip(view.edge_index.T.tolist(), view.edge_attr, strict=True):
         old = [[0, 2, 3, 4, 6][node] for node in column]
-        (position,) = (batch.edge_index.T == torch.tensor(old)).all(1).nonzero().flatten().tolist()
+        (position,) = (torch.tensor(old) == batch.edge_index.T).all(1).nonzero().flatten().tolist()
         assert torch.equal(attribute, batch.edge_attr[position])
 
 

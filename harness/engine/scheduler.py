@@ -114,7 +114,7 @@ class _Scheduler:
         self._settle_known()
         if self._unsettled:
             self._check_inputs()
-            with terminable():
+            with terminable(), one_thread():  # as in a worker, so that this process gives the same bits
                 self._work()
         self._outcome.seconds = time.monotonic() - began
         return self._outcome
@@ -182,9 +182,7 @@ class _Scheduler:
         began = time.monotonic()
         try:
             self._tell("started", stage)
-            with one_thread():
-                report = self._attempt_here(stage)
-            self._conclude(stage, report, time.monotonic() - began)
+            self._conclude(stage, self._attempt_here(stage), time.monotonic() - began)
         finally:
             lease.release()
 
@@ -201,7 +199,8 @@ class _Scheduler:
             done, _ = wait(self._running, timeout=pause, return_when=FIRST_COMPLETED)
         else:
             done = set()
-            time.sleep(pause or 0.0)
+            if pause:
+                time.sleep(pause)
         for future in sorted(done, key=lambda future: self._rank[self._running[future].stage.key]):
             running = self._running.pop(future)
             report = future.result()

@@ -19,7 +19,7 @@ THREAD_VARIABLES: Final = (
 
 def limit_threads() -> None:
     """One thread from here on: for libraries not yet loaded by environment, for torch by its own switch."""
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    os.environ.update({name: "1" for name in THREAD_VARIABLES if os.environ.get(name) != "1"})
     if (torch := sys.modules.get("torch")) is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
 
@@ -27,7 +27,7 @@ def limit_threads() -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One thread inside the block, in a process that is not ours alone; what was set before comes back."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    before = {name: value for name in THREAD_VARIABLES if (value := os.environ.get(name)) != "1"}
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 1
     limit_threads()

@@ -43,7 +43,8 @@ def execute(job: Job, stage: Stage, worker: str = "") -> Report:
 
 
 def attempt(body: Callable[[], Any], worker: str = "") -> Report:
-    """Call, measure, and report whatever happened; only an interrupt goes through."""
+    """Call with one thread, measure, and report whatever happened; only an interrupt goes through."""
+    limit_threads()  # the stage before may have changed it, or loaded torch
     meter = Meter()
     try:
         with meter:

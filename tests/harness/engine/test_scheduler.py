@@ -158,7 +158,7 @@ def test_stages_of_the_parent_use_the_callable_given(store: ToyStore) -> None:
 
 
 def test_a_failing_stage_of_the_parent_is_a_failure(store: ToyStore) -> None:
-    def score(stage: Stage) -> None:
+    def score(stage: Stage) -> None:  # noqa: ARG001
         sys.exit(3)
 
     outcome = go([stage("score", in_parent=True), stage("good")], store, in_parent=score)
@@ -184,7 +184,9 @@ def test_an_interrupt_goes_through(store: ToyStore) -> None:
     with pytest.raises(KeyboardInterrupt):
         go([stage("a"), stage("b", "a", do="interrupt-self"), stage("c", "b")], store)
     assert store.has("a")
-    assert store.try_lease("b") is not None
+    lease = store.try_lease("b")
+    assert lease is not None, "the lease of the interrupted stage is free again"
+    lease.release()
 
 
 def test_the_parent_gets_its_threads_back(store: ToyStore) -> None:
@@ -218,7 +220,7 @@ class MemoryStore:
     def failure(self, key: str) -> None:
         """None is kept."""
 
-    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
+    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:  # noqa: ARG002
         raise AssertionError(failure)
 
 

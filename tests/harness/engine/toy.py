@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001, ARG005 (every action takes the stage and the store)
 """Toy stages, a toy store of plain files and toy bodies, importable by workers."""
 
 from __future__ import annotations

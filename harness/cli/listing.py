@@ -36,7 +36,9 @@ def list_components(
     catalog = load_catalog(plugin or (), strict=strict)
     entries = [entry for entry in catalog if wanted in (None, entry.kind)]
     if json:
-        print(dumps({"components": [entry.to_json() for entry in entries], "broken": [vars(b) for b in catalog.broken]}))
+        print(
+            dumps({"components": [entry.to_json() for entry in entries], "broken": [vars(b) for b in catalog.broken]})
+        )
         return
     for each in KINDS:
         rows = [entry for entry in entries if entry.kind == each]

@@ -78,7 +78,11 @@ def _reasons(statuses: list[StageStatus]) -> list[str]:
             grouped.setdefault((status.state, status.stage.kind, status.reason), []).append(status.stage.title)
     lines: list[str] = []
     for (state, _, reason), titles in grouped.items():
-        lines += ["", f"{state}: {titles[0]}" + (f" and {len(titles) - 1} more" if len(titles) > 1 else ""), f"    {reason}"]
+        lines += [
+            "",
+            f"{state}: {titles[0]}" + (f" and {len(titles) - 1} more" if len(titles) > 1 else ""),
+            f"    {reason}",
+        ]
     return lines
 
 

@@ -108,7 +108,9 @@ class Lines:
         detail = f": {event.failure.status}: {event.failure.reason}" if event.failure is not None else ""
         seconds = f" {event.seconds:.1f} s" if event.kind in ("finished", "failed") else ""
         left = f", {clock_text(tally.seconds_left())} left" if event.kind == "finished" else ""
-        print(f"[{tally.done}/{tally.total}] {event.kind} {event.stage.title}{detail}{seconds}{left}", file=self._stream)
+        print(
+            f"[{tally.done}/{tally.total}] {event.kind} {event.stage.title}{detail}{seconds}{left}", file=self._stream
+        )
         self._stream.flush()
 
 

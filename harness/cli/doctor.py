@@ -1,0 +1,78 @@
+"""``bench doctor``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.cli import options
+from harness.cli.main import app
+
+
+@app.command()
+def doctor(
+    store: options.StoreDir = None,
+    data_dir: options.DataDir = None,
+    plugin: options.Plugins = None,
+    json: options.Json = False,
+) -> None:
+    """Show versions, devices, plugins, the data found, the store and the state of PyGCL."""
+    from harness.results import dumps
+
+    facts = examine(store, data_dir, plugin)
+    if json:
+        print(dumps(facts), end="")
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            print(f"{name}:")
+            for key, item in value.items():
+                print(f"  {key}: {item}")
+        elif isinstance(value, list):
+            print(f"{name}: {', '.join(map(str, value)) or 'none'}")
+        else:
+            print(f"{name}: {value}")
+
+
+def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
+    """Everything ``doctor`` shows, as JSON."""
+    from harness.errors import BenchError
+    from harness.folders import index_root
+    from harness.index import load_catalog
+    from harness.provenance import provenance
+    from harness.pygcl import pygcl_state
+    from harness.store import Store
+
+    made = provenance()
+    facts: dict[str, Any] = {
+        "versions": made["versions"],
+        "machine": {name: made[name] for name in ("platform", "cpu", "cores")},
+        "devices": _devices(),
+        "PyGCL": pygcl_state(),
+    }
+    try:
+        catalog = load_catalog(plugins or ())
+        facts["components"] = len(list(catalog))
+        facts["broken plugins"] = [f"{item.plugin}: {item.reason}" for item in catalog.broken]
+    except BenchError as error:
+        facts["broken plugins"] = [str(error)]
+    try:
+        opened = Store(store)
+        opened.require_writable()
+        facts["store"] = str(opened.root)
+    except BenchError as error:
+        facts["store"] = str(error)
+    facts["index"] = str(index_root())
+    facts["data folder"] = "not given (--data-dir or BENCH_DATA)" if data_dir is None else str(data_dir)
+    facts["data found"] = (
+        [] if data_dir is None or not data_dir.is_dir() else sorted(p.name for p in data_dir.iterdir())
+    )
+    return facts
+
+
+def _devices() -> list[str]:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return [f"torch cannot be imported: {error}"]
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return ["cpu", *names]

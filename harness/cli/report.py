@@ -1,0 +1,74 @@
+"""``bench report``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+from harness.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from harness.report.build import Options as ReportOptions
+    from harness.results import RunResults
+
+FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
+CHECKPOINTS = ("suite", "best-val", "last", "both")
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN")],
+    style: Annotated[str, typer.Option("--format", "-f", help=", ".join(FORMATS))] = "terminal",
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Write to a file.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS))] = "suite",
+    validation: Annotated[bool, typer.Option("--validation", help="Validation beside test.")] = False,
+    differences: Annotated[bool, typer.Option("--differences", help="Difference to the reference row.")] = False,
+    average: Annotated[bool, typer.Option("--average", help="Averages over datasets.")] = False,
+    store: options.StoreDir = None,
+    json: options.Json = False,
+) -> None:
+    """Show the table of a run from whatever is there, finished or not."""
+    from harness.report.build import Options
+    from harness.runs.collect import collect
+    from harness.runs.find import find_run
+    from harness.store import Store
+
+    for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
+        if value not in known:
+            raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}")
+    opened = Store(store)
+    results = collect(find_run(run, opened), opened)
+    rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
+    chosen = Options(checkpoints=rules, validation=validation, differences=differences, average=average)
+    show(results, "json" if json else style, chosen, output)
+
+
+def show(results: RunResults, style: str, chosen: ReportOptions | None = None, output: Path | None = None) -> None:
+    """Print a report, or write it to a file."""
+    from harness.report.build import make_report
+    from harness.report.render import render
+
+    made = make_report(results, chosen)
+    if style == "terminal" and output is None and sys.stdout.isatty():
+        from rich.console import Console
+
+        from harness.report.terminal import print_report
+
+        print_report(made, Console())
+        return
+    text = render(made, "plain" if style == "terminal" else style)
+    if output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    from harness.results import write_text
+
+    try:
+        write_text(output, text)
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror or error}") from None

@@ -34,7 +34,7 @@ class TableRow:
         checkpoint: rule that chose the weights (``best@SPLIT`` or ``last``); ``selection`` the rule that chose the
             configuration among ``configurations``.
         test: the values to report; ``validation`` those of the same checkpoints on ``validation_split``.
-        statuses, reasons: one per seed.
+        statuses, reasons: one per seed; with status ``ok`` a reason is a remark on the value.
         status: ``ok`` only where every seed has a value; ``reason`` says what is wrong.
         provisional: the grid is unfinished; ``oracle_selection``: the configuration was chosen on test scores.
         difference: to the reference method, paired by seed; None without reference.
@@ -189,7 +189,7 @@ def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str
 def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[str, Any]:
     """Status and reason of each seed and of the row."""
     statuses = tuple(cell.status if cell else "missing" for cell in cells)
-    reasons = tuple(cell.reason if cell and cell.status != "ok" else "" for cell in cells)
+    reasons = tuple(cell.reason if cell else "" for cell in cells)
     status = next((s for s in SEVERITY if s in statuses), "ok")
     return {"statuses": statuses, "reasons": reasons, "status": status, "reason": _reason(seeds, statuses, reasons)}
 

@@ -1,5 +1,7 @@
 """The caption names all that a reader must know."""
 
+from dataclasses import replace
+
 from harness.report.build import Options, make_report
 from harness.results import DatasetFacts
 from harness.spec import SelectSettings
@@ -71,8 +73,6 @@ def test_a_provisional_choice_is_said(make_run):
 
 def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
     run = make_run({"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5], "E": [0.5]}}, seeds=(1,))
-    from dataclasses import replace
-
     entries = tuple(
         replace(e, environments="domain" if e.dataset == "D" else "random(2)") if e.method == "A" else e
         for e in run.entries

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,8 +104,6 @@ def test_each_kind_of_gap_has_its_words(make_run):
 
 
 def test_a_remark_on_a_defined_value_becomes_a_footnote(make_run):
-    from dataclasses import replace
-
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,))
     run = run.with_rows(replace(row, reason="mean over 10 of 12 tasks: the others have 1 class") for row in run.rows)
     assert "[1] A: mean over 10 of 12 tasks: the others have 1 class" in render(make_report(run), "plain")
@@ -225,8 +224,12 @@ from conftest import build_run
 from rich.console import Console
 from harness.report.build import make_report
 from harness.report.terminal import print_report
-cells = {{f"Method number {{m}} with a long name": {{f"Dataset-{{d}} (0.7, 0.9)": [(m * 12 + d) / 100, (m * 12 + d) / 100]
-         for d in range(12)}} for m in range(8)}}
+cells = {{
+    f"Method number {{m}} with a long name": {{
+        f"Dataset-{{d}} (0.7, 0.9)": [(m * 12 + d) / 100] * 2 for d in range(12)
+    }}
+    for m in range(8)
+}}
 print_report(make_report(build_run(cells, seeds=(1, 2))), Console({force}))
 """
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.report.average import averages
-from harness.report.build import make_report, to_json
+from harness.report.build import Options, make_report, to_json
 from harness.report.summary import Summary, paired_difference
 from harness.report.table import build_table
 from harness.results import DatasetFacts, dumps, loads
@@ -197,8 +197,6 @@ def test_undefined_columns_leave_the_average_with_a_note_and_gaps_are_counted(ma
     assert [c.label for c in column.excluded] == ["F"]
     assert (column.cell("A").covered, column.cell("A").rank) == (2, "best")
     assert (column.cell("B").covered, column.cell("B").total, column.cell("B").rank) == (1, 2, "")
-    from harness.report.build import Options
-
     section = make_report(run, Options(average=True)).sections[0]
     assert any("left out because no method has a value there: F" in sentence for sentence in section.caption)
     assert "(1/2 datasets)" in section.grid.rows[1][-1].text

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from harness.nn.propagate import sum_to_graphs as sum_to_graphs
     from harness.nn.propagate import sum_to_targets as sum_to_targets
     from harness.nn.propagate import take_sources as take_sources
+    from harness.nn.subgraph import Subgraph as Subgraph
     from harness.nn.subgraph import subgraph as subgraph
     from harness.nn.subgraph import top_k_edges as top_k_edges
     from harness.training.bases import Backbone as Backbone
@@ -77,7 +78,7 @@ _HOME = {
     "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_graphs", "sum_to_targets", "take_sources"),
-    "harness.nn.subgraph": ("subgraph", "top_k_edges"),
+    "harness.nn.subgraph": ("Subgraph", "subgraph", "top_k_edges"),
     "harness.training.bases": (
         "Backbone",
         "Baseline",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harness.graphs import Batch
+from harness.graphs.batch import pointer
 
 
 def top_k_edges(scores: Tensor, batch: Batch, ratio: float) -> Tensor:
@@ -50,7 +51,9 @@ class Subgraph:
     present: Tensor
 
 
-def subgraph(batch: Batch, edge_mask: Tensor, *, without_edges: Literal["all-nodes", "empty"] = "all-nodes") -> Subgraph:
+def subgraph(
+    batch: Batch, edge_mask: Tensor, *, without_edges: Literal["all-nodes", "empty"] = "all-nodes"
+) -> Subgraph:
     """The subgraph that a set of edges induces: these edges and the nodes they touch.
 
     The number and order of the graphs stay, whatever is left of them, so that labels keep their rows.
@@ -79,13 +82,8 @@ def subgraph(batch: Batch, edge_mask: Tensor, *, without_edges: Literal["all-nod
         edge_index=edge_index,
         edge_attr=None if batch.edge_attr is None else batch.edge_attr[edges],
         batch=owner,
-        ptr=_pointer(owner, batch.num_graphs),
-        indptr=_pointer(edge_index[1], nodes.numel()),
+        ptr=pointer(owner, batch.num_graphs),
+        indptr=pointer(edge_index[1], nodes.numel()),
         cache={},
     )
     return Subgraph(part, nodes, edges, present)
-
-
-def _pointer(owner: Tensor, size: int) -> Tensor:
-    """(size + 1,) first item of each owner, for items sorted by owner."""
-    return torch.cat([owner.new_zeros(1), torch.bincount(owner, minlength=size).cumsum(0)])

@@ -1,9 +1,20 @@
-"""CIGA: predict from a learned subgraph (Chen et al., *Learning Causally Invariant Representations …*, NeurIPS 2022)."""
+"""CIGA: predict from a learned subgraph, contrasted within classes (Chen et al., NeurIPS 2022)."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from harness import Baseline, hookimpl, hparam, pool, subgraph, supervised_contrastive, top_k_edges
+from harness import (
+    Backbone,
+    Baseline,
+    Batch,
+    Subgraph,
+    hookimpl,
+    hparam,
+    pool,
+    subgraph,
+    supervised_contrastive,
+    top_k_edges,
+)
 
 
 class CIGA(Baseline):
@@ -18,8 +29,8 @@ class CIGA(Baseline):
 
     Deviations from the public code: the gradient of L_hinge reaches G_s (``detach_spurious: true`` cuts it, as the
     code does with ``s_rep: rep``); the top edges are found by exact sorting; a graph without kept edges keeps its
-    nodes. The classifier's head is the suite's, as for every other row. Citation: Chen, Zhang, Bian, Yang, Ma, Xie,
-    Liu, Han, Cheng, NeurIPS 2022.
+    nodes. The classifier's head is the suite's, as for every other row. Citation: Chen et al., *Learning
+    Causally Invariant Representations for Out-of-Distribution Generalization on Graphs*, NeurIPS 2022.
     """
 
     name = "ciga"
@@ -45,7 +56,9 @@ class CIGA(Baseline):
     )
     c_in: str = hparam("raw", choices=["raw", "feat"], help="the classifier reads node features, or featurizer outputs")
     c_rep: str = hparam(
-        "rep", choices=["rep", "feat"], help="contrasted: the classifier's embedding of G_c, or summed featurizer outputs"
+        "rep",
+        choices=["rep", "feat"],
+        help="contrast the classifier's embedding of G_c, or summed featurizer outputs",
     )
     s_rep: str = hparam(
         "rep",
@@ -57,7 +70,7 @@ class CIGA(Baseline):
         False, active={"variant": ["v2"]}, help="the hinge term trains only the head of G_s, as in the public code"
     )
 
-    def build(self):
+    def build(self) -> None:
         self.featurizer = self.make_backbone()
         width = self.featurizer.out_dim
         source = width if self.c_in == "feat" else None
@@ -67,7 +80,7 @@ class CIGA(Baseline):
         if self.variant == "v2":
             self.build_spurious(source)
 
-    def build_spurious(self, source):
+    def build_spurious(self, source: int | None) -> None:
         """The branch of G_s: its network if it has one, and its head with the extra linear layer."""
         d, outputs = self.backbone.out_dim, self.info.task.outputs
         if self.s_rep == "conv":
@@ -76,23 +89,23 @@ class CIGA(Baseline):
             nn.Linear(d, 2 * d), nn.ReLU(), nn.Linear(2 * d, outputs), nn.Linear(outputs, outputs)
         )
 
-    def split(self, batch):
+    def split(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Featurizer outputs h (N, d), edge scores (E,), and which edges are G_c's (E,)."""
         h = self.featurizer(batch)
         source, target = batch.edge_index
         scores = self.scorer(torch.cat([h[source], h[target]], 1)).squeeze(1)
         return h, scores, top_k_edges(scores, batch, self.ratio)
 
-    def embed_part(self, network, part, h, scores):
+    def embed_part(self, network: Backbone, part: Subgraph, h: Tensor, scores: Tensor) -> Tensor:
         """(B, d) embeddings of a subgraph, its messages weighted by the sigmoid of its edges' scores."""
         x = h[part.nodes] if self.c_in == "feat" else None
         return self.pool(network(part.batch, x=x, edge_weight=scores[part.edges].sigmoid()), part.batch)
 
-    def embed(self, batch):
+    def embed(self, batch: Batch) -> Tensor:
         h, scores, kept = self.split(batch)
         return self.embed_part(self.backbone, subgraph(batch, kept), h, scores)
 
-    def loss(self, batch):
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
         h, scores, kept = self.split(batch)
         causal = subgraph(batch, kept)
         embedding = self.embed_part(self.backbone, causal, h, scores)
@@ -104,7 +117,7 @@ class CIGA(Baseline):
             terms["hinge"] = hinge(self.spurious_risk(batch, spurious, h, scores), risk, spurious.present)
         return terms
 
-    def spurious_risk(self, batch, part, h, scores):
+    def spurious_risk(self, batch: Batch, part: Subgraph, h: Tensor, scores: Tensor) -> Tensor:
         """(B,) cross-entropy of the predictions from G_s."""
         if part.edges.numel() == 0:
             return self.spurious_head(h.new_zeros(batch.num_graphs, self.backbone.out_dim)).sum(1) * 0.0
@@ -113,7 +126,7 @@ class CIGA(Baseline):
         return self.risk(self.spurious_head(embedding.detach() if self.detach_spurious else embedding), batch)
 
 
-def hinge(spurious_risk, risk, present):
+def hinge(spurious_risk: Tensor, risk: Tensor, present: Tensor) -> Tensor:
     """Mean of G_s's losses (B,) over the graphs that have a G_s and lose more by it than by G_c; zero if none."""
     chosen = (spurious_risk > risk).detach() & present
     return (spurious_risk * chosen).sum() / (chosen.sum() + 1e-6)

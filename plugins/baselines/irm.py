@@ -1,8 +1,9 @@
 """IRMv1: one classifier scale, optimal in every environment (Arjovsky et al., arXiv:1907.02893, 2019)."""
 
 import torch
+from torch import Tensor
 
-from harness import Baseline, UserError, environment_mean, hookimpl, hparam, scale_gradient
+from harness import Baseline, Batch, UserError, environment_mean, hookimpl, hparam, scale_gradient
 
 
 class IRM(Baseline):
@@ -34,22 +35,22 @@ class IRM(Baseline):
     )
     pre_weight: float = hparam(1.0, low=0.0, help="weight of the penalty during ``anneal_steps``")
 
-    def build(self):
+    def build(self) -> None:
         if self.form == "cross2" and self.info.num_environments != 2:
             raise UserError(f"irm, form 'cross2': needs two environments, there are {self.info.num_environments}")
         super().build()
 
-    def weight(self, term):
+    def weight(self, term: str) -> float:
         early = term == "invariance" and self.step < self.anneal_steps
         return self.pre_weight if early else super().weight(term)
 
-    def training_step(self, batch, optimizers):
+    def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
         if 0 < self.anneal_steps == self.step:
             for optimizer in optimizers:
                 optimizer.state.clear()
         return super().training_step(batch, optimizers)
 
-    def loss(self, batch):
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
         logits = self(batch)
         risk, gradient = self.risk(logits, batch), scale_gradient(logits, batch.y, self.info.task)
         env = self.environments(batch)
@@ -60,14 +61,14 @@ class IRM(Baseline):
         enough = len(by_environment) > 1 and len(terms) > 0
         return {"erm": erm, "invariance": terms.mean() if enough else gradient.sum() * 0.0}
 
-    def environments(self, batch):
+    def environments(self, batch: Batch) -> Tensor:
         """(B,) ids, -1 for graphs without any label: they count in no environment."""
         if self.info.task.kind != "multitask":
             return batch.env
         return torch.where(torch.isnan(batch.y).all(1), torch.full_like(batch.env, -1), batch.env)
 
 
-def environment_penalties(gradient, env, form):
+def environment_penalties(gradient: Tensor, env: Tensor, form: str) -> Tensor:
     """(P',) penalties D_e of the environments large enough for the form; see :class:`IRM`.
 
     Args:
@@ -85,13 +86,13 @@ def environment_penalties(gradient, env, form):
     return means.prod().reshape(1) if len(means) == 2 else means[:0]
 
 
-def position_in_environment(env):
+def position_in_environment(env: Tensor) -> Tensor:
     """(B,) number of earlier graphs of the same environment."""
     same = env.unsqueeze(0) == env.unsqueeze(1)
     return same.tril(-1).sum(1)
 
 
-def environment_size(env):
+def environment_size(env: Tensor) -> Tensor:
     """(B,) number of graphs of each graph's environment."""
     return (env.unsqueeze(0) == env.unsqueeze(1)).sum(1)
 

@@ -1,6 +1,8 @@
 """EQuAD's decorrelation loss: cross-entropy plus a weighted soft-target term (Yao et al., ICML 2024, Eqns. 7, 8)."""
 
-from harness import Decorrelator, hookimpl, hparam
+from torch import Tensor
+
+from harness import Batch, Decorrelator, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log, to_mean_one
 
 
@@ -56,12 +58,12 @@ class Eqn7(Decorrelator):
         False, help="with several quantifiers, cut the term's gradient: the public code, equal to ERM"
     )
 
-    def build(self):
+    def build(self) -> None:
         super().build()
         if self.heads == "separate":
             self.spurious_head = self.make_head().requires_grad_(self.separate_head_trainable)
 
-    def loss(self, batch):
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
         embedding = self.embed(batch)
         logits = self.head(embedding)
         soft = logits if self.heads == "shared" else self.spurious_head(embedding)
@@ -71,7 +73,7 @@ class Eqn7(Decorrelator):
             "invariance": self.invariance(soft, batch),
         }
 
-    def invariance(self, logits, batch):
+    def invariance(self, logits: Tensor, batch: Batch) -> Tensor:
         """L_inv of (B, C) logits, a scalar."""
         votes, model_weights = batch.spurious, self.model_weights.to(batch.spurious)
         log_p = logits.log_softmax(1).unsqueeze(1)
@@ -80,7 +82,7 @@ class Eqn7(Decorrelator):
         term = (model_weights * each).sum() / (len(each) if self.divide_by_k else 1)
         return term.detach() if self.detach_multi and len(each) > 1 else term
 
-    def graph_weights(self, votes, log_p, model_weights, y):
+    def graph_weights(self, votes: Tensor, log_p: Tensor, model_weights: Tensor, y: Tensor) -> Tensor:
         """Omega of each graph: (B, K or 1, C) per class, else (B, K or 1, 1)."""
         if self.weight_source == "model":
             weight = omega_of_log(log_p.detach() if self.weight_detach else log_p, self.gamma)

@@ -1,6 +1,8 @@
 """EQuAD's loss for strongly biased data: cross-entropy, reweighted (Yao et al., ICML 2024, Eqn. 19)."""
 
-from harness import Decorrelator, hookimpl, hparam
+from torch import Tensor
+
+from harness import Batch, Decorrelator, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, to_mean_one
 
 
@@ -21,7 +23,7 @@ class ReweightedERM(Decorrelator):
     )
     normalize_weights: bool = hparam(False, help="scale the weights of a batch to mean one")
 
-    def loss(self, batch):
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
         vote = mean_vote(batch.spurious, self.model_weights.to(batch.spurious))
         weight = omega(of_label(vote, batch.y).squeeze(1), self.gamma)
         if self.normalize_weights:

@@ -1,8 +1,12 @@
 """Oracle environments of generated graphs: the type of the base graph, which is the spurious part."""
 
-import torch
+from collections.abc import Mapping
+from typing import Any
 
-from harness import Environment, hookimpl
+import torch
+from torch import Tensor
+
+from harness import Environment, PackedGraphs, hookimpl
 
 
 class Base(Environment):
@@ -11,7 +15,7 @@ class Base(Environment):
     name = "base"
     oracle = frozenset({"base"})
 
-    def assign(self, train, oracle, upstream):
+    def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:
         del train, upstream
         return torch.unique(oracle["base"].reshape(-1).long(), return_inverse=True)[1]
 

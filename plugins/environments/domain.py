@@ -1,8 +1,12 @@
 """Environments that the dataset itself supplies, such as assays, scaffolds or molecule sizes."""
 
-import torch
+from collections.abc import Mapping
+from typing import Any
 
-from harness import Environment, UserError, hookimpl, hparam
+import torch
+from torch import Tensor
+
+from harness import Environment, PackedGraphs, UserError, hookimpl, hparam
 
 
 class Domain(Environment):
@@ -16,7 +20,7 @@ class Domain(Environment):
     requires = "env"
     max_envs: int | None = hparam(None, low=1, help="merge neighbouring domains into at most this many; none: keep all")
 
-    def assign(self, train, oracle, upstream):
+    def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:
         del oracle, upstream
         if train.env is None or not bool((train.env >= 0).any()):
             raise UserError("environment 'domain': this dataset's training graphs carry no domains")
@@ -26,7 +30,7 @@ class Domain(Environment):
         return env if self.max_envs is None else merge_neighbours(env, self.max_envs)
 
 
-def merge_neighbours(env, groups):
+def merge_neighbours(env: Tensor, groups: int) -> Tensor:
     """Merge (n,) ids 0..K-1 into at most ``groups`` runs of neighbouring ids with about equally many graphs.
 
     Each id goes to the group in which the middle of its graphs falls when all are lined up by id. A domain larger

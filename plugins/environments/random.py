@@ -1,8 +1,12 @@
 """Random environments, fixed for the whole training: the control that carries no information."""
 
-import torch
+from collections.abc import Mapping
+from typing import Any
 
-from harness import Environment, hookimpl, hparam
+import torch
+from torch import Tensor
+
+from harness import Environment, PackedGraphs, hookimpl, hparam
 
 
 class Random(Environment):
@@ -12,7 +16,7 @@ class Random(Environment):
     positional = "k"
     k: int = hparam(2, low=1, help="number of environments")
 
-    def assign(self, train, oracle, upstream):
+    def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:
         del oracle, upstream
         return torch.randperm(len(train), generator=self.rng) % self.k
 

@@ -1,8 +1,9 @@
 """Random environments drawn anew for each batch, as several public code bases do under the name of IRM."""
 
 import torch
+from torch import Tensor
 
-from harness import Environment, hookimpl, hparam
+from harness import Batch, Environment, hookimpl, hparam
 
 
 class RandomBatch(Environment):
@@ -17,10 +18,10 @@ class RandomBatch(Environment):
     per_batch = True
     k: int = hparam(2, low=1, help="number of environments")
 
-    def num_environments(self):
+    def num_environments(self) -> int:
         return self.k
 
-    def assign_batch(self, batch):
+    def assign_batch(self, batch: Batch) -> Tensor:
         return torch.randint(self.k, (batch.num_graphs,), generator=self.rng).to(batch.ptr.device)
 
 

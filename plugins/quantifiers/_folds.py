@@ -1,12 +1,17 @@
 """What the quantifiers share: checks of their input, calibration folds, and columns for classes without rows."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from harness import BenchError
 
+Array = np.ndarray[Any, np.dtype[Any]]
+Split = tuple[Array, Array]
 
-def check(embeddings, labels, num_classes):
+
+def check(embeddings: Array, labels: Array, num_classes: int) -> Split:
     """The rows as float64 (n, d) and int64 (n,).
 
     Raises:
@@ -17,7 +22,7 @@ def check(embeddings, labels, num_classes):
     if len(x) != len(y):
         raise BenchError(f"quantifier: {len(x)} embeddings but {len(y)} labels")
     if not np.isfinite(x).all():
-        raise BenchError(f"quantifier: {int((~np.isfinite(x)).any(1).sum())} embeddings hold a value that is not finite")
+        raise BenchError(f"quantifier: {(~np.isfinite(x)).any(1).sum()} embeddings hold a value that is not finite")
     if not np.isin(y, np.arange(num_classes)).all():
         raise BenchError(f"quantifier: training labels must be 0 to {num_classes - 1}, and none may be missing")
     present = np.unique(y)
@@ -26,7 +31,7 @@ def check(embeddings, labels, num_classes):
     return x, y.astype(np.int64)
 
 
-def folds(labels, flags, most=5):
+def folds(labels: Array, flags: list[str], most: int = 5) -> list[Split]:
     """Stratified, unshuffled (fit rows, held-out rows) pairs, as many as the smallest class allows; none below two."""
     smallest = int(np.unique(labels, return_counts=True)[1].min())
     if smallest < 2:
@@ -37,7 +42,7 @@ def folds(labels, flags, most=5):
     return list(StratifiedKFold(min(most, smallest)).split(np.zeros(len(labels)), labels))
 
 
-def all_columns(probabilities, classes, num_classes):
+def all_columns(probabilities: Array, classes: Array, num_classes: int) -> Array:
     """(m, C) probabilities from (m, number of classes present), zero for classes without training rows."""
     full = np.zeros((len(probabilities), num_classes))
     full[:, classes] = probabilities / probabilities.sum(1, keepdims=True)

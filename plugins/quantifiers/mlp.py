@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from harness import Fitted, Quantifier, hookimpl, hparam
-from plugins.quantifiers._folds import all_columns, check, folds
+from plugins.quantifiers._folds import Array, Split, all_columns, check, folds
 
 
 class MLP(Quantifier):
@@ -24,14 +25,14 @@ class MLP(Quantifier):
     weight_decay: float = hparam(1e-4, low=0.0, help="L2 penalty in Adam")
     batch_size: int = hparam(256, low=1, help="rows per step")
 
-    def fit(self, embeddings, labels, num_classes):
+    def fit(self, embeddings: Array, labels: Array, num_classes: int) -> Fitted:
         x, y = check(embeddings, labels, num_classes)
         flags = []
         classes, y = np.unique(y, return_inverse=True)
         mean, scale = x.mean(0), x.std(0)
         scale[scale == 0] = 1.0
 
-        def tensor(rows):
+        def tensor(rows: Array) -> Tensor:
             return torch.from_numpy((np.asarray(rows, np.float64) - mean) / scale).float()
 
         splits = folds(y, flags) or [(np.arange(len(y)), np.arange(0))]
@@ -39,13 +40,13 @@ class MLP(Quantifier):
         members = self._train(tensor(x), torch.from_numpy(y), splits, len(classes), rng)
         temperatures = _temperatures(members, tensor(x), torch.from_numpy(y), splits)
 
-        def predict(rows):
+        def predict(rows: Array) -> Array:
             scaled = _logits(members, tensor(rows)) / temperatures
             return all_columns(scaled.softmax(-1).mean(0).double().numpy(), classes, num_classes)
 
         return Fitted(predict=predict, flags=flags)
 
-    def _train(self, x, y, splits, num_classes, rng):
+    def _train(self, x: Tensor, y: Tensor, splits: list[Split], num_classes: int, rng: torch.Generator) -> list[Tensor]:
         """Train all members at once: their parameters are stacked, and no gradient crosses between them."""
         rows = [torch.from_numpy(fit_rows) for fit_rows, _ in splits]
         length = min(len(r) for r in rows)  # stratified folds differ by a few rows; each epoch leaves out others
@@ -63,7 +64,7 @@ class MLP(Quantifier):
         return [parameter.detach() for parameter in members]
 
 
-def _layer(members, fan_in, fan_out, rng):
+def _layer(members: int, fan_in: int, fan_out: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """Weights (members, in, out) and biases (members, 1, out), uniform within 1/sqrt(in) as in ``nn.Linear``."""
     bound = fan_in**-0.5
     weight = (torch.rand(members, fan_in, fan_out, generator=rng) * 2 - 1) * bound
@@ -71,17 +72,17 @@ def _layer(members, fan_in, fan_out, rng):
     return weight.requires_grad_(), bias.requires_grad_()
 
 
-def _forward(members, x):
+def _forward(members: list[Tensor], x: Tensor) -> Tensor:
     """(members, m, C) logits of (members, m, d) rows."""
     w1, b1, w2, b2 = members
     return torch.baddbmm(b2, torch.baddbmm(b1, x, w1).relu(), w2)
 
 
-def _logits(members, x):
+def _logits(members: list[Tensor], x: Tensor) -> Tensor:
     return _forward(members, x.expand(len(members[0]), -1, -1))
 
 
-def _temperatures(members, x, y, splits):
+def _temperatures(members: list[Tensor], x: Tensor, y: Tensor, splits: list[Split]) -> Tensor:
     """(members, 1, 1) temperatures that minimise the cross-entropy of each member's held-out rows.
 
     The loss is convex in 1/T, so its slope, mean of (sum_j p_j z_j - z_y), is bisected on a log scale within

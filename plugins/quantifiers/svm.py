@@ -1,6 +1,8 @@
 """Calibrated linear support vector machine: EQuAD's quantifier (Yao et al., ICML 2024, section 4.2)."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -9,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from harness import Fitted, Quantifier, hookimpl, hparam
-from plugins.quantifiers._folds import all_columns, check, folds
+from plugins.quantifiers._folds import Array, all_columns, check, folds
 
 
 class SVM(Quantifier):
@@ -30,17 +32,17 @@ class SVM(Quantifier):
     out_of_fold: bool = hparam(False, help="training rows get probabilities from models that did not see them")
     max_iter: int = hparam(10000, low=1, help="limit of the solver's iterations; 1000 in the public code")
 
-    def settings(self):
+    def settings(self) -> list[dict[str, Any]]:
         return [{"C": value} for value in self.C]
 
-    def fit(self, embeddings, labels, num_classes, *, C=10.0):
+    def fit(self, embeddings: Array, labels: Array, num_classes: int, *, C: float = 10.0) -> Fitted:
         x, y = check(embeddings, labels, num_classes)
         flags = []
         predict = self._fit(x, y, num_classes, C, flags)
         training = self._held_out(x, y, num_classes, C, flags) if self.out_of_fold else None
         return Fitted(predict=predict, training=training, flags=list(dict.fromkeys(flags)))
 
-    def _fit(self, x, y, num_classes, C, flags):
+    def _fit(self, x: Array, y: Array, num_classes: int, C: float, flags: list[str]) -> Callable[[Array], Array]:
         scaler = StandardScaler(with_mean=self.standardize, with_std=self.standardize).fit(x)
         svm = LinearSVC(C=C, dual=False, max_iter=self.max_iter, random_state=self.seed % 2**32)
         splits = folds(y, flags)
@@ -56,7 +58,7 @@ class SVM(Quantifier):
             probabilities(scaler.transform(np.asarray(rows, np.float64))), model.classes_, num_classes
         )
 
-    def _held_out(self, x, y, num_classes, C, flags):
+    def _held_out(self, x: Array, y: Array, num_classes: int, C: float, flags: list[str]) -> Array | None:
         splits = folds(y, flags)
         if not splits:
             flags.append("no out-of-fold probabilities: a class has a single training graph")
@@ -67,7 +69,7 @@ class SVM(Quantifier):
         return result
 
 
-def _squash(decision):
+def _squash(decision: Array) -> Array:
     """Probabilities from uncalibrated decision values: a sigmoid for two classes, a softmax for more."""
     if decision.ndim == 1:
         decision = np.stack([np.zeros_like(decision), decision], axis=1)

@@ -1,5 +1,6 @@
 """Small graphs and a small network on which the learners' tests run; nothing here trains for more than a second."""
 
+import itertools
 from dataclasses import replace
 
 import torch
@@ -22,7 +23,7 @@ class TinyBackbone(Backbone):
     def build(self, node_features, edge_features):
         del edge_features
         widths = [node_features.sizes[0]] + [self.hidden] * self.layers
-        self.linear = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.linear = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         self.norm = nn.ModuleList(nn.BatchNorm1d(b) for b in widths[1:])
 
     def forward(self, batch, x=None, edge_weight=None):
@@ -53,12 +54,24 @@ def graphs(n=12, *, task=MULTICLASS, features=4, envs=2, seed=0, nodes=(3, 7)):
     return replace(packed, y=y, env=torch.randint(envs, (n,), generator=rng))
 
 
-def make(cls, *, task=MULTICLASS, seed=0, envs=2, layers=2, dropout=0.0, num_train=12, scores=(0.3, 0.4), **values):
+def make(
+    cls,
+    *,
+    task=MULTICLASS,
+    seed=0,
+    envs=2,
+    backbone=TinyBackbone,
+    layers=2,
+    dropout=0.0,
+    num_train=12,
+    scores=(0.3, 0.4),
+    **values,
+):
     """A learner, set up; a decorrelator also gets quantifier scores and softmax weights."""
     learner = cls(**values)
     info = LearnerInfo(task, Features("numeric", (4,)), Features("none"), envs, num_train, total_steps=8, epochs=2)
     backbone_values = {"layers": layers, "hidden": 6, "dropout": dropout}
-    learner.setup(info, ModelSpec(TinyBackbone, backbone_values, readout="sum", head_layers=1), seed=seed)
+    learner.setup(info, ModelSpec(backbone, backbone_values, readout="sum", head_layers=1), seed=seed)
     if learner.kind == "decorrelator":
         learner.model_scores = torch.tensor(scores)
         learner.model_weights = (-learner.model_scores / 0.1).softmax(0)

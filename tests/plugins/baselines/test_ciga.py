@@ -7,6 +7,8 @@ from learner_kit import BINARY, graphs, make, reached
 from learner_kit import gradients as gradients_of
 
 from harness import PackedGraphs, RawGraph, subgraph
+from plugins.backbones.gcn import GCN
+from plugins.backbones.gin import GIN
 from plugins.baselines.ciga import CIGA, hinge
 
 PACKED = graphs(10, nodes=(4, 8))
@@ -36,6 +38,14 @@ def test_every_setting_trains_every_module_by_the_risk_alone(c_in, c_rep, varian
     assert list(terms) == TERMS[variant]
     found = gradients_of(learner, terms["erm"])
     assert all(reached(found, module) for module in ("featurizer", "scorer", "backbone", "head"))
+
+
+@pytest.mark.parametrize("backbone", [GIN, GCN])
+@pytest.mark.parametrize("values", [{}, {"c_in": "feat", "c_rep": "feat"}, {"s_rep": "conv"}])
+def test_the_real_backbones_pass_edge_weights_on_to_the_scorer(backbone, values):
+    learner = hopeless(make(CIGA, variant="v2", backbone=backbone, ratio=0.6, **values))
+    for term in ("erm", "hinge"):
+        assert reached(gradients_of(learner, learner.loss(BATCH)[term]), "scorer")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +137,10 @@ def hard_batch():
     return batch
 
 
+@pytest.mark.parametrize("backbone", [GIN, GCN])
 @pytest.mark.parametrize("values", [{}, {"c_in": "feat", "c_rep": "feat"}, {"s_rep": "conv"}])
-def test_hard_graphs_keep_their_rows_and_stay_finite(values):
-    learner, batch = make(CIGA, task=BINARY, variant="v2", **values), hard_batch()
+def test_hard_graphs_keep_their_rows_and_stay_finite(values, backbone):
+    learner, batch = make(CIGA, task=BINARY, variant="v2", backbone=backbone, **values), hard_batch()
     terms = learner.loss(batch)
     assert all(bool(torch.isfinite(term)) for term in terms.values())
     sum(terms.values()).backward()

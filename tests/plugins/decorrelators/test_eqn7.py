@@ -55,7 +55,7 @@ def test_opposite_votes_balance_at_zero_logits():
 
 
 def test_without_weights_the_term_is_cross_entropy_to_the_mean_vote(monkeypatch):
-    monkeypatch.setattr("plugins.decorrelators.eqn7.omega", lambda s, gamma: torch.ones_like(s))
+    monkeypatch.setattr("plugins.decorrelators.eqn7.omega", lambda s, _: torch.ones_like(s))
     learner, batch = make(Eqn7, divide_by_k=False), batch_with(votes(6, k=2))
     mean = (batch.spurious * learner.model_weights.reshape(1, 2, 1)).sum(1)
     z = torch.randn(6, 3, requires_grad=True)
@@ -135,7 +135,8 @@ def test_certain_votes_are_finite():
         z = torch.tensor([[100.0, -100.0, 0.0]] * 4, requires_grad=True)
         loss = learner.invariance(z, batch_with(certain))
         loss.backward()
-        assert bool(torch.isfinite(loss)) and bool(torch.isfinite(z.grad).all())
+        assert bool(torch.isfinite(loss))
+        assert bool(torch.isfinite(z.grad).all())
 
 
 def test_switches_change_what_they_say():

@@ -66,7 +66,8 @@ def test_one_hot_model_weights_keep_a_single_quantifier():
 def test_the_loss_reaches_backbone_and_head():
     learner = make(ReweightedERM)
     found = gradients(learner, loss_of(learner, votes(6)))
-    assert reached(found, "backbone") and reached(found, "head")
+    assert reached(found, "backbone")
+    assert reached(found, "head")
 
 
 def test_float64_weights_do_not_change_the_loss_type():

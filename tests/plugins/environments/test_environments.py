@@ -61,7 +61,8 @@ def test_base_is_an_oracle():
 
 def test_random_is_a_balanced_partition_fixed_by_its_generator():
     first, again, other = (with_rng(Random(k=3), seed).assign(PACKED, {}, {}) for seed in (0, 0, 1))
-    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
     assert sorted(torch.bincount(first).tolist()) == [6, 7, 7]
 
 
@@ -75,11 +76,13 @@ def test_random_does_not_touch_the_global_generator():
 def test_random_batch_draws_anew_and_uses_every_id():
     component, batch = with_rng(RandomBatch(k=3)), PACKED.batch(torch.arange(20))
     draws = torch.stack([component.assign_batch(batch) for _ in range(30)])
-    assert RandomBatch.per_batch and component.num_environments() == 3
+    assert RandomBatch.per_batch
+    assert component.num_environments() == 3
     assert draws.unique().tolist() == [0, 1, 2]
     assert not torch.equal(draws[0], draws[1])
 
 
 @pytest.mark.parametrize("component", [Random, RandomBatch])
 def test_positional_hyperparameter(component):
-    assert component.positional == "k" and component.hparams["k"].default == 2
+    assert component.positional == "k"
+    assert component.hparams["k"].default == 2

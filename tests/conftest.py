@@ -1,0 +1,20 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data files: ``BENCH_DATA``, else ``shared/data`` beside the checkout; skips without one."""
+    given = os.environ.get("BENCH_DATA")
+    folder = Path(given) if given else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is not there; set BENCH_DATA to a folder that holds it")
+    return folder

@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache``; without a home, a temporary folder."""
+    """``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Without a home it is in the folder for temporary files.
+    """
     chosen = os.environ.get("BENCH_CACHE")
     if chosen:
         return Path(chosen).expanduser().absolute()

@@ -91,13 +91,23 @@ def _differences(old: Any, new: Any, path: tuple[str, ...], *, default: bool) ->
         return
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _mapping_differences(old, new, path)
-    elif isinstance(old, list) and isinstance(new, list) and any(isinstance(item, dict) for item in [*old, *new]):
-        numbered = [{f"{i + 1}": item for i, item in enumerate(items)} for items in (old, new)]
-        yield from _mapping_differences(numbered[0], numbered[1], path)
+    elif isinstance(old, list) and isinstance(new, list) and any(_is_part(item) for item in [*old, *new]):
+        yield from _mapping_differences(_labelled(old), _labelled(new), path)
     elif _is_digest(old) and _is_digest(new):
         yield _digest_line(path)
     else:
         yield f"{_dotted(path)}: {_shown(old, default=default)} -> {_shown(new, default=default)}"
+
+
+def _is_part(item: Any) -> bool:
+    """Whether a list's item is told by itself rather than with the whole list."""
+    return isinstance(item, dict) or _is_digest(item)
+
+
+def _labelled(items: list[Any]) -> dict[str, Any]:
+    """A list as a mapping: files by their name, other items by their position from 1."""
+    named = {item["name"]: item for item in items if isinstance(item, dict) and set(item) == {"name", "sha256"}}
+    return named if len(named) == len(items) else {str(number): item for number, item in enumerate(items, 1)}
 
 
 def _mapping_differences(old: dict[str, Any], new: dict[str, Any], path: tuple[str, ...]) -> Iterator[str]:
@@ -133,6 +143,7 @@ def _is_digest(value: Any) -> bool:
 
 
 def _digest_line(path: tuple[str, ...]) -> str:
+    path = path[:-1] if path and path[-1] == "sha256" else path
     for folder, word in (("files", "file"), ("inputs", "input")):
         if folder in path[:-1]:
             return f"{word} {_dotted(path[path.index(folder) + 1 :])} changed"

@@ -57,7 +57,8 @@ class Store:
         self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}
         try:
             if self.root.exists():
-                next(os.scandir(self.root), None)
+                with os.scandir(self.root):
+                    pass
         except OSError as error:
             raise StoreError(f"cannot use {self.root} as a store: {error.strerror or error}") from None
 
@@ -237,7 +238,7 @@ class Store:
             self.failure_path(key).unlink(missing_ok=True)
 
     def record_run(self, stage: Stage, facts: Mapping[str, Any]) -> None:
-        """Keep what is known of a stage's execution (``seconds``, ``cpu``, ``memory``, versions …) beside its artifact."""
+        """Keep what is known of a stage's execution (``seconds``, ``cpu``, ``memory``, versions …)."""
         self._write(self.record_path(stage.key), facts)
         line = json.dumps([stage.place, facts.get("seconds")]) + "\n"
         path = self.root / "timings.jsonl"
@@ -295,7 +296,7 @@ class Store:
             folder.mkdir()
         return folder
 
-    def keys(self) -> Sequence[str]:
+    def artifact_keys(self) -> Sequence[str]:
         """Keys of all artifact folders, complete or not, sorted."""
         return sorted(path.name for path in self.root.glob("artifacts/??/*"))
 

@@ -46,7 +46,7 @@ class Removed:
 def listing(store: Store) -> tuple[Info, ...]:
     """Every complete artifact, oldest first."""
     found = []
-    for key in store.keys():
+    for key in store.artifact_keys():
         meta = store.meta(key)
         if meta is not None:
             used = store.artifact_folder(key).stat().st_mtime
@@ -67,7 +67,7 @@ def size(folder: Path) -> int:
 def verify(store: Store) -> list[str]:
     """Read every artifact in full; damaged ones are put aside. One line for each problem."""
     problems = []
-    for key in store.keys():
+    for key in store.artifact_keys():
         folder = store.artifact_folder(key)
         meta = store.meta(key)
         if meta is None:

@@ -116,7 +116,7 @@ def test_differences_are_told_in_words() -> None:
         "inputs": {"dataset": B},
     }
     assert difference(old, new) == [
-        "file B.csv changed",
+        "file BACE.csv changed",
         "input dataset changed",
         "erm.penalty: default -> 1",
         "source of baseline erm changed",
@@ -136,6 +136,12 @@ def test_lists_of_components_are_compared_by_position() -> None:
         return {"kind": "encoder", "name": "mvgrl", "source": A, "params": {"hidden": hidden}}
 
     assert difference({"pool": [pool(32)]}, {"pool": [pool(64)]}) == ["mvgrl.hidden: 32 -> 64"]
+
+
+def test_files_are_told_by_name_and_lists_of_keys_by_position() -> None:
+    old = {"files": [{"name": "a.csv", "sha256": A}, {"name": "b.csv", "sha256": A}], "quantify": [A, A]}
+    new = {"files": [{"name": "a.csv", "sha256": A}, {"name": "b.csv", "sha256": B}], "quantify": [A, B]}
+    assert difference(old, new) == ["file b.csv changed", "quantify.2 changed"]
 
 
 def settle(path: Path) -> None:

@@ -66,12 +66,14 @@ class Gathered:
     Attributes:
         tree: the merged suite in normal form, without ``include`` and ``plugins``.
         plugins: plugin files with the place that lists each.
-        files: every file read, the suite itself last.
+        files: every file read.
+        broken: a file is missing, unreadable, not YAML or no table, so that what depends on it cannot be judged.
     """
 
     tree: Table
     plugins: list[tuple[Path, Place]] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    broken: bool = False
 
 
 def gather(path: Path, problems: Problems, *, shape_problems: Problems | None = None) -> Gathered:
@@ -99,6 +101,7 @@ class _Includes:
         before = len(self.problems)
         content = read_file(path, self.problems, name=name)
         self.gathered.files.append(path)
+        self.gathered.broken |= not isinstance(content, Table)
         if content is None and len(self.problems) > before:
             return Table(Place(name, 1, 1))
         own = self.shape.suite(content, name, fragment=bool(above))
@@ -126,6 +129,7 @@ class _Includes:
                 return folder / name
         known = [file + ".yaml" for file in _named_files(suites_folder())]
         where = f"{path.parent / name}, and not among the installed suites"
+        self.gathered.broken = True
         self.problems.add(item.place, f"included file not found: {where}{did_you_mean(name, known)}")
         return None
 

@@ -1,195 +1,389 @@
-"""From a suite file to a resolved suite: protocol, overrides, rows, and every fault at once."""
+"""From a suite's file to the resolved :class:`harness.spec.Suite`, or to every fault of the file at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.catalog import Catalog
 from harness.data import Declaration
 from harness.errors import UserError, did_you_mean
-from harness.spec import ComponentSpec, DatasetSpec, ReportSettings, Suite
-from harness.suite.files import gather, read_protocol
+from harness.hparams import HParam
+from harness.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.checks import (
+    Pair,
+    check_environment,
+    check_oracle,
+    check_split,
+    check_tasks,
+    own_environments,
+    wants_environments,
+)
+from harness.suite.files import Gathered, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
-from harness.suite.overlay import over_suite
+from harness.suite.overlay import merge, over_component, over_model
 from harness.suite.overrides import Overrides, apply_sets, chosen, parse_seeds
-from harness.suite.parts import Parts
-from harness.suite.rows import Column, RowBuilder
-from harness.suite.settings import SECTIONS
+from harness.suite.parts import Part, Parts
+from harness.suite.search import Base, Search
+from harness.suite.settings import KIND_OF, MODEL, ROLES, SECTIONS, SELECT, TRAIN
+from harness.suite.shape import EXAMPLES
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 
-DEFAULT_PROTOCOL = "equad"
 Declare = Callable[[ComponentSpec], Declaration]
+
+DEFAULT_PROTOCOL = "equad"
+MAX_SEED = 2**31 - 1
+_BUDGET = HParam("budget", "int", default=None, low=1)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
 def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Overrides | None = None) -> Suite:
-    """Read, check and resolve a suite.
+    """Read a suite and check all of it.
 
     Args:
-        path: the suite file (see :func:`harness.suite.find_suite`).
-        catalog: the registered components.
-        declare: gives a dataset's declaration.
+        path: the suite file.
+        catalog: the components, those of the suite's own plugin files included (:func:`peek_plugins`).
+        declare: what a dataset says of itself before it is built; called once for each dataset taken.
         overrides: what the command line changes.
 
     Raises:
-        SuiteError: all faults of the suite, each with its place.
-        DataError: a dataset cannot be declared, for example for a missing file.
+        SuiteError: every fault found, each with its place.
     """
-    given = overrides or Overrides()
     problems = Problems()
-    tree = gather(path, problems).tree
-    problems.check()
-    tree = apply_sets(tree, given.sets, problems)
-    loader = _Loader(path, tree, catalog, problems, given)
-    suite = loader.suite(declare)
-    problems.check()
-    if loader.data_errors:
-        raise loader.data_errors[0]
-    return suite
+    overrides = overrides or Overrides()
+    gathered = gather(path, problems)
+    if gathered.broken:
+        problems.check()
+    tree = apply_sets(gathered.tree, overrides.sets, problems)
+    return _Loader(path, Parts(catalog, problems), declare, overrides, tree, gathered).suite()
+
+
+@dataclass(frozen=True)
+class _Dataset:
+    label: str
+    part: Part
+    tree: Table
+    declared: Declaration
+    envs: Table
+
+
+@dataclass(frozen=True)
+class _Method:
+    row: Method
+    parts: Mapping[str, Part]
+    pool: tuple[ComponentSpec, ...]
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """``model``, ``train`` and ``select`` after some of the overrides."""
+
+    model: Table
+    train: Table
+    select: Table
+
+    def under(self, top: Table) -> _Layers:
+        """These settings with a table's own laid over them."""
+        return _Layers(
+            over_model(self.model, top.table("model")),
+            merge(self.train, top.table("train")),
+            merge(self.select, top.table("select")),
+        )
 
 
 class _Loader:
-    def __init__(self, path: Path, tree: Table, catalog: Catalog, problems: Problems, overrides: Overrides) -> None:
-        self.path, self.problems, self.overrides = path, problems, overrides
-        name = tree.get("protocol")
-        self.protocol_name = name if isinstance(name, Leaf) else Leaf(DEFAULT_PROTOCOL, tree.place)
-        self.protocol = read_protocol(self.protocol_name, problems)
-        if overrides.epochs is not None:
-            place = Place(f"--epochs {overrides.epochs}")
-            tree = _force_epochs(tree, Leaf(overrides.epochs, place))
-        self.tree = tree
-        self.parts = Parts(catalog, problems)
-        self.data_errors: list[UserError] = []
+    """One loading: each step notes its problems and goes on with what is sound."""
 
-    def suite(self, declare: Declare) -> Suite:
-        for section in ("datasets", "methods"):
-            if section not in self.tree:
-                self.problems.add(self.tree.place, f"the suite has no '{section}'")
-        seeds = self._seeds()
-        columns = self._columns(declare)
-        methods = self._methods()
-        builder = RowBuilder(self.parts, self.protocol, self.tree, self._budget())
-        rows = [row for column in columns for method in methods if (row := builder.row(column, method)) is not None]
+    def __init__(
+        self, path: Path, parts: Parts, declare: Declare, overrides: Overrides, tree: Table, gathered: Gathered
+    ) -> None:
+        self.path, self.parts, self.declare, self.overrides = path, parts, declare, overrides
+        self.tree, self.gathered = tree, gathered
+        self.catalog, self.problems = parts.catalog, parts.problems
+
+    def suite(self) -> Suite:
+        """The resolved suite."""
+        named = self.tree.get("protocol")
+        self.protocol_name = named if isinstance(named, Leaf) else Leaf(DEFAULT_PROTOCOL, self.tree.place)
+        self.protocol = read_protocol(self.protocol_name, self.problems)
+        name, seeds, budget = self._name(), self._seeds(), self._budget()
+        self._plugins()
+        self._present()
+        self.search = Search(self.parts, budget)
+        self._settings()
+        all_methods = resolve_methods(self.tree.table("methods"), self.problems)
+        report = self._report(all_methods)
+        methods = self._checked_methods(all_methods)
+        datasets = self._datasets()
+        rows = tuple(row for d in datasets for m in methods if (row := self._row(d, m)) is not None)
+        self._epochs()
+        self.problems.check()
         return Suite(
-            name=self._name(),
+            name=name,
             path=self.path,
             protocol=str(self.protocol_name.value),
             seeds=tuple(seeds),
-            datasets=tuple(DatasetSpec(column.label, column.spec) for column in columns),
-            methods=tuple(method.label for method in methods),
-            rows=tuple(rows),
-            report=self._report([method.label for method in methods]),
-            plugins=(),
+            datasets=tuple(DatasetSpec(dataset.label, dataset.part.spec) for dataset in datasets),
+            methods=tuple(method.row.label for method in methods),
+            rows=rows,
+            report=report,
+            plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
             overrides=self.overrides.texts(),
-            resolved=self._resolved(seeds),
+            resolved=self._resolved(name, seeds, budget, datasets, methods, report),
         )
 
     def _name(self) -> str:
-        name = self.tree.get("name")
-        return str(name.value) if isinstance(name, Leaf) else self.path.stem
-
-    def _resolved(self, seeds: list[int]) -> dict[str, Any]:
-        merged: dict[str, Any] = plain(over_suite(self.protocol.only(SECTIONS), self.tree))
-        return {**merged, "protocol": self.protocol_name.value, "seeds": seeds}
+        leaf = self.tree.get("name")
+        if not isinstance(leaf, Leaf):
+            return re.sub(r"[^A-Za-z0-9._ -]", "-", self.path.stem).lstrip("._ -")[:100] or "suite"
+        text = str(leaf.value)
+        if not _NAME.fullmatch(text):
+            message = f"'name' may hold letters, digits, spaces and . _ - (at most 100), found {text!r}"
+            self.problems.add(leaf.place, message)
+        return text
 
     def _seeds(self) -> list[int]:
         if self.overrides.seeds is not None:
             place = Place(f"--seeds {self.overrides.seeds}")
-            try:
-                return self._distinct([(seed, place) for seed in parse_seeds(self.overrides.seeds)])
-            except ValueError:
-                self.problems.add(place, "expected whole numbers such as 1,2,3")
-                return []
-        tree = self.tree.get("seeds") if "seeds" in self.tree else self.protocol.get("seeds")
+            return self._seed_text(self.overrides.seeds, place)
+        tree = self.tree.entries.get("seeds", self.protocol.get("seeds"))
         if tree is None:
-            self.problems.add(self.tree.place, "the suite has no 'seeds'; write seeds: [1, 2, 3]")
+            self.problems.add(self.tree.place, "the key 'seeds' is missing; write for example 'seeds: [1, 2, 3]'")
             return []
-        items: tuple[Tree, ...] = tree.items if isinstance(tree, Items) else (tree,)
+        if isinstance(tree, Leaf) and isinstance(tree.value, str):
+            return self._seed_text(tree.value, tree.place)
+        items = tree.items if isinstance(tree, Items) else (tree,)
         if not items or (isinstance(tree, Leaf) and tree.value is None):
-            self.problems.add(tree.place, "'seeds' is empty; write seeds: [1, 2, 3]")
+            self.problems.add(tree.place, "'seeds' is empty; write for example 'seeds: [1, 2, 3]'")
             return []
-        numbers: list[tuple[int, Place]] = []
-        for item in items:
-            value = item.value if isinstance(item, Leaf) else None
-            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-                numbers.append((value, item.place))
-            else:
-                hint = f"; write seeds: [{value}]" if isinstance(value, str) and "," in value else ""
-                self.problems.add(item.place, f"a seed is a whole number from 0, found {describe(item)}{hint}")
-        return self._distinct(numbers)
+        return self._distinct_seeds([(item, item.place) for item in items])
 
-    def _distinct(self, numbers: list[tuple[int, Place]]) -> list[int]:
-        seen: list[int] = []
-        for value, place in numbers:
-            if value in seen:
-                self.problems.add(place, f"seed {value} is given twice")
-            seen.append(value)
-        return seen
+    def _seed_text(self, text: str, place: Place) -> list[int]:
+        try:
+            numbers = parse_seeds(text)
+        except ValueError:
+            self.problems.add(place, f"seeds are whole numbers, such as 1,2,3; found {text!r}")
+            return []
+        return self._distinct_seeds([(Leaf(number, place), place) for number in numbers])
+
+    def _distinct_seeds(self, given: list[tuple[Tree, Place]]) -> list[int]:
+        seeds: list[int] = []
+        for tree, place in given:
+            seed = tree.value if isinstance(tree, Leaf) else None
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+                message = f"a seed is a whole number from 0 to {MAX_SEED}, found {describe(tree)}"
+                self.problems.add(place, message)
+            elif seed in seeds:
+                self.problems.add(place, f"the seed {seed} is given twice")
+            else:
+                seeds.append(seed)
+        return seeds
 
     def _budget(self) -> int | None:
         tree = self.tree.get("budget")
-        if tree is None:
-            return None
-        if (
-            isinstance(tree, Leaf)
-            and isinstance(tree.value, int)
-            and not isinstance(tree.value, bool)
-            and tree.value > 0
-        ):
-            return tree.value
-        self.problems.add(tree.place, f"'budget' is a number of configurations from 1, found {describe(tree)}")
-        return None
+        ok, value = (True, None) if tree is None else self.parts.value(_BUDGET, tree)
+        return value if ok else None
 
-    def _columns(self, declare: Declare) -> list[Column]:
-        datasets = self.tree.table("datasets")
-        columns = []
-        for label in chosen(self.overrides.datasets, list(datasets), "datasets", self.problems):
-            table = datasets.table(label)
-            part = self.parts.component("dataset", table.without([*SECTIONS, "envs"]))
+    def _epochs(self) -> None:
+        if self.overrides.epochs is not None and self.overrides.epochs < 1:
+            self.problems.add(Place(f"--epochs {self.overrides.epochs}"), "expected at least 1")
+
+    def _plugins(self) -> None:
+        broken = {Path(item.file).resolve(): item.reason for item in self.catalog.broken if item.file}
+        for file, place in self.gathered.plugins:
+            if file.resolve() in broken:
+                self.problems.add(place, f"the plugin {file} could not be loaded: {broken[file.resolve()]}")
+
+    def _present(self) -> None:
+        for section, example in EXAMPLES.items():
+            if section not in self.tree:
+                message = f"the key '{section}' is missing; it is a table of rows: {section}: {example}"
+                self.problems.add(self.tree.place, message)
+
+    def _settings(self) -> None:
+        """Check the suite's own settings, also where no dataset or method is sound."""
+        empty = Table(self.tree.place)
+        layers = _Layers(empty, empty, empty).under(self.protocol).under(self.tree)
+        if self.protocol:
+            self.parts.model(layers.model)
+        self._typed(layers.model, layers.train, layers.select)
+
+    def _typed(self, model: Table, train: Table, select: Table) -> None:
+        self.parts.settings(MODEL, model)
+        self.parts.settings(TRAIN, train)
+        self.parts.settings(SELECT, select)
+
+    def _report(self, methods: list[Method]) -> ReportSettings:
+        table = self.tree.table("report")
+        values: dict[str, str] = {}
+        for name, tree in table.entries.items():
+            if isinstance(tree, Leaf) and isinstance(tree.value, str):
+                values[name] = tree.value
+            else:
+                self.problems.add(tree.place, f"'{name}' in 'report' takes a name, found {describe(tree)}")
+        labels = [method.label for method in methods]
+        reference = values.get("reference")
+        if reference is not None and reference not in labels and methods:
+            message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
+            self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
+        return ReportSettings(**values)
+
+    def _checked_methods(self, methods: list[Method]) -> list[_Method]:
+        families = {method.label: method.family for method in methods}
+        labels = [method.label for method in methods]
+        taken = chosen(self.overrides.methods, labels, "methods", self.problems, families.__getitem__) if labels else []
+        found = []
+        for method in methods:
+            checked = self._checked(method)
+            if checked is not None and method.label in taken:
+                found.append(checked)
+        return found
+
+    def _checked(self, method: Method) -> _Method | None:
+        before = len(self.problems)
+        parts: dict[str, Part] = {}
+        pool: tuple[ComponentSpec, ...] = ()
+        for role in ROLES:
+            if role not in method.tree:
+                continue
+            table = method.tree.table(role)
+            part = self.parts.component(KIND_OF[role], table.without(["pool"]))
             if part is None:
                 continue
-            try:
-                declared = declare(part.spec)
-            except UserError as error:
-                self.data_errors.append(error)
+            parts[role] = part
+            if role == "encoder":
+                pooled = self.parts.pool(part, table.table("pool"))
+                pool = pooled or ()
+        if "use" in method.tree.table("envs"):
+            self.parts.component("environment", method.tree.table("envs"))
+        self.search.check(method.tree, parts)
+        self._typed(*(method.tree.table(name) for name in SECTIONS))
+        return _Method(method, parts, pool) if len(self.problems) == before else None
+
+    def _datasets(self) -> list[_Dataset]:
+        table = self.tree.table("datasets")
+        taken = chosen(self.overrides.datasets, list(table), "datasets", self.problems) if table else []
+        found = []
+        for label in table:
+            own = table.table(label).without([*SECTIONS, "envs"])
+            if "use" not in own:
+                message = f"dataset '{label}' has no component; write {{use: NAME, …}}"
+                self.problems.add(table.key(label), message)
                 continue
-            family = self.protocol.table("families").table(str(part.entry.traits.get("family", "")))
-            columns.append(Column(label, part.spec, declared, family, table, datasets.key(label)))
-        return columns
+            self._typed(*(table.table(label).table(name) for name in SECTIONS))
+            part = self.parts.component("dataset", own)
+            if part is None or label not in taken:
+                continue
+            declared = self._declared(part, label)
+            if declared is not None:
+                tree = table.table(label)
+                found.append(_Dataset(label, part, tree.only(SECTIONS), declared, tree.table("envs")))
+        return found
 
-    def _methods(self) -> list[Method]:
-        rows = resolve_methods(self.tree.table("methods"), self.problems)
-        family = {row.label: row.family for row in rows}
-        labels = [row.label for row in rows]
-        taken = chosen(self.overrides.methods, labels, "methods", self.problems, lambda label: family[label])
-        return [row for row in rows if row.label in taken]
+    def _declared(self, part: Part, label: str) -> Declaration | None:
+        try:
+            return self.declare(part.spec)
+        except UserError as error:
+            self.problems.add(part.place, f"dataset '{label}': {error}")
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            self.problems.add(part.place, f"dataset '{label}': describing it raised {reason}")
+        return None
 
-    def _report(self, methods: list[str]) -> ReportSettings:
-        table = self.tree.table("report")
-        texts: dict[str, str | None] = {}
-        for name, value in table.entries.items():
-            if isinstance(value, Leaf) and isinstance(value.value, str):
-                texts[name] = value.value
-            else:
-                self.problems.add(value.place, f"'{name}' takes a name, found {describe(value)}")
-        reference = texts.get("reference")
-        if reference is not None and reference not in self.tree.table("methods") and reference not in methods:
-            hint = did_you_mean(reference, methods)
-            self.problems.add(table.entries["reference"].place, f"'reference' names no method: '{reference}'{hint}")
-        return ReportSettings(reference if reference in methods else None, texts.get("published"))
+    def _layers(self, dataset: _Dataset) -> _Layers:
+        """The settings of a dataset's rows: protocol, its family, suite, dataset."""
+        family = self.protocol.table("families").table(str(dataset.part.entry.traits.get("family", "")))
+        empty = Table(self.tree.place)
+        layers = _Layers(empty, empty, empty)
+        for top in (self.protocol, family, self.tree, dataset.tree):
+            layers = layers.under(top)
+        return layers
 
+    def _row(self, dataset: _Dataset, method: _Method) -> Row | None:
+        before = len(self.problems)
+        layers = self._layers(dataset).under(method.row.tree)
+        tree = method.row.tree
+        if self.overrides.epochs is not None:
+            epochs = Leaf(self.overrides.epochs, Place(f"--epochs {self.overrides.epochs}"))
+            layers = _Layers(layers.model, layers.train.put("epochs", epochs), layers.select)
+            tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
+        pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
+        environment = self._environment(pair, dataset, method)
+        model, train, select = (
+            self.parts.model(layers.model),
+            self.parts.train(layers.train),
+            self.parts.select(layers.select),
+        )
+        check_split(pair, select, layers.select, self.problems)
+        check_tasks(pair, method.parts, self.problems)
+        used = [*method.parts.values(), *([environment] if environment else [])]
+        check_oracle(pair, used, self.problems)
+        if model is None or len(self.problems) > before:
+            return None
+        base = Base(method.parts, method.pool, environment, model[0], model[1], train)
+        configurations = self.search.configurations(tree, base)
+        if configurations is None:
+            return None
+        tuned = sorted({path for configuration in configurations for path in configuration.values})
+        return Row(method.row.label, dataset.label, configurations, select, tuple(tuned))
 
-def _force_epochs(tree: Table, epochs: Leaf) -> Table:
-    """The suite with one number of epochs everywhere."""
-    forced = tree.put("train", tree.table("train").put("epochs", epochs, epochs.place), epochs.place)
-    for section in ("datasets", "methods"):
-        rows = forced.table(section)
-        for label in rows:
-            row = rows.table(label)
-            if "epochs" in row.table("train"):
-                row = row.put("train", row.table("train").put("epochs", epochs, epochs.place))
-                rows = rows.put(label, row)
-        if section in forced:
-            forced = forced.put(section, rows)
-    return forced
+    def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:
+        learner = method.parts.get("baseline") or method.parts["decorrelator"]
+        if not wants_environments(learner.entry):
+            return None
+        table = over_component(dataset.envs, method.row.tree.table("envs"))
+        given = self.parts.component("environment", table) if table else None
+        if table and given is None:
+            return None
+        check_environment(pair, learner, given, self.catalog, self.problems)
+        own = own_environments(self.catalog)
+        if given is not None or own is None or not pair.declared.environments:
+            return given
+        entry = self.catalog.get("environment", own)
+        return Part(entry, ComponentSpec("environment", own), pair.place)
+
+    def _resolved(
+        self,
+        name: str,
+        seeds: list[int],
+        budget: int | None,
+        datasets: list[_Dataset],
+        methods: list[_Method],
+        report: ReportSettings,
+    ) -> dict[str, Any]:
+        """The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere."""
+        tree: dict[str, Any] = {
+            "bench": 1,
+            "name": name,
+            "protocol": self.protocol_name.value,
+            "seeds": list(seeds),
+            "plugins": [str(plugin) for plugin, _ in self.gathered.plugins],
+            "budget": budget,
+            "datasets": {dataset.label: self._resolved_dataset(dataset) for dataset in datasets},
+            "methods": {method.row.label: self._resolved_method(method.row.tree) for method in methods},
+            "report": {key: value for key, value in vars(report).items() if value is not None},
+        }
+        if report.reference not in tree["methods"]:
+            tree["report"].pop("reference", None)
+        return {key: value for key, value in tree.items() if value not in (None, [], {})}
+
+    def _resolved_dataset(self, dataset: _Dataset) -> dict[str, Any]:
+        layers = self._layers(dataset)
+        own = {"use": dataset.part.spec.name, **dataset.part.spec.params}
+        sections = {"model": layers.model, "train": layers.train, "select": layers.select, "envs": dataset.envs}
+        tree = {**own, **{key: plain(value) for key, value in sections.items() if value}}
+        if self.overrides.epochs is not None:
+            tree["train"] = {**tree.get("train", {}), "epochs": self.overrides.epochs}
+        return tree
+
+    def _resolved_method(self, tree: Table) -> dict[str, Any]:
+        if self.overrides.epochs is not None:
+            train = tree.table("train").without(["epochs"])
+            tune = tree.table("tune").without(["train.epochs"])
+            tree = tree.put("train", train).put("tune", tune)
+        empty = [name for name in tree if isinstance(tree.get(name), Table) and not tree.table(name)]
+        resolved: dict[str, Any] = plain(tree.without(empty))
+        return resolved

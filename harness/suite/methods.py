@@ -220,7 +220,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "none"}[value]
     if isinstance(value, float):
-        return f"{value:g}"
+        return short if float(short := f"{value:g}") == value else repr(value)
     if isinstance(value, list):
         return f"[{', '.join(value_text(item) for item in value)}]"
     if isinstance(value, dict):

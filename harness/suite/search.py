@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -114,14 +114,20 @@ class Search:
         points = _distinct(_prune(dict(zip(names, point, strict=True)), loose, base) for point in grid)
         return tuple(base.configure(_name(point, names), point) for point in _draw(points, self.budget))
 
+    def check(self, tree: Table, parts: Mapping[str, Part]) -> None:
+        """Note what is wrong with the axes of a method's own components, on whatever dataset."""
+        tune = tree.table("tune")
+        for path in tune:
+            head, dot, _ = path.partition(".")
+            if dot and head in parts:
+                self._axis(path, tune, parts.get)
+
     def _axes(self, tree: Table, base: Base) -> list[_Axis] | None:
         before = len(self.problems)
         tune = tree.table("tune")
         axes: dict[str, _Axis] = {}
-        for path, value in tune.entries.items():
-            if "." not in path:
-                continue
-            axis = self._axis(path, tune, base)
+        for path in tune:
+            axis = self._axis(path, tune, base.part) if "." in path else None
             if axis is not None:
                 axes[path] = axis
         taken = {*decided(tree), *axes}
@@ -136,9 +142,9 @@ class Search:
                 axes.update({axis.path: axis for axis in found})
         return [axes[path] for path in sorted(axes)] if len(self.problems) == before else None
 
-    def _axis(self, path: str, tune: Table, base: Base) -> _Axis | None:
+    def _axis(self, path: str, tune: Table, part_of: Callable[[str], Part | None]) -> _Axis | None:
         tree, place = tune.entries[path], tune.key(path)
-        declared = self._declared(path, place, base)
+        declared = self._declared(path, place, part_of)
         if declared is None:
             return None
         if isinstance(tree, Leaf) and tree.value == "default":
@@ -152,7 +158,7 @@ class Search:
         values = [self.parts.value(declared, item) for item in items]
         return _Axis(path, tuple(value for _, value in values)) if all(ok for ok, _ in values) else None
 
-    def _declared(self, path: str, place: Place, base: Base) -> HParam | None:
+    def _declared(self, path: str, place: Place, part_of: Callable[[str], Part | None]) -> HParam | None:
         head, _, name = path.partition(".")
         if head == "train":
             if name not in TRAIN:
@@ -164,7 +170,7 @@ class Search:
         if head == "model" and name == "backbone":
             self.problems.add(place, "'tune' takes hyperparameters; to compare backbones use 'matrix'")
             return None
-        part = base.part(head)
+        part = part_of(head)
         if part is None:
             self.problems.add(place, f"'{path}' is tuned, but this method uses no {head}")
             return None

@@ -25,7 +25,10 @@ from harness.suite.settings import (
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
 
 _COMPONENT = "a component is NAME or {use: NAME, hyperparameters…}"
-_EVERYWHERE = "*"
+EXAMPLES = {"datasets": "{SPMotif: {use: spmotif}}", "methods": "{ERM: {baseline: erm}}"}
+"""How the two tables of rows are written, for messages."""
+EVERYWHERE = "*"
+"""The path in ``tune`` that stands for every component of the method; ``tune: default`` is short for it."""
 
 
 class Shape:
@@ -57,24 +60,15 @@ class Shape:
         return result
 
     def _top_value(self, name: str, value: Tree, key: Place) -> Tree | None:
-        match name:
-            case "bench":
-                if not isinstance(value, Leaf) or isinstance(value.value, bool) or value.value != 1:
-                    self.problems.add(value.place, f"this bench reads suites of version 1, found {describe(value)}")
-                return value
-            case "name" | "protocol":
-                return self.text(value, name)
-            case "include" | "plugins":
-                return self.paths(value, name)
-            case "seeds" | "budget":
-                return value
-            case "datasets":
-                return self._rows(value, key, name, "{SPMotif: {use: spmotif}}")
-            case "methods":
-                return self._rows(value, key, name, "{ERM: {baseline: erm}}")
-            case "report":
-                return self.section(value, name)
-        return self.section(value, name)
+        if name == "bench" and not (isinstance(value, Leaf) and value.value is not True and value.value == 1):
+            self.problems.add(value.place, f"this bench reads suites of version 1, found {describe(value)}")
+        if name in ("name", "protocol"):
+            return self.text(value, name)
+        if name in ("include", "plugins"):
+            return self.paths(value, name)
+        if name in EXAMPLES:
+            return self._rows(value, key, name)
+        return self.section(value, name) if name in (*SECTIONS, "report") else value
 
     def protocol(self, tree: Tree | None, file: str) -> Table:
         """A protocol file."""
@@ -123,11 +117,12 @@ class Shape:
                 self.problems.add(tree.key(name), f"'{name}' is given twice, here and under 'backbone'")
         return tree.put("backbone", backbone, tree.key("backbone"))
 
-    def _rows(self, tree: Tree, key: Place, name: str, example: str) -> Table | None:
+    def _rows(self, tree: Tree, key: Place, name: str) -> Table:
+        example = EXAMPLES[name]
         if not isinstance(tree, Table):
             found = "is empty" if isinstance(tree, Leaf) and tree.value is None else f"is {describe(tree)}"
             self.problems.add(tree.place, f"'{name}' {found}; it is a table of rows: {name}: {example}")
-            return None
+            return Table(tree.place)
         if not tree:
             self.problems.add(key, f"'{name}' is empty; it is a table of rows: {name}: {example}")
         result = Table(tree.place)
@@ -180,8 +175,8 @@ class Shape:
         self.known(tree, METHOD_KEYS, f"method '{label}'")
         result = Table(tree.place)
         for name in ("like", "bundle"):
-            found = self.text(tree.entries[name], name) if name in tree else None
-            result = result if found is None else result.put(name, found, tree.key(name))
+            source = self.text(tree.entries[name], name) if name in tree else None
+            result = result if source is None else result.put(name, source, tree.key(name))
         if "like" in tree and "bundle" in tree:
             self.problems.add(tree.key("bundle"), "give either 'like' or 'bundle'")
         for name in tree.only(SECTIONS):
@@ -193,26 +188,24 @@ class Shape:
                 part = self._hoist(part, name, axes)
                 result = result.put(name, part, tree.key(name))
         result = self._hoist_backbone(result, axes)
-        for kind in axes:
-            if kind in tree:
-                axes[kind] = self._axes(tree.entries[kind], kind, axes[kind])
-            if axes[kind]:
-                result = result.put(kind, axes[kind], tree.key(kind))
+        for kind, hoisted in axes.items():
+            found = self._axes(tree.entries[kind], kind, hoisted) if kind in tree else hoisted
+            if found:
+                result = result.put(kind, found, tree.key(kind))
         return result
 
     def _hoist(self, part: Table, name: str, axes: dict[str, Table]) -> Table:
         """Move a component's ``tune`` and ``matrix`` to the method's, under dotted paths."""
-        for kind in axes:
-            value = part.get(kind)
-            if value is None:
-                continue
+        for kind, above in list(axes.items()):
+            value, found = part.get(kind), above
             if isinstance(value, Table):
                 for key, values in value.entries.items():
-                    axes[kind] = axes[kind].put(f"{name}.{key}", values, value.key(key))
-            elif kind == "tune" and _is_default(value):
-                axes[kind] = axes[kind].put(name, value, part.key(kind))
-            else:
+                    found = found.put(f"{name}.{key}", values, value.key(key))
+            elif value is not None and kind == "tune" and _is_default(value):
+                found = found.put(name, value, part.key(kind))
+            elif value is not None:
                 self.problems.add(value.place, _axes_message(kind, value))
+            axes[kind] = found
         pool = part.get("pool")
         if pool is not None and name != "encoder":
             self.problems.add(part.key("pool"), "'pool' belongs to an encoder: outputs of several architectures")
@@ -233,7 +226,7 @@ class Shape:
 
     def _axes(self, tree: Tree, kind: str, axes: Table) -> Table:
         if kind == "tune" and _is_default(tree):
-            return axes.put(_EVERYWHERE, tree)
+            return axes.put(EVERYWHERE, tree)
         if not isinstance(tree, Table):
             self.problems.add(tree.place, _axes_message(kind, tree))
             return axes
@@ -248,6 +241,8 @@ class Shape:
     def _axis(self, path: str, value: Tree, kind: str, place: Place) -> bool:
         head, dot, _ = path.partition(".")
         heads = (*PARTS, "model", "train")
+        if path == EVERYWHERE and kind == "tune" and _is_default(value):
+            return True
         if head not in heads:
             example = "baseline.penalty" if not dot else "model.layers"
             known = ", ".join(heads)

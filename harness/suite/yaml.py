@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -53,7 +53,7 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 class _Loader(yaml.SafeLoader):
     """SafeLoader up to the composed nodes, with the resolvers of YAML 1.2 and bounds on size and depth."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = _resolvers()
+    yaml_implicit_resolvers = _resolvers()
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
         self._depth += 1
         self._count += 1
         if self._depth > MAX_DEPTH or self._count > MAX_NODES:
-            raise _Refused(self.peek_event().start_mark, _too_big(self._depth))
+            raise _Refused(self.peek_event().start_mark, _too_big(self._depth))  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node

@@ -190,8 +190,15 @@ class RunResults:
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping that :meth:`from_json` reads back, free of NaN."""
-        plain = asdict(self)
-        return {"results": FORMAT, **_finite(plain)}
+        plain: dict[str, Any] = _finite(self._head() | {"rows": [vars(row) for row in self.rows]})
+        return plain
+
+    def _head(self) -> dict[str, Any]:
+        """Everything but the rows."""
+        head = {name: value for name, value in vars(self).items() if name != "rows"}
+        head["datasets"] = [asdict(dataset) for dataset in self.datasets]
+        head["entries"] = [asdict(entry) for entry in self.entries]
+        return {"results": FORMAT, **head}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunResults:
@@ -205,8 +212,10 @@ class RunResults:
         return cls(**values)
 
     def save(self, path: Path) -> None:
-        """Write as strict JSON, whole or not at all."""
-        write_text(path, dumps(self.to_json()))
+        """Write as strict JSON with a line for each row, whole or not at all."""
+        head = dumps(self._head(), indent=None).rstrip().removesuffix("}")
+        rows = ",\n".join(dumps(vars(row), indent=None).rstrip() for row in self.rows)
+        write_text(path, f'{head}, "rows": [\n{rows}\n]}}\n')
 
     @classmethod
     def load(cls, path: Path) -> RunResults:
@@ -250,7 +259,11 @@ def _finite(value: Any) -> Any:
 
 def dumps(data: Any, indent: int | None = 1) -> str:
     """Strict JSON: a non-finite number becomes null. Ends with a line break."""
-    return json.dumps(_finite(data), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(data), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
 
 
 def loads(text: str) -> Any:

@@ -9,8 +9,11 @@ from harness.report.build import Report, Section
 from harness.report.layout import Text
 
 COMMANDS = {"best": r"\textbf", "second": r"\underline"}
+WIDE = 5
+"""A table with more columns is set small."""
 LEGEND = "Best of a column in bold, second best underlined."
 _SPECIAL = {
+    "\0": "{}",  # set between two hyphens or quotes, which would otherwise print as one dash or mark
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -72,8 +75,10 @@ def _section(report: Report, number: int) -> str:
         *(f"% selected: {_comment(line)}" for line in section.selected),
         r"\begin{table}[t]",
         r"\centering",
+        r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
         rf"\label{{{_name(report, number)}}}",
+        *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(grid.header) > WIDE else []),
         rf"\begin{{tabular}}{{{'l' * grid.words + 'c' * (len(grid.header) - grid.words)}}}",
         r"\toprule",
         _line([escape(heading) for heading in grid.header]),
@@ -117,7 +122,8 @@ def _comment(text: str) -> str:
 
 def escape(text: str) -> str:
     """The text as LaTeX prints it under pdfLaTeX; a character it has no sign for is given by its code point."""
-    return "".join(_SPECIAL.get(character) or _character(character) for character in " ".join(text.split()))
+    line = re.sub(r"([-'])(?=\1)", "\\1\0", " ".join(text.split()))
+    return "".join(_SPECIAL.get(character) or _character(character) for character in line)
 
 
 def _character(character: str) -> str:

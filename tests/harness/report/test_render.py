@@ -176,6 +176,7 @@ def test_csv_has_a_column_per_seed(paper_run):
         ("café ﬁ ①", "café fi 1"),
         ("漢", r"\texttt{U+6F22}"),
         ("two\n\nlines", "two lines"),
+        ("--epochs --- ''", "-{}-epochs -{}-{}- '{}'"),
     ],
 )
 def test_latex_escapes(text, expected):

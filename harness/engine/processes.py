@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -12,6 +13,7 @@ from harness.engine.contract import Job, Report
 from harness.engine.slot import Slot, prepare_fork_server
 from harness.stage import Failure, Stage
 
+_PRELOAD: Final = ("harness.engine.preload",)
 _POLL: Final = 0.4  # seconds between two looks at the workers' memory
 _PATIENCE: Final = 2.0  # seconds that idle workers get to leave at the end
 
@@ -27,6 +29,7 @@ class Processes:
         timeout: seconds per stage, the start of the process not counted.
         memory: bytes of resident memory per worker, memory-mapped files included.
         log: file to which workers append what is printed in them.
+        preload: modules that the fork server loads once for all workers; the first engine of a process decides.
     """
 
     def __init__(
@@ -35,11 +38,13 @@ class Processes:
         timeout: float | None = None,
         memory: int | None = None,
         log: Path | None = None,
+        preload: Sequence[str] = _PRELOAD,
     ) -> None:
         self._jobs = jobs or available_cores()
         self._timeout = timeout
         self._memory = memory
         self._log = log
+        self._preload = preload
         self._slots: list[Slot] = []
         self._started = 0
 
@@ -51,7 +56,7 @@ class Processes:
     def start(self, job: Job) -> None:
         """Take the job; no process starts yet."""
         self._job = job
-        prepare_fork_server()
+        prepare_fork_server(self._preload)
 
     def submit(self, stage: Stage) -> Future[Report]:
         """Run a stage on an idle worker, or on a new one."""

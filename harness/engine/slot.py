@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -20,7 +21,6 @@ from harness.engine.contract import Job, Report
 from harness.engine.failing import failure_of
 from harness.stage import Failure, Stage
 
-_PRELOAD: Final = "harness.engine.preload"
 _LOST: Final = 255  # what the fork server's client says of a process whose exit code was lost
 
 
@@ -47,7 +47,11 @@ class Slot:
         self._pool = ProcessPoolExecutor(
             1, mp_context=context, initializer=worker.begin, initargs=(str(log) if log else None,)
         )
-        warm = self._pool.submit(worker.warm_up, job)
+        try:
+            warm = self._pool.submit(worker.warm_up, job)  # waits until the fork server has loaded its modules
+        except KeyboardInterrupt:
+            _kill_fork_server()
+            raise
         self._process = next((child for child in multiprocessing.active_children() if child not in before), None)
         warm.add_done_callback(self._note_ready)
 
@@ -147,9 +151,9 @@ def _how_it_died(process: BaseProcess | None) -> str:
     return f"the worker process left with exit code {code}"
 
 
-def prepare_fork_server() -> None:
+def prepare_fork_server(modules: Sequence[str]) -> None:
     """Say what the fork server loads before it forks; without effect once it runs."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload([_PRELOAD])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
 
 
 def _start_fork_server() -> None:
@@ -160,3 +164,11 @@ def _start_fork_server() -> None:
         forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _kill_fork_server() -> None:
+    """So that it does not fork, after its parent has gone, a worker that was asked for before."""
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if "multiprocessing.forkserver" in " ".join(child.cmdline()):
+                child.kill()

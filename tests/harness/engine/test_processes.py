@@ -1,0 +1,309 @@
+"""The process engine: dead workers, limits, interrupts, orphans, and two processes on one store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from toy import BODY, Recorder, ToyStore, stage
+
+from harness.engine import Outcome, make_engine, run
+from harness.engine.processes import Processes, available_cores
+from harness.engine.worker import attempt
+from harness.stage import Failure, Stage
+
+MIB = 2**20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ToyStore:
+    return ToyStore(tmp_path)
+
+
+def go(stages: list[Stage], store: ToyStore, **options: Any) -> Outcome:
+    limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "log") if name in options}
+    engine = make_engine("processes", **{"jobs": 2, **limits})
+    return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
+
+
+def test_a_diamond_runs_once_in_workers(store: ToyStore) -> None:
+    recorder = Recorder()
+    stages = [stage("d", "b", "c"), stage("b", "a"), stage("c", "a"), stage("a"), stage("e", do="environment")]
+    outcome = go(stages, store, observer=recorder)
+    assert set(outcome.finished) == set("abcde")
+    assert outcome.failures == {}
+    assert [len(store.runs(key)) for key in "abcde"] == [1] * 5
+    assert os.getpid() not in store.runs("a")
+    assert len({pid for key in "abcde" for pid in store.runs(key)}) <= 2
+    detail = recorder.last("e").detail
+    assert (detail["threads"], detail["omp"], detail["own"]) == (1, "1", 1)
+    assert detail["peak_rss"] > MIB
+    assert recorder.last("e").worker.startswith("worker ")
+
+
+def test_stages_of_the_parent_run_between_those_of_workers(store: ToyStore) -> None:
+    stages = [stage("train"), stage("score", "train", in_parent=True), stage("after", "score")]
+    assert go(stages, store).finished == ["train", "score", "after"]
+    assert store.runs("score") == [os.getpid()]
+    assert store.runs("after") != [os.getpid()]
+
+
+def test_only_as_many_workers_as_there_is_work(store: ToyStore) -> None:
+    go([stage("a"), stage("b", "a"), stage("c", "b")], store, jobs=8)
+    assert len({pid for key in "abc" for pid in store.runs(key)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("do", "status", "reason"),
+    [
+        ("raise", "failed", "ValueError: the loss is"),
+        ("exit", "failed", "SystemExit: already finished"),
+        ("diverge", "diverged", "the loss was nan in epoch 3"),
+        ("no-memory", "memory", "MemoryError"),
+    ],
+)
+def test_an_exception_costs_one_stage_and_no_worker(store: ToyStore, do: str, status: str, reason: str) -> None:
+    outcome = go([stage("bad", do=do), stage("child", "bad"), stage("good")], store, jobs=1)
+    assert outcome.finished == ["good"]
+    assert (outcome.failures["bad"].status, outcome.failures["bad"].reason) == (status, reason)
+    assert outcome.failures["child"].status == "skipped"
+    assert store.runs("bad") == store.runs("good")
+
+
+def test_what_cannot_be_sent_back_is_a_failure(store: ToyStore) -> None:
+    outcome = go([stage("bad", do="unsendable"), stage("good")], store, jobs=1)
+    assert outcome.failures["bad"].status == "failed"
+    assert "pickle" in outcome.failures["bad"].reason
+    assert outcome.finished == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("do", "how"),
+    [("quit", "left with exit code 7"), ("suicide", "died of SIGKILL")],
+)
+def test_a_stage_that_kills_its_worker_is_tried_twice(store: ToyStore, do: str, how: str) -> None:
+    recorder = Recorder()
+    outcome = go([stage("bad", do=do), stage("child", "bad"), stage("good")], store, observer=recorder)
+    assert outcome.finished == ["good"]
+    assert outcome.failures["bad"] == Failure("killed", f"the worker process {how}, 2 times")
+    assert recorder.kinds("bad") == ["started", "retried", "failed"]
+    assert len(set(store.runs("bad"))) == 2, "the second attempt has a fresh worker"
+    assert store.failure("bad") is None, "it runs again next time"
+
+
+def test_a_stage_whose_worker_dies_once_ends_well(store: ToyStore) -> None:
+    recorder = Recorder()
+    outcome = go([stage("a", do="suicide-once"), stage("b", "a")], store, observer=recorder)
+    assert outcome.finished == ["a", "b"]
+    assert recorder.kinds("a") == ["started", "retried", "finished"]
+    assert recorder.events[1].failure == Failure("killed", "the worker process died of SIGKILL")
+
+
+def test_a_stage_over_the_time_limit_is_ended(store: ToyStore) -> None:
+    began = time.monotonic()
+    outcome = go([stage("bad", do="loop"), *[stage(f"good{i}") for i in range(4)]], store, timeout=1)
+    assert outcome.failures == {"bad": Failure("timeout", "ran longer than 1 s")}
+    assert len(outcome.finished) == 4
+    assert len(store.runs("bad")) == 1, "what took too long once is not tried again"
+    assert time.monotonic() - began < 20
+    assert not psutil.pid_exists(store.runs("bad")[0])
+
+
+def test_a_stage_over_the_memory_limit_is_ended(store: ToyStore) -> None:
+    limit = 600 * MIB
+    outcome = go([stage("bad", do="hog"), stage("good")], store, memory=limit)
+    assert outcome.failures["bad"].status == "memory"
+    assert outcome.failures["bad"].reason.endswith("of memory, the limit is 600 MiB")
+    assert outcome.finished == ["good"]
+    assert len(store.runs("bad")) == 1
+
+
+def test_the_peak_is_that_of_the_stage(store: ToyStore) -> None:
+    recorder = Recorder()
+    go([stage("a", do="swell"), stage("b", "a")], store, jobs=1, observer=recorder)
+    assert store.runs("a") == store.runs("b")
+    assert recorder.last("a").detail["peak_rss"] - recorder.last("b").detail["peak_rss"] > 80 * MIB
+
+
+def test_output_of_workers_goes_to_the_log(store: ToyStore, tmp_path: Path) -> None:
+    log = tmp_path / "workers.log"
+    go([stage("a", do="say")], store, log=log)
+    assert log.read_text() == "a line from a plugin\n"
+
+
+def test_no_worker_is_left_after_a_run(store: ToyStore) -> None:
+    go([stage("a"), stage("b")], store)
+    assert not [pid for key in "ab" for pid in store.runs(key) if psutil.pid_exists(pid)]
+
+
+def test_a_worker_that_died_idle_is_replaced(store: ToyStore) -> None:
+    def kill_idle(event: Any) -> None:
+        if event.kind == "finished" and event.stage.key == "a":
+            os.kill(store.runs("a")[0], signal.SIGKILL)
+            time.sleep(0.2)
+
+    outcome = go([stage("a"), stage("b", "a")], store, jobs=1, observer=kill_idle)
+    assert outcome.finished == ["a", "b"]
+    assert store.runs("a") != store.runs("b")
+
+
+def test_slots_are_the_cores_by_default() -> None:
+    assert Processes().slots == available_cores() == len(os.sched_getaffinity(0))
+
+
+def test_the_body_s_keyboard_interrupt_is_not_a_failure() -> None:
+    def body() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt(body)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from toy import BODY, Recorder, ToyStore, stage
+from harness.engine import Terminated, run
+from harness.engine.processes import Processes
+
+if __name__ == "__main__":
+    store = ToyStore(Path(sys.argv[1]))
+    seconds, count = float(sys.argv[2]), int(sys.argv[3])
+    stages = [stage("first")] + [stage(f"s{i}", "first", do="sleep", seconds=seconds) for i in range(count)]
+    recorder = Recorder()
+    engine = Processes(jobs=2, preload=sys.argv[4:])
+    try:
+        outcome = run(stages, store=store, body=BODY, engine=engine, context=store.context, observer=recorder)
+    except Terminated as stop:
+        sys.exit(stop.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    print(len(outcome.finished), len(outcome.cached), len(outcome.failures), len(recorder.keys("waiting")))
+"""
+
+
+@pytest.fixture
+def launch(store: ToyStore, tmp_path: Path) -> Any:
+    """Start a run of its own: ``first``, then ``count`` stages of some seconds, on two workers.
+
+    Toy stages need no torch, so that nothing is loaded for the workers unless a test asks for it.
+    """
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    here = Path(__file__).parent
+    started: list[subprocess.Popen[str]] = []
+
+    def start(seconds: float, count: int, *preload: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(program), str(store.root), str(seconds), str(count), *preload]
+        environment = {**os.environ, "PYTHONPATH": f"{here}:{here.parents[2]}"}
+        process = subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 40) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A run's processes: the fork server, its workers and the resource tracker, not the run itself."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_keeps_what_is_finished(store: ToyStore, launch: Any, number: signal.Signals, code: int) -> None:
+    process = launch(60, 4)
+    wait_until(lambda: bool(store.runs("s0") and store.runs("s1")))
+    relatives = family(process.pid)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does: everyone gets it
+    else:
+        process.send_signal(number)
+    began = time.monotonic()
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert time.monotonic() - began < 5
+    assert errors == ""
+    assert store.has("first")
+    assert not store.runs("s2"), "nothing is handed out after the interrupt"
+    wait_until(lambda: not any(relative.is_running() for relative in relatives), 5)
+
+
+def test_ctrl_c_while_the_workers_start(store: ToyStore, launch: Any) -> None:
+    process = launch(60, 2, "harness.engine.preload")
+    wait_until(lambda: bool(family(process.pid)))
+    relatives = family(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == ""
+    wait_until(lambda: not any(relative.is_running() for relative in relatives), 10)
+    assert not store.runs("s0")
+
+
+def test_a_killed_parent_leaves_no_worker(store: ToyStore, launch: Any) -> None:
+    process = launch(60, 2)
+    wait_until(lambda: bool(store.runs("s0") and store.runs("s1")))
+    relatives = family(process.pid)
+    assert {store.runs("s0")[0], store.runs("s1")[0]} <= {relative.pid for relative in relatives}
+    process.kill()
+    wait_until(lambda: not any(relative.is_running() for relative in relatives), 10)
+    lease = store.try_lease("s0")
+    assert lease is not None, "the lease ended with its process"
+    lease.release()
+
+
+def test_two_runs_on_one_store_share_the_work(store: ToyStore, launch: Any) -> None:
+    both = [launch(0.3, 12) for _ in range(2)]
+    reports = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], reports
+    counts = [[int(number) for number in output.split()] for output, _ in reports]
+    assert [finished + cached for finished, cached, _, _ in counts] == [13, 13]
+    assert sum(finished for finished, _, _, _ in counts) == 13
+    assert all(len(store.runs(key)) == 1 for key in ["first", *[f"s{i}" for i in range(12)]])
+    assert any(waiting for _, _, _, waiting in counts)
+
+
+def test_a_stage_whose_holder_dies_is_taken_over(store: ToyStore, launch: Any) -> None:
+    lease = store.try_lease("s0")
+    assert lease is not None
+    process = launch(0.1, 2)
+    wait_until(lambda: store.has("s1"))
+    time.sleep(0.5)
+    assert not store.has("s0")
+    lease.release()
+    output, _ = process.communicate(timeout=30)
+    assert output.split() == ["3", "0", "0", "1"]
+
+
+def test_the_failure_of_another_run_is_taken_over(store: ToyStore) -> None:
+    lease = store.try_lease("a")
+    assert lease is not None
+
+    def fail_elsewhere(event: Any) -> None:
+        if event.kind == "waiting":
+            store.record_failure("a", Failure("failed", "ValueError: elsewhere"), event.stage)
+            lease.release()
+
+    outcome = go([stage("a"), stage("b", "a")], store, observer=fail_elsewhere)
+    assert outcome.failures["a"].reason == "ValueError: elsewhere"
+    assert outcome.failures["b"].status == "skipped"
+    assert not store.runs("a")

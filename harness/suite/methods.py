@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -134,6 +135,8 @@ def _expand(name: str, tree: Table, place: Place, problems: Problems) -> list[Me
     """The rows of a method's matrix, the first axis outermost; the method itself without one."""
     matrix = tree.table("matrix")
     bare = tree.without(["matrix"])
+    if not _placeholders_known(name, list(matrix), place, problems):
+        return []
     if not matrix:
         return [Method(name, name, bare, place)]
     axes: list[tuple[str, tuple[Tree, ...]]] = []
@@ -149,15 +152,14 @@ def _expand(name: str, tree: Table, place: Place, problems: Problems) -> list[Me
     if size > MAX_ROWS:
         problems.add(matrix.place, f"the matrix of '{name}' gives {size:,} rows; at most {MAX_ROWS:,} are allowed")
         return []
-    if not _placeholders_known(name, [path for path, _ in axes], place, problems):
-        return []
+    named = {path: _distinct_names(options) for path, options in axes}
     rows = []
     for point in product(*(options for _, options in axes)):
         chosen = dict(zip((path for path, _ in axes), point, strict=True))
         row = bare
         for path, value in chosen.items():
             row = _put(row, path, value)
-        rows.append(Method(_label(name, chosen), name, row, place))
+        rows.append(Method(_label(name, chosen, named), name, row, place))
     return rows
 
 
@@ -196,19 +198,22 @@ def _placeholders_known(name: str, paths: list[str], place: Place, problems: Pro
     return True
 
 
-def _label(name: str, chosen: dict[str, Tree]) -> str:
+def _distinct_names(options: tuple[Tree, ...]) -> bool:
+    """Whether the values of an axis are components that their names tell apart."""
+    names = [plain(option).get("use") for option in options if isinstance(option, Table)]
+    return len(names) == len(options) == len(set(names))
+
+
+def _label(name: str, chosen: Mapping[str, Tree], named: Mapping[str, bool]) -> str:
     """The row's name: placeholders filled, the other axes appended."""
     suffix = []
+    texts: dict[str, str] = {}
     for path, value in chosen.items():
-        short = _last(path)
-        text = value_text(plain(value))
-        holders = [f"{{{path}}}", f"{{{short}}}"]
-        if any(holder in name for holder in holders):
-            for holder in holders:
-                name = name.replace(holder, text)
-        else:
-            suffix.append(text if isinstance(value, Table) else f"{short}={text}")
-    return ", ".join([name, *suffix])
+        text = str(plain(value)["use"]) if named[path] else value_text(plain(value))
+        texts |= {path: text, _last(path): text}
+        if f"{{{path}}}" not in name and f"{{{_last(path)}}}" not in name:
+            suffix.append(text if isinstance(value, Table) else f"{_last(path)}={text}")
+    return ", ".join([_PLACEHOLDER.sub(lambda found: texts[found[1]], name), *suffix])
 
 
 def _last(path: str) -> str:

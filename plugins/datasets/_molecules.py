@@ -49,6 +49,10 @@ class MoleculeSet:
 class Source(Protocol):
     """Where molecules come from."""
 
+    @property
+    def where(self) -> Path:
+        """The file or folder, for messages."""
+
     def files(self) -> list[Path]:
         """The input files; a missing one is a ``DataError``."""
 
@@ -59,7 +63,7 @@ class Source(Protocol):
         """Everything."""
 
 
-def keep_labelled(found: MoleculeSet) -> MoleculeSet:
+def keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
     """The same set without molecules whose only label is missing; a multi-task set keeps all.
 
     Raises:
@@ -69,7 +73,7 @@ def keep_labelled(found: MoleculeSet) -> MoleculeSet:
     splits = {name: [row for row in rows if row not in dropped] for name, rows in found.splits.items()}
     empty = [name for name, rows in splits.items() if not rows]
     if empty:
-        raise DataError(f"no labelled molecule is left in {' and '.join(empty)}")
+        raise DataError(f"{where}: no labelled molecule is left in {' and '.join(empty)}")
     skipped = [*found.skipped, *(f"row {row + 1}: no label" for row in sorted(dropped))]
     return replace(found, splits=splits, skipped=skipped)
 

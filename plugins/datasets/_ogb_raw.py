@@ -33,6 +33,11 @@ class OGBRaw:
     label_columns: Sequence[str] | None
     how: str
 
+    @property
+    def where(self) -> Path:
+        """The folder."""
+        return self.folder
+
     def files(self) -> list[Path]:
         """The input files.
 

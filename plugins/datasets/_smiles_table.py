@@ -37,6 +37,11 @@ class SmilesTable:
     label_columns: Sequence[str] | None
     how: str
 
+    @property
+    def where(self) -> Path:
+        """The table."""
+        return self.path
+
     def files(self) -> list[Path]:
         """The input file.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
@@ -73,7 +74,8 @@ class Molecules(Dataset):
         Raises:
             DataError: a file is truncated, foreign or inconsistent, or a split would be empty.
         """
-        found = keep_labelled(self._source(data_dir).read())
+        source = self._source(data_dir)
+        found = keep_labelled(source.read(), source.where)
         splits = {
             name: [_graph(found.molecules[row], found.labels[row]) for row in rows]
             for name, rows in found.splits.items()
@@ -85,7 +87,7 @@ class Molecules(Dataset):
     def _source(self, data_dir: Path | None) -> Source:
         if self.path is not None:
             return self._table(self._elsewhere(self.path, data_dir), self._how(data_dir))
-        if Path(self.dataset).name != self.dataset:
+        if not re.fullmatch(r"\w[\w.-]*", self.dataset):
             raise DataError(f"dataset 'molecules', hyperparameter 'dataset': {self.dataset!r} is not a plain name")
         if data_dir is None:
             raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{self._how(None)}")

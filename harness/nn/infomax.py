@@ -15,9 +15,9 @@ def local_global_jsd(graphs: Tensor, nodes: Tensor, owner: Tensor) -> Tensor:
 
     With similarities s = <graph, node>, positives the pairs (graph, own node) and negatives all other pairs,
     ``mean_neg [softplus(s) - ln 2] - mean_pos [ln 2 - softplus(-s)]``, at best -2 ln 2. Nowozin, Cseke and
-    Tomioka, *f-GAN*, NeurIPS 2016; Hjelm et al., *Deep InfoMax*, ICLR 2019, eq. 4; on graphs Sun et al.,
-    *InfoGraph*, ICLR 2020, and Hassani and Khasahmadi, ICML 2020. One (B, N) matrix is kept for the backward pass,
-    and no mask is built.
+    Tomioka, *f-GAN*, NeurIPS 2016; Hjelm et al., *Deep InfoMax*, ICLR 2019, eq. 4; between views of a
+    graph Hassani and Khasahmadi, *Contrastive Multi-View Representation Learning on Graphs*, ICML 2020. One (B, N)
+    matrix is kept for the backward pass, and no mask is built.
 
     Args:
         graphs: (B, d), B at least 2.
@@ -63,8 +63,8 @@ def info_nce(first: Tensor, second: Tensor, temperature: float = 0.2, *, exclude
     Args:
         first, second: (B, d), row i of each from graph i; B at least 2.
         temperature: T.
-        exclude_positive: leave j = i out of the sum, which the equation of the GraphCL paper does; the loss may
-            then be negative.
+        exclude_positive: leave j = i out of the sum, as in the second paper's equation; the loss may then be
+            negative.
 
     Raises:
         ValueError: there is one graph only, hence no negative pair.

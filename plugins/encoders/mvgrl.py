@@ -105,16 +105,19 @@ class TwoViews(nn.Module):
         self.graph_projection = Residual(hidden)
 
     def forward(self, batch):
-        first, second = (self.graph_projection(pool(nodes, batch)) for nodes in self.nodes(batch))
-        return first + second
+        return torch.stack(self._graphs(batch, self.nodes(batch))).sum(0)
 
     def loss(self, batch):
         """Half the sum of the two cross-view contrasts: a live scalar."""
         nodes = self.nodes(batch)
-        graph1, graph2 = (self.graph_projection(pool(part, batch)) for part in nodes)
-        node1, node2 = (self.node_projection(part) for part in nodes)
+        graph1, graph2 = self._graphs(batch, nodes)
+        node1, node2 = self.node_projection(torch.cat(nodes)).chunk(2)  # both views in one pass, for speed
         owner = batch.batch
         return 0.5 * (local_global_jsd(graph1, node2, owner) + local_global_jsd(graph2, node1, owner))
+
+    def _graphs(self, batch, nodes):
+        """(B, hidden) projected graph vectors of each view."""
+        return self.graph_projection(torch.cat([pool(part, batch) for part in nodes])).chunk(2)
 
     def nodes(self, batch):
         """(N, hidden) node vectors of each view."""

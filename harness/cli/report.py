@@ -51,6 +51,7 @@ def report(
 def show(results: RunResults, style: str, chosen: ReportOptions | None = None, output: Path | None = None) -> None:
     """Print a report, or write it to a file."""
     from harness.report.build import make_report
+    from harness.report.plain import encodable
     from harness.report.render import render
 
     made = make_report(results, chosen)
@@ -63,7 +64,7 @@ def show(results: RunResults, style: str, chosen: ReportOptions | None = None, o
         return
     text = render(made, "plain" if style == "terminal" else style)
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(encodable(text, sys.stdout.encoding))
         sys.stdout.flush()
         return
     from harness.results import write_text

@@ -1,0 +1,111 @@
+"""Running suites in tests: an index shared by all tests, a store for each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from harness.results import RunResults
+from harness.runs.execute import EngineOptions, RunOutcome, execute
+from harness.runs.session import Options, Session, open_session
+from harness.suite import Overrides
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+TOY = """\
+bench: 1
+name: toy
+plugins: [toy_plugin.py]
+seeds: [1, 2]
+model: {hidden: 8, layers: 2}
+train: {epochs: 2, batch_size: 8}
+datasets:
+  Toy: {use: toy}
+methods:
+  ERM: {baseline: erm}
+  IRM: {baseline: irm, envs: random(2)}
+  EQuAD:
+    encoder: {use: mvgrl, layers: 2, hidden: 8, snapshots: [1, 2], batch_size: 8}
+    quantifier: {use: svm, C: [1.0]}
+    decorrelator: {use: eqn7, keep: 2}
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def index_cache() -> None:
+    """Keep the index of components between tests, away from the user's own."""
+    os.environ.setdefault("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
+
+
+@dataclass
+class Workshop:
+    """A folder with a suite and a store, and ways to run it."""
+
+    folder: Path
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
+
+    def write(self, text: str, name: str = "suite.yaml") -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def open(self, suite: Path | None = None, **overrides: object) -> Session:
+        options = Options(store=self.store, overrides=Overrides(**overrides))  # type: ignore[arg-type]
+        return open_session(str(suite or self.folder / "suite.yaml"), options)
+
+    def run(self, suite: Path | None = None, engine: EngineOptions | None = None, **overrides: object) -> RunOutcome:
+        self.events.clear()
+        session = self.open(suite, **overrides)
+        observe = lambda event: self.events.append((event.kind, event.stage.kind, event.stage.title))  # noqa: E731
+        return execute(session, Options(store=self.store), engine or EngineOptions("inline"), observe)
+
+    def ran(self) -> list[str]:
+        """Titles of the stages that the last run executed."""
+        return [title for kind, _, title in self.events if kind == "finished"]
+
+    def command(self, *words: str, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+        """The command line in a process of its own."""
+        done = subprocess.run(
+            bench(*words), cwd=self.folder, env=self.environment(**env), capture_output=True, text=True, check=False
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def environment(self, **more: str) -> dict[str, str]:
+        known = {name: value for name, value in os.environ.items() if name != "BENCH_DATA"}
+        return {**known, "PYTHONPATH": str(ROOT), "BENCH_STORE": str(self.store), **more}
+
+
+def bench(*words: str) -> list[str]:
+    return [sys.executable, "-c", "from harness.cli import main; main()", *words]
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    """A folder with the toy suite and its plugin."""
+    made = Workshop(tmp_path)
+    made.write(TOY)
+    (tmp_path / "toy_plugin.py").write_text((HERE / "toy_plugin.py").read_text(encoding="utf-8"), encoding="utf-8")
+    return made
+
+
+@pytest.fixture
+def values() -> Callable[[RunResults], dict[tuple[object, ...], object]]:
+    """The numbers of a run, by cell, split and checkpoint."""
+
+    def numbers(results: RunResults) -> dict[tuple[object, ...], object]:
+        return {(r.dataset, r.method, r.config_id, r.seed, r.split, r.checkpoint): (r.value, r.status) for r in results.rows}
+
+    return numbers

@@ -1,0 +1,143 @@
+"""Cells that go wrong become failed cells with a reason; the others finish."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from integration_kit import TOY, Workshop, bench
+
+from harness.runs.execute import EngineOptions
+
+SUITE = TOY.split("methods:")[0] + (
+    "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"
+).replace("seeds: [1, 2]", "seeds: [1]")
+
+
+def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
+    workshop.write(SUITE.replace("HOW", how))
+    done = workshop.command("run", "suite.yaml", "--json", "--seeds", "1", *words, check=False)
+    assert done.returncode == 1, done.stderr
+    return {row["method"]: row for row in json.loads(done.stdout)["rows"]}
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "status", "reason"),
+    [
+        ("raise", (), "failed", "ValueError: no such thing"),
+        ("exit", (), "failed", "SystemExit: 3"),
+        ("die", (), "failed", "died"),
+        ("loop", ("--timeout", "15"), "timeout", "15"),
+        ("memory", ("--memory", "1500M"), "memory", "1.5"),
+        ("diverge", (), "diverged", "not finite"),
+    ],
+)
+def test_a_bad_cell_is_reported_and_the_good_one_finishes(workshop: Workshop, how, words, status, reason) -> None:
+    rows = run(workshop, how, "--jobs", "2", *words)
+    assert rows["Good"]["status"] == "ok"
+    assert rows["Good"]["mean"] is not None
+    assert rows["Bad"]["status"] == status
+    assert reason in rows["Bad"]["reason"]
+
+
+def test_a_stored_failure_is_not_run_again_unless_asked(workshop: Workshop) -> None:
+    suite = workshop.write(SUITE.replace("HOW", "raise"))
+    assert workshop.run(suite).exit_code == 1
+    again = workshop.run(suite)
+    assert again.exit_code == 1
+    assert [kind for kind, stage, _ in workshop.events if stage == "train"].count("started") == 0
+    workshop.run(suite, EngineOptions("inline", retry_failed=True))
+    assert [kind for kind, stage, _ in workshop.events if stage == "train"].count("started") == 2
+
+
+def test_a_one_class_test_split_reads_undefined(workshop: Workshop) -> None:
+    suite = workshop.write(TOY.replace("{use: toy}", "{use: toy, one_class_test: true, metric: rocauc}"))
+    outcome = workshop.run(suite)
+    rows = [row for row in outcome.results.rows if row.split == "test"]
+    assert {row.status for row in rows} == {"undefined"}
+    assert all("1 class" in row.reason for row in rows)
+    assert "undefined" in workshop.command("report", "toy").stdout
+
+
+def test_ctrl_c_keeps_what_is_finished_and_exits_130(workshop: Workshop) -> None:
+    workshop.write(SUITE.replace("HOW", "loop"))
+    process = subprocess.Popen(
+        bench("run", "suite.yaml", "--jobs", "2"),
+        cwd=workshop.folder,
+        env=workshop.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "finished score Good" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130, "".join(lines) + rest
+    assert "interrupted" in rest
+    report = json.loads(workshop.command("report", "toy", "--json").stdout)
+    rows = {row["method"]: row for row in report["rows"]}
+    assert rows["Good"]["n"] >= 1
+    assert rows["Bad"]["status"] == "missing"
+
+
+@pytest.mark.parametrize("after", [2.0, 4.0])
+def test_a_killed_parent_leaves_nothing_behind_and_the_next_run_completes(workshop: Workshop, values, after) -> None:
+    workshop.write(TOY)
+    process = subprocess.Popen(
+        bench("run", "suite.yaml", "--jobs", "2"),
+        cwd=workshop.folder,
+        env=workshop.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(after)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    resumed = values(workshop.run().results)
+    fresh = Workshop(workshop.folder / "fresh")
+    fresh.folder.mkdir()
+    (fresh.folder / "toy_plugin.py").write_bytes((workshop.folder / "toy_plugin.py").read_bytes())
+    assert values(fresh.run(fresh.write(TOY)).results) == resumed
+    deadline = time.monotonic() + 20
+    while _members(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not _members(process.pid)
+
+
+def _members(group: int) -> list[str]:
+    """Living processes of a process group."""
+    told = subprocess.run(["ps", "-o", "pid=,stat=,args=", "-g", str(group)], capture_output=True, text=True, check=False)
+    return [line for line in told.stdout.splitlines() if " Z" not in line]
+
+
+def test_two_runs_at_once_share_the_work(workshop: Workshop) -> None:
+    workshop.write(TOY)
+    processes = [
+        subprocess.Popen(
+            bench("run", "suite.yaml", "--jobs", "1", "--json"),
+            cwd=workshop.folder,
+            env=workshop.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ended = [process.communicate(timeout=200) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], ended
+    tables = [json.loads(out)["rows"] for out, _ in ended]
+    assert [(row["method"], row["values"]) for row in tables[0]] == [(row["method"], row["values"]) for row in tables[1]]
+    finished = [line.split("] ", 1)[1].rsplit(" s,", 1)[0] for _, err in ended for line in err.splitlines() if "finished" in line]
+    titles = [line.rsplit(" ", 1)[0] for line in finished]
+    assert len(titles) == len(set(titles))
+    assert "sound, 0 problems" in workshop.command("cache", "verify").stdout

@@ -1,46 +1,71 @@
-"""The child process of the index: imports plugins one by one and prints a JSON line for each."""
+"""The child process of the index: imports plugins one by one and prints JSON lines about each."""
 
 from __future__ import annotations
 
+import faulthandler
 import inspect
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from harness.catalog import Entry
 from harness.component import Component
+from harness.keys import hash_file
 from harness.registry import PluginError, Source, load_source
-from harness.source import component_digest
+from harness.source import closure, own_digest
 
-TRAITS = (
-    "family",
-    "needs",
-    "oracle",
-    "per_batch",
-    "positional",
-    "requires",
-    "tasks",
-    "upstream",
-    "uses_validation_labels",
-)
+_IDENTITY = {"kind", "name", "hparams", "reserved"}
+_MACHINERY = ("catalog", "component", "hooks", "hparams", "index_worker", "registry", "source")
+_GRACE = 30.0
 
 
 def describe(source: Source) -> dict[str, Any]:
-    """The answer for one plugin: its entries, or the reason why there are none."""
+    """The answer for one plugin.
+
+    Returns:
+        ``entries`` (their ``digest`` is that of the plugin's own code alone) and ``files``, the SHA-256 of every file
+        that they follow from; or ``reason``, why there are none.
+    """
     try:
-        return {"entries": [entry(source, component).to_json() for component in load_source(source)]}
+        # Hashed before the import: a file that changes meanwhile leaves an answer that is not valid, never a wrong one.
+        files = _hashes(closure(source.file, source.roots()))
+        components = load_source(source)
+        entries = [entry(source, component) for component in components]
+        files |= _hashes(path for component in components for path in _followed(component, source))
+        return {"entries": [item.to_json() for item in entries], "files": files}
     except PluginError as error:
         return {"reason": str(error)}
+    except SyntaxError as error:
+        return {"reason": f"it does not parse: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"}
     except Exception as error:
         return {"reason": f"describing it raised {type(error).__name__}: {error}"}
 
 
+def _hashes(paths: Iterable[Path]) -> dict[str, str]:
+    return {str(path): hash_file(path) for path in set(paths)}
+
+
+def _followed(component: type[Component], source: Source) -> set[Path]:
+    """Files of a class's own code, of its bases, and of what reads it."""
+    home = Path(__file__).resolve().parent
+    found = closure(_file(component), source.roots()) | {home / f"{name}.py" for name in _MACHINERY}
+    for base in component.__mro__:
+        name = getattr(sys.modules.get(base.__module__), "__file__", None)
+        if name and name.endswith(".py"):
+            found.add(Path(name).resolve())
+    return found
+
+
+def _file(component: type[Component]) -> Path:
+    return Path(inspect.getfile(component)).resolve()
+
+
 def entry(source: Source, component: type[Component]) -> Entry:
     """The catalog's row for one class."""
-    file = Path(inspect.getfile(component)).resolve()
+    file = _file(component)
     return Entry(
         kind=component.kind,
         name=component.name,
@@ -48,37 +73,65 @@ def entry(source: Source, component: type[Component]) -> Entry:
         qualname=component.__qualname__,
         file=str(file),
         plugin=source.plugin,
-        digest=component_digest(component.kind, file, source.base),
+        digest=own_digest(file, source.roots()),
         hparams=component.hparams,
         doc=inspect.cleandoc(component.__doc__ or ""),
-        traits={**{t: plain(getattr(component, t)) for t in TRAITS if hasattr(component, t)}, **_extra(component)},
+        traits=traits(component),
     )
 
 
-def _extra(component: type[Component]) -> dict[str, Any]:
-    return {name: plain(value) for name, value in getattr(component, "traits", {}).items()}
+def traits(component: type[Component]) -> dict[str, Any]:
+    """The class variables that a kind's base class declares, and what the class adds in ``traits``.
+
+    Raises:
+        PluginError: one of them is not JSON.
+    """
+    names = {
+        name
+        for base in component.__mro__
+        if base.__module__.startswith("harness.")
+        for name, annotation in inspect.get_annotations(base).items()
+        if str(annotation).startswith("ClassVar") and not name.startswith("_")
+    }
+    found = {name: getattr(component, name) for name in sorted(names - _IDENTITY) if hasattr(component, name)}
+    found |= getattr(component, "traits", {})
+    return {name: _plain(value, f"{component.__name__}.{name}") for name, value in found.items()}
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any, where: str) -> Any:
     """JSON for a class attribute, sets in order."""
     if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
+        return {str(name): _plain(item, where) for name, item in value.items()}
     if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, tuple):
-        return list(value)
-    return value
+        return sorted(_plain(item, where) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, where) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise PluginError(
+        f"{where} holds {value!r}; a class attribute that the harness reads is plain text, numbers, lists"
+    )
 
 
-def main() -> None:
-    """Read the sources from standard input and answer on standard output, which plugins cannot write to."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    for item in json.load(sys.stdin):
-        source = Source(item["plugin"], item["module"], Path(item["file"]), Path(item["base"]))
-        answers.write(json.dumps(describe(source)) + "\n")
-        answers.flush()
+def main(request: Mapping[str, Any], answers: TextIO) -> None:
+    """Answer for each source: ``{"at": i}`` before it is imported, then ``{"at": i, "entries"…}`` or ``"reason"``.
+
+    The process ends itself where a plugin outlives its time and nobody is left to stop it.
+    """
+    sources = [
+        Source(item["plugin"], item["module"], Path(item["file"]), Path(item["base"])) for item in request["sources"]
+    ]
+    import harness.training.bases  # noqa: F401 - what nearly every plugin imports must not count as its time
+
+    with Path(os.devnull).open("w") as nowhere:
+        for position, source in enumerate(sources):
+            _send(answers, {"at": position})
+            faulthandler.dump_traceback_later(request["time_limit"] + _GRACE, exit=True, file=nowhere)
+            answer = describe(source)
+            faulthandler.cancel_dump_traceback_later()
+            _send(answers, {"at": position, **answer})
 
 
-if __name__ == "__main__":
-    main()
+def _send(answers: TextIO, message: Mapping[str, Any]) -> None:
+    answers.write(json.dumps(message, allow_nan=False) + "\n")
+    answers.flush()

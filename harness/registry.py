@@ -6,25 +6,31 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import logging
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pluggy
-
-from harness import hooks
 from harness.catalog import Entry
 from harness.component import KINDS, Component
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
+from harness.source import absolute_names, closure
+
+if TYPE_CHECKING:
+    import pluggy
 
 BUILT_IN = "built-in"
 GROUP = "equad_bench"
+PACKAGE = "plugins"
 _SINGLE = "bench_plugin_"
+_NAME = re.compile(r"\w[\w.+-]*")
+_log = logging.getLogger(__name__)
 
 
 class PluginError(Exception):
@@ -36,10 +42,10 @@ class Source:
     """Where a plugin is.
 
     Attributes:
-        plugin: what people call it: ``built-in``, a distribution's name, or the path of a file.
+        plugin: what people call it: ``built-in``, a distribution's name, or the absolute path of a file.
         module: its importable name.
         file: its source file.
-        base: the folder that holds its top-level package, or the file itself.
+        base: the folder that holds its top-level package or module.
     """
 
     plugin: str
@@ -52,60 +58,111 @@ class Source:
         """Whether it is one file named by a suite or on the command line."""
         return self.module.startswith(_SINGLE)
 
+    def roots(self) -> dict[str, Path]:
+        """Top-level names whose modules count as its own code -> the folder that holds them.
 
-def built_in_sources() -> list[Source]:
-    """The modules of the ``plugins`` package, one component file each."""
-    spec = importlib.util.find_spec("plugins")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    root = Path(next(iter(spec.submodule_search_locations))).resolve()
-    files = sorted(path for path in root.glob("*/*.py") if not path.name.startswith("_"))
-    return [Source(BUILT_IN, f"plugins.{path.parent.name}.{path.stem}", path, root.parent) for path in files]
+        A distribution's package, the files and packages beside a single file, and our ``plugins`` for all.
+        """
+        if self.single:
+            beside = {path.stem if path.suffix == ".py" else path.name for path in self.base.glob("*.py")}
+            beside |= {path.parent.name for path in self.base.glob("*/__init__.py")}
+            own = dict.fromkeys(sorted(beside), self.base)
+        else:
+            own = {self.module.split(".")[0]: self.base}
+        return {PACKAGE: _plugins_folder().parent, **own}
+
+
+@lru_cache(maxsize=1)
+def _plugins_folder() -> Path:
+    """Our ``plugins`` package is installed beside ``harness``, whatever else has that name."""
+    return Path(__file__).resolve().parent.parent / PACKAGE
+
+
+def built_in_sources(folder: Path | None = None) -> list[Source]:
+    """The modules of the ``plugins`` package: every file below a kind's folder whose name has no leading underscore."""
+    root = _plugins_folder() if folder is None else folder
+    parts = [path.relative_to(root).with_suffix("").parts for path in sorted(root.glob("*/**/*.py"))]
+    return [
+        Source(BUILT_IN, ".".join((PACKAGE, *names)), root.joinpath(*names).with_suffix(".py"), root.parent)
+        for names in parts
+        if not any(name.startswith("_") for name in names)
+    ]
 
 
 def distribution_sources() -> tuple[list[Source], dict[str, str]]:
     """Plugins of installed distributions, and for those whose module is nowhere, the reason by name."""
+    from importlib.metadata import entry_points
+
     found, missing = [], {}
     for point in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
         name = point.dist.name if point.dist is not None else point.name
         place = _locate(point.module)
-        if place is None:
+        if point.attr:
+            missing[name] = f"its entry point '{point.name}' names {point.value}; name the module alone"
+        elif place is None:
             missing[name] = f"its entry point '{point.name}' names the module '{point.module}', which is not there"
         else:
             found.append(Source(name, point.module, *place))
-    return found, missing
+    return list(dict.fromkeys(found)), missing
 
 
 def _locate(module: str) -> tuple[Path, Path] | None:
     """File and base folder of a module, found without importing its package."""
     top, *rest = module.split(".")
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):
+    spec = _spec(top)
+    if spec is None:
         return None
-    if spec is None or spec.origin is None:
-        return None
-    if not rest and not spec.submodule_search_locations:
-        return Path(spec.origin).resolve(), Path(spec.origin).resolve().parent
-    for location in spec.submodule_search_locations or ():
+    if spec.submodule_search_locations is None:
+        file = Path(spec.origin or "")
+        return (file.resolve(), file.resolve().parent) if not rest and file.is_file() else None
+    for location in spec.submodule_search_locations:
         folder = Path(location).resolve().joinpath(*rest)
-        for candidate in (folder.with_suffix(".py"), folder / "__init__.py"):
+        for candidate in (folder.with_name(f"{folder.name}.py"), folder / "__init__.py"):
             if candidate.is_file():
                 return candidate, Path(location).resolve().parent
     return None
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """How a top-level name is imported, or None."""
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
 
 
 def file_source(path: Path) -> Source:
     """A plugin that is one file.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no such file, or its name cannot be a module's.
     """
-    resolved = path.resolve()
-    if not resolved.is_file():
-        raise UserError(f"plugin file {path} does not exist")
-    digest = hashlib.sha256(str(resolved).encode()).hexdigest()[:10]
-    return Source(str(path), f"{_SINGLE}{digest}_{resolved.stem}", resolved, resolved.parent)
+    file = path.resolve()
+    if not file.is_file():
+        raise UserError(f"plugin file {file} does not exist")
+    if file.suffix != ".py" or "." in file.stem:
+        raise UserError(f"plugin file {file}: a plugin is a Python file with one dot in its name, such as method.py")
+    return Source(str(file), f"{_single_package(file.parent)}.{file.stem}", file, file.parent)
+
+
+def _single_package(folder: Path) -> str:
+    return f"{_SINGLE}{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
+
+
+def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str]]:
+    """Every plugin there is, and what is known to be broken before anything is imported.
+
+    A file that is already there as a built-in or installed plugin, or is named twice, counts once.
+
+    Raises:
+        UserError: a named file does not exist.
+    """
+    installed, missing = distribution_sources()
+    sources = {source.file: source for source in [*built_in_sources(), *installed]}
+    for path in files:
+        named = file_source(path)
+        sources.setdefault(named.file, named)
+    return list(sources.values()), missing
 
 
 def load_source(source: Source) -> list[type[Component]]:
@@ -114,8 +171,24 @@ def load_source(source: Source) -> list[type[Component]]:
     Raises:
         PluginError: whatever goes wrong, in words for its author.
     """
-    module = _import(source)
-    _check_names(module)
+    module = _import(source.module, source.file, source.file if source.single else None, source.roots())
+    found = _registered(module, source)
+    seen: set[tuple[str, str]] = set()
+    for component in found:
+        _check_component(component)
+        identity = component.kind, component.name
+        if identity in seen:
+            raise PluginError(f"it registers the {component.kind} '{component.name}' twice")
+        seen.add(identity)
+    return found
+
+
+def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
+    import pluggy
+
+    from harness import hooks
+
+    _check_hooks(module)
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     found: list[type[Component]] = []
@@ -124,76 +197,118 @@ def load_source(source: Source) -> list[type[Component]]:
         manager.check_pending()
         manager.hook.bench_register(register=found.append)
     except pluggy.PluginValidationError as error:
-        raise PluginError(f"{error}; the hooks are: {', '.join(_hook_names())}") from None
+        raise PluginError(_hook_fault(error)) from None
     except SystemExit as error:
         raise PluginError(f"it called sys.exit({error.code!r}) while registering") from None
     except Exception as error:
-        raise PluginError(f"registering raised {type(error).__name__}: {error}") from None
+        raise PluginError(f"registering raised {_told(error, source.file)}") from None
     if not found:
-        raise PluginError("it registers nothing: decorate `def bench_register(register)` with @hookimpl and call register")
-    for component in found:
-        _check_component(component)
+        raise PluginError(
+            "it registers nothing: write a function `bench_register(register)` under @hookimpl that calls "
+            "register(Class); a helper module's file name starts with an underscore"
+        )
     return found
 
 
-def _import(source: Source) -> ModuleType:
+def _hook_fault(error: pluggy.PluginValidationError) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{'; '.join(lines)}; the hooks are: {', '.join(_signatures().values())}"
+
+
+def _signatures() -> dict[str, str]:
+    """Name -> how each hook is written."""
+    from harness import hooks
+
+    marked = {name: value for name, value in vars(hooks).items() if hasattr(value, f"{hooks.PROJECT}_spec")}
+    return {name: f"{name}({', '.join(inspect.signature(value).parameters)})" for name, value in marked.items()}
+
+
+def _check_hooks(module: ModuleType) -> None:
+    """Find hooks that pluggy would pass over in silence, and misspelt ones."""
+    from harness import hooks
+
+    known = _signatures()
+    for name, value in vars(module).items():
+        if not inspect.isfunction(value):
+            continue
+        marked = hasattr(value, f"{hooks.PROJECT}_impl")
+        if (marked or name.startswith(f"{hooks.PROJECT}_")) and name not in known:
+            hint = did_you_mean(name, known)
+            raise PluginError(f"there is no hook '{name}'{hint}; the hooks are: {', '.join(known.values())}")
+        if name in known and not marked:
+            raise PluginError(f"its function '{name}' is not decorated: put @hookimpl (from harness) above it")
+
+
+def _import(name: str, file: Path, single: Path | None, roots: Mapping[str, Path] | None = None) -> ModuleType:
+    """Import a module of a plugin, whatever it does.
+
+    Args:
+        single: the plugin, where it is a single file; its neighbours are then checked if ``roots`` are given.
+    """
     try:
-        return _import_file(source) if source.single else importlib.import_module(source.module)
+        if single is not None and roots is not None:
+            _check_neighbours(file, roots)
+        return _import_module(name, single)
+    except PluginError:
+        raise
     except SystemExit as error:
         raise PluginError(f"it called sys.exit({error.code!r}) while being imported") from None
     except Exception as error:
-        raise PluginError(f"importing it raised {_where(error, source.file)}") from None
+        raise PluginError(f"importing it raised {_told(error, file)}") from None
 
 
-def _where(error: Exception, file: Path) -> str:
-    """Type, text and the last line inside the plugin's own file."""
-    trace = error.__traceback__
-    line = None
+def _import_module(name: str, single: Path | None) -> ModuleType:
+    """Import a module of a plugin; for a single file, its folder becomes a package and the last place to look."""
+    if single is not None:
+        package = _single_package(single.parent)
+        if package not in sys.modules:
+            module = ModuleType(package)
+            module.__path__ = [str(single.parent)]
+            sys.modules[package] = module
+        if str(single.parent) not in sys.path:
+            sys.path.append(str(single.parent))
+    elif name.split(".", maxsplit=1)[0] == PACKAGE:
+        _check_package()
+    return importlib.import_module(name)
+
+
+def _check_package() -> None:
+    spec = _spec(PACKAGE)
+    places = [] if spec is None else [Path(place).resolve() for place in spec.submodule_search_locations or ()]
+    if places[:1] != [_plugins_folder()]:
+        raise PluginError(
+            f"another package called '{PACKAGE}' ({places[0] if places else 'a module'}) hides ours "
+            f"({_plugins_folder()}); run from another folder or correct PYTHONPATH"
+        )
+
+
+def _check_neighbours(file: Path, roots: Mapping[str, Path]) -> None:
+    """Refuse an absolute import of a file beside a plugin whose name leads elsewhere."""
+    folder = file.parent
+    beside = {name for name, base in roots.items() if base == folder and name != PACKAGE}
+    for name in sorted(beside & {top for path in closure(file, roots) for top in absolute_names(path)}):
+        spec = _spec(name)
+        if spec is not None and folder not in Path(spec.origin or "").resolve().parents:
+            raise PluginError(
+                f"it imports '{name}', meant as the file beside it, but that name belongs to "
+                f"{spec.origin or 'Python itself'}: write `from .{name} import …` or rename the file"
+            )
+
+
+def _told(error: Exception, file: Path) -> str:
+    """Type and text of an error, with the last line inside the plugin's own file."""
+    if isinstance(error, SyntaxError):
+        name = Path(error.filename).name if error.filename else file.name
+        return f"{type(error).__name__}: {error.msg} ({name}, line {error.lineno})"
+    trace, line = error.__traceback__, None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(file):
             line = trace.tb_lineno
         trace = trace.tb_next
-    if isinstance(error, SyntaxError):
-        line = error.lineno
-    return f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "")
-
-
-def _import_file(source: Source) -> ModuleType:
-    if source.module in sys.modules:
-        return sys.modules[source.module]
-    spec = importlib.util.spec_from_file_location(source.module, source.file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[source.module] = module
-    try:
-        with _on_path(source.file.parent):
-            spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[source.module]
-        raise
-    return module
-
-
-@contextmanager
-def _on_path(folder: Path) -> Iterator[None]:
-    """Let a single file import its neighbours."""
-    sys.path.append(str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
-def _hook_names() -> list[str]:
-    return [name for name, value in vars(hooks).items() if hasattr(value, f"{hooks.PROJECT}_spec")]
-
-
-def _check_names(module: ModuleType) -> None:
-    """Find hooks that pluggy would pass over in silence."""
-    for name, value in vars(module).items():
-        if name.startswith("bench_") and inspect.isfunction(value) and not hasattr(value, f"{hooks.PROJECT}_impl"):
-            raise PluginError(f"its function '{name}' is not decorated: put @hookimpl (from harness) above it")
+    text = f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "")
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        text += f"; install the package that provides '{error.name.split('.')[0]}'"
+    return text
 
 
 def _check_component(component: Any) -> None:
@@ -202,7 +317,17 @@ def _check_component(component: Any) -> None:
     if component.kind not in KINDS:
         raise PluginError(f"{component.__name__} derives from no kind's base class (Baseline, Encoder, Dataset …)")
     if not isinstance(component.name, str) or not component.name:
-        raise PluginError(f"{component.__name__} has no name: set `name = \"…\"` on the class")
+        raise PluginError(f'{component.__name__} has no name: set `name = "…"` on the class')
+    if not _NAME.fullmatch(component.name):
+        raise PluginError(f"the name {component.name!r} of {component.__name__} may hold letters, digits and - _ . +")
+    if _attribute(sys.modules.get(component.__module__), component.__qualname__) is not component:
+        raise PluginError(f"{component.__qualname__} must be defined at the top of its module, where workers find it")
+
+
+def _attribute(owner: Any, qualname: str) -> Any:
+    for part in qualname.split("."):
+        owner = getattr(owner, part, None)
+    return owner
 
 
 def refuse_duplicates(entries: Iterable[Entry]) -> None:
@@ -227,18 +352,44 @@ def load_one(entry: Entry) -> type[Any]:
     Raises:
         UserError: it is no longer where the index found it.
     """
-    file = Path(entry.file)
-    source = Source(entry.plugin, entry.module, file, file.parent)
+    label = Path(entry.plugin)
     try:
-        found: Any = _import(source)
-        for part in entry.qualname.split("."):
-            found = getattr(found, part)
-    except (PluginError, AttributeError) as error:
+        module = _import(entry.module, Path(entry.file), label if label.is_absolute() else None)
+        found = _attribute(module, entry.qualname)
+        if found is None or (found.kind, found.name) != (entry.kind, entry.name):
+            raise PluginError(f"{entry.module} has no such class any more")
+    except PluginError as error:
         raise UserError(f"{entry.kind} '{entry.name}' of {entry.plugin} cannot be loaded: {error}") from None
     return found  # type: ignore[no-any-return]
 
 
-def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str]]:
-    """Every plugin there is, and what is known to be broken before anything is imported."""
-    installed, missing = distribution_sources()
-    return [*built_in_sources(), *installed, *(file_source(path) for path in dict.fromkeys(files))], missing
+def load_components(files: Sequence[Path] = (), *, strict: bool = False) -> Mapping[tuple[str, str], type[Component]]:
+    """Import every plugin into this process: (kind, name) -> class.
+
+    Meant for notebooks and tests; the harness itself reads the index and imports what it uses. A plugin that cannot
+    be loaded is told as a warning in the log.
+
+    Raises:
+        UserError: two plugins register one name; with ``strict``, a plugin cannot be loaded.
+    """
+    sources, missing = all_sources(files)
+    faults = [f"plugin {name} cannot be loaded: {reason}" for name, reason in missing.items()]
+    found: dict[tuple[str, str], tuple[Source, type[Component]]] = {}
+    for source in sources:
+        try:
+            loaded = load_source(source)
+        except PluginError as error:
+            faults.append(f"plugin {source.plugin} ({source.file.name}) cannot be loaded: {error}")
+            continue
+        for component in loaded:
+            other, _ = found.setdefault((component.kind, component.name), (source, component))
+            if other is not source:
+                raise UserError(
+                    f"two plugins register the {component.kind} '{component.name}': {other.plugin} ({other.file}) "
+                    f"and {source.plugin} ({source.file}); rename one of them"
+                )
+    if faults and strict:
+        raise UserError("\n".join(faults))
+    for fault in faults:
+        _log.warning("%s", fault)
+    return {identity: component for identity, (_, component) in found.items()}

@@ -1,11 +1,17 @@
-"""Digests of source code: what of a component's code enters its key, and which files that is. No torch."""
+"""Digests of source code: what of a component's code enters its key, and which files that is. No torch.
+
+A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
+imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout,
+and the ``help`` and ``search`` of a hyperparameter cannot change a result and do not enter. Imports by a computed
+name are not seen.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parent
@@ -22,71 +28,93 @@ _ALL_ROOMS = (
     "stages/reading.py",
 )
 _ROOMS = {"dataset": ("graphs/packed.py", "graphs/batch.py", "graphs/checks.py", "stages/prepare.py")}
+_TEXT_ONLY = {"hparam": ("help", "search")}
 
 
-def room_files(kind: str) -> list[Path]:
-    """The core's files whose numerics a component of this kind depends on."""
+def room_files(kind: str, core: Path = HARNESS) -> list[Path]:
+    """The core's files whose numerics a component of this kind depends on, in order."""
     files: list[Path] = []
     for name in _ROOMS.get(kind, _ALL_ROOMS):
-        path = HARNESS / name
-        files += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        path = core / name
+        files += sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.is_file() else []
     return files
 
 
-def component_digest(kind: str, file: Path, base: Path) -> str:
-    """Digest of the syntax trees of a component's module, of what it imports from its own distribution, and of the
-    core's rooms that its kind depends on.
+def rooms_digest(kind: str, core: Path = HARNESS) -> str:
+    """Digest of the rooms of a kind."""
+    return _combined((path.relative_to(core).as_posix(), tree_digest(path)) for path in room_files(kind, core))
+
+
+def own_digest(file: Path, roots: Mapping[str, Path]) -> str:
+    """Digest of a module and of what it imports from its own distribution.
+
+    Neither the folder nor the module's own name matters, so that a plugin file can be moved.
 
     Args:
         file: the module's source file.
-        base: the folder that holds the distribution's top-level package, or a single plugin file.
+        roots: see :func:`closure`.
+
+    Raises:
+        SyntaxError: a file does not parse.
     """
-    own = [(path.relative_to(base).as_posix(), syntax_digest(path)) for path in sorted(closure(file, base))]
-    rooms = [(path.relative_to(HARNESS).as_posix(), syntax_digest(path)) for path in room_files(kind)]
-    return hashlib.sha256(repr((own, rooms)).encode()).hexdigest()
+    helpers = closure(file, roots) - {file}
+    named = sorted((_relative(path, roots), tree_digest(path)) for path in helpers)
+    return _combined([("", tree_digest(file)), *named])
 
 
-def syntax_digest(path: Path) -> str:
-    """Digest of a file's syntax tree without comments, docstrings and layout."""
-    return _syntax_digest(path, path.stat().st_mtime_ns, path.stat().st_size)
+def component_digest(own: str, rooms: str) -> str:
+    """A component's source digest, from :func:`own_digest` and :func:`rooms_digest`."""
+    return _combined([("own", own), ("rooms", rooms)])
 
 
-@cache
-def _syntax_digest(path: Path, _mtime: int, _size: int) -> str:
-    tree = ast.parse(path.read_bytes(), filename=str(path))
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            _drop_docstring(node)
-    return hashlib.sha256(ast.dump(tree, include_attributes=False).encode()).hexdigest()
+def _combined(named: Iterable[tuple[str, str]]) -> str:
+    return hashlib.sha256("\n".join(f"{name}\t{digest}" for name, digest in named).encode()).hexdigest()
 
 
-def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    """Remove a docstring, and the bare strings that document attributes."""
-    kept = [child for child in node.body if not _is_text(child)]
-    node.body = kept or [ast.Pass()]
+def _relative(path: Path, roots: Mapping[str, Path]) -> str:
+    base = next(base for base in roots.values() if path.is_relative_to(base))
+    return path.relative_to(base).as_posix()
 
 
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
+    """A module's file and every file of its own distribution that it imports, directly or not.
 
+    Args:
+        file: the module's source file, below one of the roots.
+        roots: top-level names that count as its own -> the folder that holds them.
 
-def closure(file: Path, base: Path) -> set[Path]:
-    """A module's file and every file of its own distribution that it imports, directly or not."""
+    Raises:
+        SyntaxError: a file does not parse.
+        OSError: a file cannot be read.
+    """
     seen: set[Path] = set()
     waiting = [file]
     while waiting:
         path = waiting.pop()
         if path not in seen:
             seen.add(path)
-            waiting += _imported(path, base)
+            for parts in _imports(path, roots):
+                waiting += _files(parts, roots)
     return seen
 
 
-def _imported(path: Path, base: Path) -> Iterator[Path]:
-    package = path.relative_to(base).parent.parts
-    for node in ast.walk(ast.parse(path.read_bytes(), filename=str(path))):
-        for parts in _names(node, package):
-            yield from _files(parts, base)
+def _imports(file: Path, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
+    """Every module that a file may import, as absolute name parts; relative ones are resolved where possible."""
+    package = next(
+        (file.relative_to(base).parent.parts for base in roots.values() if file.is_relative_to(base)), tuple[str, ...]()
+    )
+    return {parts for node in ast.walk(parse(file)) for parts in _names(node, package)}
+
+
+def absolute_names(file: Path) -> set[str]:
+    """The top-level names that a file imports other than relatively."""
+    found: set[str] = set()
+    for node in ast.walk(parse(file)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found
 
 
 def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
@@ -94,15 +122,74 @@ def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]
         return [tuple(alias.name.split(".")) for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         start = package[: len(package) - node.level + 1] if node.level else ()
-        parent = (*start, *(node.module or "").split(".")) if node.module else start
+        parent = (*start, *node.module.split(".")) if node.module else start
         return [parent, *((*parent, alias.name) for alias in node.names)]
     return []
 
 
-def _files(parts: tuple[str, ...], base: Path) -> Iterator[Path]:
-    """The module's file, and the ``__init__`` files on the way to it."""
+def _files(parts: tuple[str, ...], roots: Mapping[str, Path]) -> Iterator[Path]:
+    """The module's file, and the ``__init__`` files on the way to it; nothing for others' modules."""
+    base = roots.get(parts[0]) if parts else None
+    if base is None:
+        return
     for depth in range(1, len(parts) + 1):
         folder = base.joinpath(*parts[:depth])
-        for candidate in (folder / "__init__.py", folder.with_suffix(".py")):
+        for candidate in (folder / "__init__.py", folder.with_name(f"{folder.name}.py")):
             if candidate.is_file():
                 yield candidate
+
+
+def parse(path: Path) -> ast.Module:
+    """The syntax tree of a file; do not change it, it is shared.
+
+    Raises:
+        SyntaxError: it does not parse.
+    """
+    stat = path.stat()
+    return _parse(path, (stat.st_mtime_ns, stat.st_size, stat.st_ino))
+
+
+@lru_cache(maxsize=512)
+def _parse(path: Path, _mark: tuple[int, ...]) -> ast.Module:
+    return ast.parse(path.read_bytes(), filename=str(path))
+
+
+def tree_digest(path: Path) -> str:
+    """Digest of a file's syntax tree without what cannot change a result.
+
+    Raises:
+        SyntaxError: it does not parse.
+    """
+    total = hashlib.sha256()
+    for token in _tokens(parse(path)):
+        total.update(token.encode("utf-8", "backslashreplace"))
+        total.update(b"\0")
+    return total.hexdigest()
+
+
+def _tokens(node: ast.AST) -> Iterator[str]:
+    """A tree as text. Empty fields are left out: later Pythons add fields that are empty in older code."""
+    yield f"({type(node).__name__}"
+    for name, value in ast.iter_fields(node):
+        items = value if isinstance(value, list) else [value]
+        shown = [item for item in items if item is not None and not _silent(item, node)]
+        if isinstance(node, ast.Constant):
+            if name == "value":
+                yield f"{type(value).__name__}={value!r}"
+        elif shown:
+            yield name
+            for item in shown:
+                if isinstance(item, ast.AST):
+                    yield from _tokens(item)
+                else:
+                    yield repr(item)
+    yield ")"
+
+
+def _silent(item: object, parent: ast.AST) -> bool:
+    """Whether a part of a tree does nothing: a docstring, another bare string, ``pass``, a text-only argument."""
+    if isinstance(item, ast.keyword) and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+        return item.arg in _TEXT_ONLY.get(parent.func.id, ())
+    if isinstance(item, ast.Expr):
+        return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
+    return isinstance(item, ast.Pass)

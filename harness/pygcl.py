@@ -135,7 +135,7 @@ def _make_torch_scatter() -> ModuleType:
 
     module = ModuleType("torch_scatter", "Stand-in: scatter by torch_geometric.")
 
-    def scatter(  # noqa: PLR0917 - the real function's positions
+    def scatter(
         src: Tensor,
         index: Tensor,
         dim: int = -1,

@@ -28,6 +28,7 @@ def run(
     body: str,
     engine: Engine,
     context: Mapping[str, Any] | None = None,
+    reserve: Iterable[Stage] = (),
     in_parent: Callable[[Stage], Mapping[str, Any] | None] | None = None,
     observer: Observer | None = None,
     cost: Callable[[Stage], float] | None = None,
@@ -36,7 +37,8 @@ def run(
     """Run every stage that has no artifact yet, inputs first, the longest chain of work first.
 
     A stage that fails takes only those with it that read its artifacts. Several processes may run the same stages on
-    one store at the same time: they share the work.
+    one store at the same time: they share the work. A stage that fails because an input was lost meanwhile (found
+    damaged when read, say) runs once more, after the stage that makes the input.
 
     Args:
         stages: what the artifacts of the run need, in any order; equal priorities keep it.
@@ -44,6 +46,7 @@ def run(
         body: import path ``package.module:function`` of what runs one stage, see :class:`Job`.
         engine: where stages run, from :func:`harness.engine.make_engine`; closed at the end.
         context: what the body needs beside the stage, as JSON.
+        reserve: stages that run only if an artifact of theirs that is needed has been lost.
         in_parent: what runs a stage with ``in_parent``, in this process; the body when absent.
         observer: called with every :class:`Event`, from the calling thread.
         cost: expected seconds of a stage, for the order.
@@ -55,7 +58,9 @@ def run(
         ValueError: the stages form a circle, or need an artifact that neither they nor the store have.
     """
     job = Job(body, context or {})
-    scheduler = _Scheduler(StageGraph(stages), store, engine, job, observer, retry_failed)
+    wanted = list(stages)
+    scheduler = _Scheduler(StageGraph([*wanted, *reserve]), store, engine, job, observer, retry_failed)
+    scheduler.want(stage.key for stage in wanted)
     scheduler.in_parent = in_parent
     return scheduler.run(cost)
 
@@ -97,14 +102,21 @@ class _Scheduler:
         self._observer = observer
         self._retry = retry
         self._outcome = Outcome()
-        self._unsettled = set(graph.stages)
-        self._missing = {key: len(needs) for key, needs in graph.needs.items()}
+        self._unsettled: set[str] = set()
+        self._missing: dict[str, int] = {}
         self._rank: dict[str, tuple[float, int]] = {}
         self._ready: list[tuple[tuple[float, int], str]] = []
         self._ready_here: list[tuple[tuple[float, int], str]] = []
+        self._held: set[str] = set()  # in a heap, running, or put aside: not to be queued again
         self._running: dict[Future[Report], _Running] = {}
         self._waiting: list[_Waiting] = []
         self._delays: dict[str, float] = {}
+        self._revived: dict[str, float] = {}
+        self._healed: set[str] = set()
+
+    def want(self, keys: Iterable[str]) -> None:
+        """Say which stages must be settled; the others of the graph are in reserve."""
+        self._unsettled.update(keys)
 
     def run(self, cost: Callable[[Stage], float] | None) -> Outcome:
         """Settle every stage."""
@@ -113,7 +125,7 @@ class _Scheduler:
         self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
         self._settle_known()
         if self._unsettled:
-            self._check_inputs()
+            self._queue_all()
             with terminable(), one_thread():  # as in a worker, so that this process gives the same bits
                 self._work()
         self._outcome.seconds = time.monotonic() - began
@@ -121,22 +133,48 @@ class _Scheduler:
 
     def _settle_known(self) -> None:
         """Take what earlier runs left: artifacts first, so that a failure skips only what is not there."""
-        known = {key: stage for key, stage in self._graph.stages.items() if self._done(stage)}
-        for key in [key for key, missing in self._missing.items() if not missing and key not in known]:
-            self._push(key)
-        for stage in known.values():
-            self._cached(stage)
-        for key in [key for key in self._graph.stages if key in self._unsettled]:
-            failure = self._kept_failure(key)
-            if failure is not None and key in self._unsettled:
-                self._fail(self._graph.stages[key], failure, {"stored": True})
+        wanted = [stage for key, stage in self._graph.stages.items() if key in self._unsettled]
+        for stage in wanted:
+            if self._done(stage):
+                self._cached(stage)
+        for stage in wanted:
+            if stage.key in self._unsettled and (failure := self._kept_failure(stage.key)) is not None:
+                self._fail(stage, failure, {"stored": True})
 
-    def _check_inputs(self) -> None:
-        for key in self._unsettled:
-            for name in self._graph.external[key]:
-                if not self._store.has(name):
-                    stage = self._graph.stages[key]
-                    raise ValueError(f"'{stage.title or key}' needs {name}, which no stage makes and the store lacks")
+    def _queue_all(self) -> None:
+        """Count what each stage waits for, and queue those that wait for nothing."""
+        pending = [key for key in self._graph.stages if key in self._unsettled]
+        for key in pending:
+            self._check_inputs(key)
+        for key in pending:
+            self._enlist(key)
+
+    def _enlist(self, key: str) -> None:
+        """Queue a stage, or let it wait for its inputs; those that are lost are made again."""
+        for need in self._graph.needs[key]:
+            if need not in self._unsettled and not self._done(self._graph.stages[need]):
+                self._revive(need)
+        self._missing[key] = sum(need in self._unsettled for need in self._graph.needs[key])
+        if not self._missing[key]:
+            self._push(key)
+
+    def _revive(self, key: str) -> None:
+        """Run a stage whose artifact was there, or whose run was not asked for."""
+        for settled in (self._outcome.cached, self._outcome.finished):
+            if key in settled:
+                settled.remove(key)
+        self._unsettled.add(key)
+        self._revived[key] = time.monotonic()
+        for dependant in self._graph.dependants[key]:
+            if dependant in self._unsettled and dependant in self._missing:
+                self._missing[dependant] += 1
+        self._enlist(key)
+
+    def _check_inputs(self, key: str) -> None:
+        for name in self._graph.external[key]:
+            if not self._store.has(name):
+                title = self._graph.stages[key].title or key
+                raise ValueError(f"'{title}' needs {name}, which no stage makes and the store lacks")
 
     def _work(self) -> None:
         self._engine.start(self._job)
@@ -182,7 +220,7 @@ class _Scheduler:
         began = time.monotonic()
         try:
             self._tell("started", stage)
-            self._conclude(stage, self._attempt_here(stage), time.monotonic() - began)
+            self._conclude(stage, self._attempt_here(stage), began)
         finally:
             lease.release()
 
@@ -209,7 +247,7 @@ class _Scheduler:
                 self._submit(_Running(running.stage, running.lease, running.tries + 1))
                 continue
             try:
-                self._conclude(running.stage, _final(report, running.tries), running.seconds)
+                self._conclude(running.stage, _final(report, running.tries), running.began)
             finally:
                 running.lease.release()
 
@@ -246,11 +284,18 @@ class _Scheduler:
     def _look_again(self) -> None:
         now = time.monotonic()
         while self._waiting and self._waiting[0].due <= now:
-            self._push(heapq.heappop(self._waiting).key)
+            key = heapq.heappop(self._waiting).key
+            self._held.discard(key)
+            self._push(key)
 
-    def _conclude(self, stage: Stage, report: Report, seconds: float) -> None:
-        """Settle a stage that ran."""
+    def _conclude(self, stage: Stage, report: Report, began: float) -> None:
+        """Settle a stage that ran, or run it once more where it failed for want of an input."""
+        self._held.discard(stage.key)
+        seconds = time.monotonic() - began
         failure = report.failure
+        if failure is not None and self._heal(stage, began):
+            self._tell("retried", stage, seconds, report)
+            return
         if failure is None and not self._done(stage):
             failure = Failure("failed", "the stage ended without writing its artifact")
             report = replace(report, failure=failure)
@@ -263,6 +308,20 @@ class _Scheduler:
         self._settle(stage)
         self._tell("finished", stage, seconds, report)
 
+    def _heal(self, stage: Stage, began: float) -> bool:
+        """Whether an input of a failed stage was lost; then make it again, and the stage after it."""
+        lost = [
+            need
+            for need in self._graph.needs[stage.key]
+            if self._revived.get(need, -1.0) > began or not self._done(self._graph.stages[need])
+        ]
+        if not lost or stage.key in self._healed:
+            return False
+        self._healed.add(stage.key)
+        del self._missing[stage.key]
+        self._enlist(stage.key)
+        return True
+
     def _cached(self, stage: Stage, detail: Mapping[str, Any] | None = None) -> None:
         self._outcome.cached.append(stage.key)
         self._settle(stage)
@@ -270,10 +329,12 @@ class _Scheduler:
 
     def _settle(self, stage: Stage) -> None:
         self._unsettled.discard(stage.key)
+        self._held.discard(stage.key)
         for key in self._graph.dependants[stage.key]:
-            self._missing[key] -= 1
-            if not self._missing[key] and key in self._unsettled:
-                self._push(key)
+            if key in self._unsettled and key in self._missing:
+                self._missing[key] -= 1
+                if not self._missing[key]:
+                    self._push(key)
 
     def _fail(
         self, stage: Stage, failure: Failure, detail: Mapping[str, Any], seconds: float = 0.0, worker: str = ""
@@ -283,22 +344,31 @@ class _Scheduler:
         self._outcome.failures[stage.key] = failure
         self._tell("failed", stage, seconds, Report(failure, detail, worker))
         skipped = Failure("skipped", f"needs {stage.title or stage.key}: {failure.reason}")
+        at_work = {
+            running.stage.key for running in self._running.values()
+        }  # these read the artifact before it was lost
         reached = list(self._graph.dependants[stage.key])
         for key in reached:  # grows while it is walked
-            if key in self._unsettled:
+            if key in self._unsettled and key not in at_work:
                 self._unsettled.discard(key)
                 self._outcome.failures[key] = skipped
                 self._tell("skipped", self._graph.stages[key], report=Report(skipped))
                 reached.extend(self._graph.dependants[key])
 
     def _push(self, key: str) -> None:
+        if key in self._held:
+            return
+        self._held.add(key)
         heap = self._ready_here if self._graph.stages[key].in_parent else self._ready
         heapq.heappush(heap, (self._rank[key], key))
 
     def _pop(self, heap: list[tuple[tuple[float, int], str]]) -> Stage | None:
-        """The first stage of a heap; ``None`` when it was settled since (a kept failure was found)."""
+        """The first stage of a heap; ``None`` when it was settled since, or has to wait for an input again."""
         key = heapq.heappop(heap)[1]
-        return self._graph.stages[key] if key in self._unsettled else None
+        if key in self._unsettled and not self._missing[key]:
+            return self._graph.stages[key]
+        self._held.discard(key)
+        return None
 
     def _done(self, stage: Stage) -> bool:
         return all(self._store.has(key) for key in (stage.key, *stage.outputs))

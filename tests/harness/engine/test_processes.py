@@ -107,6 +107,15 @@ def test_a_stage_whose_worker_dies_once_ends_well(store: ToyStore) -> None:
     assert recorder.events[1].failure == Failure("killed", "the worker process died of SIGKILL")
 
 
+def test_a_lost_input_of_several_running_stages_is_made_again_once(store: ToyStore) -> None:
+    slow = stage("slow", "a", do="find-damage", seconds=0.5)
+    quick = stage("quick", "a", do="find-damage")
+    outcome = go([stage("a"), slow, quick, stage("end", "slow", "quick")], store)
+    assert outcome.failures == {}
+    assert set(outcome.finished) == {"a", "slow", "quick", "end"}
+    assert [len(store.runs(key)) for key in ("slow", "quick", "end")] == [2, 2, 1]
+
+
 def test_a_stage_over_the_time_limit_is_ended(store: ToyStore) -> None:
     began = time.monotonic()
     outcome = go([stage("bad", do="loop"), *[stage(f"good{i}") for i in range(4)]], store, timeout=1)

@@ -180,6 +180,36 @@ def test_the_cost_decides_what_is_long(store: ToyStore) -> None:
     assert recorder.keys("started") == ["long", "short", "child"]
 
 
+def test_a_lost_input_is_made_again(store: ToyStore) -> None:
+    recorder = Recorder()
+    stages = [stage("a"), stage("b", "a", do="find-damage"), stage("c", "b")]
+    outcome = go(stages, store, observer=recorder)
+    assert outcome.failures == {}
+    assert outcome.finished == ["a", "b", "c"]
+    assert [len(store.runs(key)) for key in "abc"] == [2, 2, 1]
+    assert recorder.kinds("b") == ["started", "retried", "started", "finished"]
+    assert store.failure("b") is None
+
+
+def test_a_lost_input_is_made_again_from_the_reserve(store: ToyStore) -> None:
+    everything = [stage("root"), stage("a", "root"), stage("b", "a", do="find-damage"), stage("other", "root")]
+    store.write("a")  # its own input was never asked for, or collected
+    outcome = go(everything[2:3], store, reserve=everything)
+    assert outcome.finished == ["root", "a", "b"]
+    assert outcome.cached == []
+    assert not store.runs("other"), "what nobody needs stays in reserve"
+
+
+def test_an_input_of_the_reserve_that_is_not_there_runs(store: ToyStore) -> None:
+    assert go([stage("b", "a")], store, reserve=[stage("a"), stage("c")]).finished == ["a", "b"]
+
+
+def test_an_input_that_is_lost_again_and_again_is_a_failure(store: ToyStore) -> None:
+    outcome = go([stage("a"), stage("b", "a", do="find-damage", times=9)], store)
+    assert outcome.failures["b"].reason == "RuntimeError: an input is damaged"
+    assert len(store.runs("b")) == 2
+
+
 def test_an_interrupt_goes_through(store: ToyStore) -> None:
     with pytest.raises(KeyboardInterrupt):
         go([stage("a"), stage("b", "a", do="interrupt-self"), stage("c", "b")], store)
@@ -227,12 +257,12 @@ class MemoryStore:
 def test_ten_thousand_stages_cost_little() -> None:
     store = MemoryStore()
     stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else []), in_parent=True) for i in range(10_000)]
-    began = time.perf_counter()
+    began = time.process_time()
     outcome = run(
         stages, store=store, body=BODY, engine=make_engine("inline"), in_parent=lambda stage: store.keys.add(stage.key)
     )
     assert len(outcome.finished) == 10_000
-    assert time.perf_counter() - began < 8  # measured: about 1.5 s on an idle machine
+    assert time.process_time() - began < 5  # measured: 1.0 s; the rest is for slower machines
 
 
 def test_priorities_follow_the_longest_chain() -> None:

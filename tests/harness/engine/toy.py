@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.engine import Event
 from harness.errors import DivergedError
+from harness.keys import digest
 from harness.stage import Failure, Stage
 
 BODY = "toy:body"
@@ -193,6 +194,15 @@ def _say(stage: Stage, store: ToyStore) -> None:
     sys.stdout.flush()
 
 
+def _find_damage(stage: Stage, store: ToyStore) -> None:
+    """On the first try, read damaged inputs: they are put aside, and the stage fails."""
+    time.sleep(stage.payload.get("seconds", 0))
+    if len(store.runs(stage.key)) <= stage.payload.get("times", 1):
+        for name in stage.inputs:
+            (store.root / "artifacts" / name).unlink(missing_ok=True)
+        raise RuntimeError("an input is damaged")
+
+
 def _sleep(stage: Stage, store: ToyStore) -> None:
     time.sleep(stage.payload["seconds"])
 
@@ -214,5 +224,35 @@ _ACTIONS = {
     "unsendable": _unsendable,
     "swell": _swell,
     "say": _say,
+    "find-damage": _find_damage,
     "sleep": _sleep,
 }
+
+
+STORED_BODY = "toy:stored_body"
+
+
+def stored_stage(name: str, *inputs: Stage, **payload: Any) -> Stage:
+    """A stage with a key that the real store takes."""
+    preimage = {"name": name, "inputs": [other.key for other in inputs]}
+    return Stage("train", digest(preimage), name, preimage, tuple(other.key for other in inputs), payload, title=name)
+
+
+def diamond(**payload: Any) -> list[Stage]:
+    """Four stages; the last one's number is 5."""
+    first = stored_stage("first", **payload)
+    left, right = stored_stage("left", first, **payload), stored_stage("right", first, **payload)
+    return [first, left, right, stored_stage("last", left, right, **payload)]
+
+
+def stored_body(stage: Stage, context: dict[str, Any]) -> None:
+    """Write to the real store the sum of the inputs' numbers and one; as slowly as ``slow`` says."""
+    from harness.store import Store
+
+    store = Store(Path(context["root"]))
+    ToyStore(Path(context["log"])).note_run(stage.key)
+    total = 1 + sum(store.open(name).read_json("number") for name in stage.inputs)
+    with store.create(stage) as draft:
+        draft.write_json("number", total)
+        time.sleep(stage.payload.get("slow", 0))
+        draft.write_json("again", total)

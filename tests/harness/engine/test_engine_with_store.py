@@ -1,0 +1,134 @@
+"""The engines on the real store: kills while an artifact is written, damage, several engines at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from toy import STORED_BODY, ToyStore, diamond, stored_stage
+
+from harness.engine import Outcome, make_engine, run
+from harness.errors import DivergedError
+from harness.stage import Failure, Stage
+from harness.store import Store
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ToyStore:
+    return ToyStore(tmp_path / "log")
+
+
+def go(stages: list[Stage], store: Store, log: ToyStore, engine: str = "processes", **options: Any) -> Outcome:
+    made = make_engine(engine, **({"jobs": 2} if engine == "processes" else {}))
+    context = {"root": str(store.root), "log": str(log.root)}
+    return run(stages, store=store, body=STORED_BODY, context=context, engine=made, **options)
+
+
+@pytest.mark.parametrize("engine", ["inline", "processes"])
+def test_both_engines_leave_the_same(store: Store, log: ToyStore, engine: str) -> None:
+    stages = diamond()
+    assert go(stages, store, log, engine).finished == [each.key for each in stages]
+    assert store.open(stages[-1].key).read_json("number") == 5
+    assert go(stages, store, log, engine).cached == [each.key for each in stages]
+    assert all(len(log.runs(each.key)) == 1 for each in stages)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped"])
+def test_a_damaged_artifact_is_made_again(store: Store, log: ToyStore, damage: str) -> None:
+    stages = diamond()
+    go(stages[:3], store, log)
+    path = store.artifact_folder(stages[1].key) / "number.json"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] if damage == "truncated" else bytes([content[0] ^ 1]) + content[1:])
+    outcome = go(stages[3:], store, log, reserve=stages)
+    assert outcome.failures == {}
+    assert store.open(stages[-1].key).read_json("number") == 5
+    assert [len(log.runs(each.key)) for each in stages[:3]] == [1, 2, 1]
+
+
+def test_a_worker_killed_while_it_writes_leaves_no_artifact(store: Store, log: ToyStore) -> None:
+    slow = stored_stage("slow", slow=60)
+    engine = make_engine("processes", jobs=1, timeout=1)
+    context = {"root": str(store.root), "log": str(log.root)}
+    outcome = run([slow], store=store, body=STORED_BODY, context=context, engine=engine)
+    assert outcome.failures[slow.key].status == "timeout"
+    assert not store.has(slow.key)
+    assert store.failure(slow.key) is None
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from toy import STORED_BODY, diamond
+from harness.engine import run
+from harness.engine.processes import Processes
+from harness.store import Store
+
+if __name__ == "__main__":
+    context = {"root": sys.argv[1], "log": sys.argv[2]}
+    outcome = run(diamond(slow=float(sys.argv[3])), store=Store(Path(sys.argv[1])), body=STORED_BODY, context=context,
+                  engine=Processes(jobs=2, preload=[]))
+    sys.exit(1 if outcome.failures else 0)
+"""
+
+
+def launch(store: Store, log: ToyStore, tmp_path: Path, slow: float) -> subprocess.Popen[bytes]:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{ROOT}"}
+    return subprocess.Popen(
+        [sys.executable, program, str(store.root), str(log.root), str(slow)], env=environment, stderr=subprocess.DEVNULL
+    )
+
+
+def test_concurrent_runs_compute_each_stage_once(store: Store, log: ToyStore, tmp_path: Path) -> None:
+    runs = [launch(store, log, tmp_path, 0.2) for _ in range(2)]
+    assert [process.wait(60) for process in runs] == [0, 0]
+    assert all(len(log.runs(each.key)) == 1 for each in diamond())
+    assert store.verify() == []
+
+
+@pytest.mark.parametrize("victim", ["worker", "parent"])
+def test_a_kill_while_writing_then_a_run_ends_as_if_undisturbed(
+    store: Store, log: ToyStore, tmp_path: Path, victim: str
+) -> None:
+    stages = diamond(slow=0.3)
+    process = launch(store, log, tmp_path, 0.3)
+    end = time.monotonic() + 30
+    while not log.runs(stages[1].key):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    time.sleep(0.1)
+    worker = log.runs(stages[1].key)[0]
+    os.kill(worker if victim == "worker" else process.pid, signal.SIGKILL)
+    assert process.wait(60) == (0 if victim == "worker" else -signal.SIGKILL)
+    while victim == "parent" and psutil.pid_exists(worker):
+        assert time.monotonic() < end, "the worker outlives its parent"
+        time.sleep(0.02)
+    outcome = go(stages, store, log)
+    assert outcome.failures == {}
+    assert [store.open(each.key).read_json("number") for each in stages] == [1, 2, 2, 5]
+    assert len(log.runs(stages[0].key)) == 1, "what was finished is not run again"
+    assert store.verify() == []
+
+
+def test_a_kept_failure_is_forgotten_after_a_success(store: Store, log: ToyStore) -> None:
+    first = stored_stage("first")
+    store.record_failure(first.key, Failure("diverged", str(DivergedError("nan"))), first)
+    assert go([first], store, log, "inline").failures[first.key].status == "diverged"
+    assert go([first], store, log, "inline", retry_failed=True).finished == [first.key]
+    assert store.failure(first.key) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.errors import UserError, did_you_mean
 from harness.suite.overlay import over_suite
 from harness.suite.shape import Shape
-from harness.suite.tree import Items, Leaf, Place, Problems, Table
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, mark_faulty
 from harness.suite.yaml import read_file
 
 MAX_INCLUDES = 200
@@ -183,7 +183,7 @@ def _library(kind: str, name: Leaf, known: list[str], problems: Problems) -> Tab
     if wanted not in known:
         hint = did_you_mean(wanted, known)
         problems.add(name.place, f"no {kind} is called '{wanted}'{hint}; there are: {', '.join(known)}")
-        return Table(name.place)
+        return mark_faulty(Table(name.place)) if kind == "bundle" else Table(name.place)
     label = f"{kind}s/{wanted}.yaml"
     content = read_file(_CORE / f"{kind}s" / f"{wanted}.yaml", problems, name=label)
     shape = Shape(problems)

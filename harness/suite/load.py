@@ -30,7 +30,7 @@ from harness.suite.parts import Part, Parts
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, MODEL, ROLES, SECTIONS, SELECT, TRAIN
 from harness.suite.shape import EXAMPLES
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, describe, plain
 
 Declare = Callable[[ComponentSpec], Declaration]
 
@@ -118,7 +118,8 @@ class _Loader:
         report = self._report(all_methods)
         methods = self._checked_methods(all_methods)
         datasets = self._datasets()
-        rows = tuple(row for d in datasets for m in methods if (row := self._row(d, m)) is not None)
+        pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
+        rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
         self._epochs()
         self.problems.check()
         return Suite(
@@ -261,7 +262,8 @@ class _Loader:
             self.parts.component("environment", method.tree.table("envs"))
         self.search.check(method.tree, parts)
         self._typed(*(method.tree.table(name) for name in SECTIONS))
-        return _Method(method, parts, pool) if len(self.problems) == before else None
+        sound = len(self.problems) == before and FAULTY not in method.tree
+        return _Method(method, parts, pool) if sound else None
 
     def _datasets(self) -> list[_Dataset]:
         table = self.tree.table("datasets")

@@ -12,7 +12,7 @@ from harness.errors import did_you_mean
 from harness.suite.files import read_bundle
 from harness.suite.overlay import decisions, drop, over_method
 from harness.suite.settings import PARTS, PIPELINE, ROLES
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, describe, mark_faulty, plain
 
 MAX_ROWS = 10_000
 
@@ -41,7 +41,7 @@ def resolve_methods(methods: Table, problems: Problems) -> list[Method]:
     seen: dict[str, Place] = {}
     for name in methods:
         tree = copier.resolve(name)
-        if tree is None or not _complete(tree, name, methods.key(name), problems):
+        if not _complete(tree, name, methods.key(name), problems):
             continue
         for row in _expand(name, tree, methods.key(name), problems):
             if row.label in seen:
@@ -60,52 +60,55 @@ class _Copier:
 
     def __init__(self, methods: Table, problems: Problems) -> None:
         self.methods, self.problems = methods, problems
-        self.done: dict[str, Table | None] = {}
+        self.done: dict[str, Table] = {}
+        self.stranded: set[str] = set()
 
-    def resolve(self, start: str) -> Table | None:
-        """The method with what it copies laid under it, or None after a noted problem."""
-        chain = self._chain(start)
-        if chain is None:
-            self.done[start] = None
-            return None
-        for name in reversed(chain):
-            if name in self.done:
-                continue
+    def resolve(self, start: str) -> Table:
+        """The method with what it copies laid under it, marked where that is not to be had."""
+        for name in reversed(self._chain(start)):
             own = self.methods.table(name)
-            base: Table | None = Table(own.place)
             like, bundle = own.get("like"), own.get("bundle")
-            if isinstance(like, Leaf):
+            base = Table(own.place)
+            if name in self.stranded:
+                base = mark_faulty(base)
+            elif isinstance(like, Leaf):
                 base = self.done[str(like.value)]
             elif isinstance(bundle, Leaf):
                 base = read_bundle(bundle, self.problems)
-            top = own.without(["like", "bundle"])
-            self.done[name] = None if base is None else over_method(base, top)
+            self.done[name] = over_method(base, own.without(["like", "bundle"]))
         return self.done[start]
 
-    def _chain(self, start: str) -> list[str] | None:
-        """The method and those it copies, nearest first."""
-        chain = [start]
-        while True:
+    def _chain(self, start: str) -> list[str]:
+        """The method and those it copies, nearest first, as far as they are not yet known."""
+        chain = [start] if start not in self.done else []
+        while chain:
             like = self.methods.table(chain[-1]).get("like")
-            if not isinstance(like, Leaf):
-                return chain
+            if not isinstance(like, Leaf) or str(like.value) in self.done:
+                break
             other = str(like.value)
-            if other not in self.methods:
-                hint = did_you_mean(other, self.methods)
-                known = ", ".join(self.methods)
-                self.problems.add(
-                    like.place, f"'like' names no method of this suite: '{other}'{hint}; there are: {known}"
-                )
-                return None
+            if other in self.methods and other not in chain:
+                chain.append(other)
+                continue
             if other in chain:
                 cycle = " → ".join([*chain[chain.index(other) :], other])
-                self.problems.add(like.place, f"'like' goes round in a circle: {cycle}")
-                return None
-            chain.append(other)
+                message = f"'like' goes round in a circle: {cycle}"
+            else:
+                hint = did_you_mean(other, self.methods)
+                known = ", ".join(self.methods)
+                message = f"'like' names no method of this suite: '{other}'{hint}; there are: {known}"
+            self.problems.add(like.place, message)
+            self.stranded.add(chain[-1])
+            break
+        return chain
 
 
 def _complete(tree: Table, name: str, place: Place, problems: Problems) -> bool:
-    """Whether a method has what it needs to be a row; each path is decided in one way only."""
+    """Whether a method has what it needs to be a row; each path is decided in one way only.
+
+    A method already known to be faulty passes, so that the rest of it is still looked at.
+    """
+    if FAULTY in tree:
+        return True
     before = len(problems)
     swept = tree.table("matrix")
     present = [role for role in ROLES if role in tree or role in swept]

@@ -22,7 +22,7 @@ from harness.suite.settings import (
     TOP_KEYS,
     TRAIN,
 )
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, mark_faulty
 
 _COMPONENT = "a component is NAME or {use: NAME, hyperparameters…}"
 EXAMPLES = {"datasets": "{SPMotif: {use: spmotif}}", "methods": "{ERM: {baseline: erm}}"}
@@ -172,6 +172,7 @@ class Shape:
             message = f"method '{label}' is {describe(tree)}; write {{baseline: {written}}}, or {', '.join(PIPELINE)}"
             self.problems.add(tree.place, message)
             return None
+        before = len(self.problems)
         self.known(tree, METHOD_KEYS, f"method '{label}'")
         result = Table(tree.place)
         for name in ("like", "bundle"):
@@ -192,7 +193,7 @@ class Shape:
             found = self._axes(tree.entries[kind], kind, hoisted) if kind in tree else hoisted
             if found:
                 result = result.put(kind, found, tree.key(kind))
-        return result
+        return mark_faulty(result) if len(self.problems) > before else result
 
     def _hoist(self, part: Table, name: str, axes: dict[str, Table]) -> Table:
         """Move a component's ``tune`` and ``matrix`` to the method's, under dotted paths."""

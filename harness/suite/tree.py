@@ -109,6 +109,15 @@ def planted(value: Any, place: Place) -> Tree:
     return Leaf(value, place)
 
 
+FAULTY = "!"
+"""A key that no file can give: this row has a noted fault, so what it lacks must not be noted as well."""
+
+
+def mark_faulty(table: Table) -> Table:
+    """The table with the mark."""
+    return table.put(FAULTY, Leaf(True, table.place))
+
+
 def describe(tree: Tree) -> str:
     """What was found, for messages."""
     if isinstance(tree, Table):

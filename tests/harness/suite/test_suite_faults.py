@@ -1,0 +1,356 @@
+"""Every fault of a suite is reported at once, with its place, what was found, what is allowed and the nearest name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import DATA, EQUAD, HEAD, Load, methods
+
+from harness.catalog import BrokenPlugin, Catalog
+from harness.errors import SuiteError, UserError
+from harness.suite import load_suite
+
+Faults = Callable[..., list[str]]
+ERM = "methods: {ERM: {baseline: erm}}\n"
+
+CASES = {
+    # name: (text, place, words in the message)
+    "unknown key": (
+        HEAD + DATA + ERM + "sede: 1\n",
+        "6:1",
+        ["unknown key 'sede'", "did you mean 'seeds'", "allowed: bench"],
+    ),
+    "unknown train key": (HEAD + DATA + ERM + "train: {epoch: 1}\n", "6:9", ["'epoch' in 'train'", "'epochs'"]),
+    "unknown select key": (HEAD + DATA + ERM + "select: {chekpoint: last}\n", "6:10", ["did you mean 'checkpoint'"]),
+    "unknown report key": (HEAD + DATA + ERM + "report: {referense: ERM}\n", "6:10", ["did you mean 'reference'"]),
+    "unknown model key": (
+        HEAD + DATA + ERM + "model: {hiden: 3}\n",
+        "6:9",
+        ["'hiden' in 'model'", "'hidden'", "readout"],
+    ),
+    "key of another backbone": (
+        HEAD + DATA + ERM + "model: {backbone: gcn, flavour: ogb}\n",
+        "6:24",
+        ["'flavour' in 'model' with backbone 'gcn'"],
+    ),
+    "unknown method key": (methods("  A: {basline: erm}\n"), "6:7", ["'basline' in method 'A'", "'baseline'"]),
+    "unknown component": (
+        methods("  A: {baseline: emr}\n"),
+        "6:17",
+        ["no baseline is called 'emr'", "'erm'", "there are:"],
+    ),
+    "component of another kind": (
+        methods("  A: {encoder: svm, quantifier: svm, decorrelator: eqn7}\n"),
+        "6:16",
+        ["'svm' is the name of a quantifier"],
+    ),
+    "letter case": (methods("  A: {baseline: ERM}\n"), "6:17", ["did you mean 'erm'"]),
+    "unknown dataset": (HEAD + "datasets: {S: {use: sp-motif}}\n" + ERM, "3:21", ["did you mean 'spmotif'"]),
+    "unknown hyperparameter": (
+        methods("  A: {baseline: {use: irm, penalty_wieght: 1}, envs: random(2)}\n"),
+        "6:28",
+        ["baseline 'irm' has no hyperparameter 'penalty_wieght'", "did you mean 'penalty'", "it has: penalty"],
+    ),
+    "unknown dataset hyperparameter": (
+        HEAD + "datasets: {S: {use: spmotif, bais: 0.9}}\n" + ERM,
+        "3:30",
+        ["no hyperparameter 'bais'", "'bias'"],
+    ),
+    "number as text": (HEAD + DATA + ERM + 'train: {lr: "1e-3"}\n', "6:13", ["expected float", "a number in quotes"]),
+    "wrong type": (HEAD + DATA + ERM + "train: {epochs: many}\n", "6:17", ["'epochs': expected int, found 'many'"]),
+    "fraction for int": (HEAD + DATA + ERM + "train: {epochs: 1.5}\n", "6:17", ["expected int, found 1.5"]),
+    "boolean for int": (HEAD + DATA + ERM + "train: {epochs: true}\n", "6:17", ["expected int, found True"]),
+    "out of bounds": (HEAD + DATA + ERM + "train: {epochs: 0}\n", "6:17", ["expected at least 1, found 0"]),
+    "infinite": (HEAD + DATA + ERM + "train: {lr: .inf}\n", "6:13", ["expected float, found inf"]),
+    "huge": (HEAD + DATA + ERM + f"train: {{lr: {10**400}}}\n", "6:13", ["expected float"]),
+    "nothing": (HEAD + DATA + ERM + "train: {lr: }\n", "6:12", ["expected float, found nothing"]),
+    "wrong choice": (
+        HEAD + DATA + ERM + "select: {checkpoint: best_val}\n",
+        "6:22",
+        ["best-val, last", "did you mean 'best-val'"],
+    ),
+    "yes for a boolean": (
+        HEAD + "datasets: {S: {use: spmotif, undirected: yes}}\n" + ERM,
+        "3:42",
+        ["expected bool", "write true or false"],
+    ),
+    "table for a value": (HEAD + DATA + ERM + "train: {lr: {a: 1}}\n", "6:13", ["expected float, found a table"]),
+    "list for a value": (
+        methods("  A: {baseline: {use: irm, penalty: [1, 2]}, envs: random(2)}\n"),
+        "6:37",
+        ["'penalty' is one float, not a list", "'tune'", "'matrix'", "'pool'"],
+    ),
+    "value for a list": (
+        methods("  A: {encoder: mvgrl, quantifier: {use: svm, C: 10}, decorrelator: eqn7}\n"),
+        "6:49",
+        ["write [10]"],
+    ),
+    "section is no table": (HEAD + DATA + ERM + "train: 5\n", "6:8", ["'train' is a table, found 5"]),
+    "empty methods": (HEAD + DATA + "methods: {}\n", "5:1", ["'methods' is empty", "{ERM: {baseline: erm}}"]),
+    "methods is nothing": (HEAD + DATA + "methods:\n", "5:9", ["'methods' is empty"]),
+    "methods is text": (HEAD + DATA + "methods: erm\n", "5:10", ["'methods' is 'erm'", "{ERM: {baseline: erm}}"]),
+    "method is text": (methods("  ERM: erm\n"), "6:8", ["write {baseline: erm}"]),
+    "method is nothing": (methods("  ERM:\n"), "6:7", ["method 'ERM' is nothing"]),
+    "method is empty": (methods("  ERM: {}\n"), "6:3", ["method 'ERM' is empty: give 'baseline'"]),
+    "no methods": (HEAD + DATA, "1:1", ["the key 'methods' is missing"]),
+    "no datasets": (HEAD + ERM, "1:1", ["the key 'datasets' is missing"]),
+    "datasets is nothing": (HEAD + "datasets:\n" + ERM, "3:10", ["'datasets' is empty"]),
+    "dataset without a component": (HEAD + "datasets: {S: {bias: 0.9}}\n" + ERM, "3:12", ["'S' has no component"]),
+    "empty seeds": ("bench: 1\nseeds: []\n" + DATA + ERM, "2:8", ["'seeds' is empty"]),
+    "seeds is nothing": ("bench: 1\nseeds:\n" + DATA + ERM, "2:7", ["'seeds' is empty"]),
+    "seed twice": ("bench: 1\nseeds: [1, 2, 1]\n" + DATA + ERM, "2:15", ["the seed 1 is given twice"]),
+    "seed is a boolean": ("bench: 1\nseeds: [true]\n" + DATA + ERM, "2:9", ["a seed is a whole number", "True"]),
+    "seed is negative": ("bench: 1\nseeds: [-1]\n" + DATA + ERM, "2:9", ["a seed is a whole number"]),
+    "seeds is text": ("bench: 1\nseeds: one\n" + DATA + ERM, "2:8", ["such as 1,2,3; found 'one'"]),
+    "duplicate top key": (HEAD + DATA + ERM + "seeds: [2]\n", "6:1", ["duplicate key 'seeds'"]),
+    "no version": ("seeds: [1]\n" + DATA + ERM, "1:1", ["starts with 'bench: 1'"]),
+    "another version": ("bench: 2\n" + DATA + ERM, "1:8", ["version 1, found 2"]),
+    "name leads out": (HEAD + DATA + ERM + "name: ../../x\n", "6:7", ["'name' may hold letters"]),
+    "unknown protocol": (
+        HEAD + DATA + ERM + "protocol: EQuAD\n",
+        "6:11",
+        ["no protocol is called", "did you mean 'equad'"],
+    ),
+    "budget of nothing": (HEAD + DATA + ERM + "budget: 0\n", "6:9", ["'budget': expected at least 1"]),
+    "unknown reference": (
+        HEAD + DATA + ERM + "report: {reference: erm}\n",
+        "6:21",
+        ["'reference' names no row", "'ERM'"],
+    ),
+    "like nothing": (
+        methods(EQUAD + "  B: {like: EQUAD}\n"),
+        "7:13",
+        ["'like' names no method", "did you mean 'EQuAD'"],
+    ),
+    "like in a circle": (
+        methods("  A: {like: B}\n  B: {like: C}\n  C: {like: B}\n"),
+        "8:13",
+        ["goes round in a circle: B → C → B"],
+    ),
+    "like itself": (methods("  A: {like: A}\n"), "6:13", ["A → A"]),
+    "like and bundle": (
+        methods(EQUAD + "  B: {like: EQuAD, bundle: equad/paper}\n"),
+        "7:20",
+        ["either 'like' or 'bundle'"],
+    ),
+    "unknown bundle": (methods("  B: {bundle: equad/papers}\n"), "6:15", ["no bundle is called", "'equad/paper'"]),
+    "half a pipeline": (methods("  A: {encoder: mvgrl}\n"), "6:3", ["'A' lacks quantifier, decorrelator"]),
+    "baseline and pipeline": (
+        methods("  A: {baseline: erm, encoder: mvgrl}\n"),
+        "6:3",
+        ["has a baseline and also encoder"],
+    ),
+    "part without a name": (
+        methods("  A: {encoder: {layers: 2}, quantifier: svm, decorrelator: eqn7}\n"),
+        "6:16",
+        ["encoder of method 'A' has no name"],
+    ),
+    "component is a list": (methods("  A: {baseline: [erm, irm]}\n"), "6:17", ["found a list", "use 'matrix'"]),
+    "tune of an unknown name": (
+        methods("  A: {baseline: {use: irm, tune: {penalti: [1]}}, envs: random(2)}\n"),
+        "6:35",
+        ["no hyperparameter 'penalti'"],
+    ),
+    "tune of an unknown path": (
+        methods("  A: {baseline: erm, tune: {basline.x: [1]}}\n"),
+        "6:29",
+        ["did you mean 'baseline'"],
+    ),
+    "tune without a path": (
+        methods("  A: {baseline: erm, tune: {lr: [1]}}\n"),
+        "6:29",
+        ["for example baseline.penalty"],
+    ),
+    "tune of an absent part": (
+        methods("  A: {baseline: erm, tune: {quantifier.C: [[1]]}}\n"),
+        "6:29",
+        ["uses no quantifier"],
+    ),
+    "tune of an unknown model key": (methods("  A: {baseline: erm, tune: {model.layrs: [1]}}\n"), "6:29", ["'layers'"]),
+    "tune of an unknown train key": (
+        methods("  A: {baseline: erm, tune: {train.lrr: [1]}}\n"),
+        "6:29",
+        ["did you mean 'lr'"],
+    ),
+    "tune of the backbone": (
+        methods("  A: {baseline: erm, tune: {model.backbone: [gin]}}\n"),
+        "6:29",
+        ["use 'matrix'"],
+    ),
+    "tune of one value": (
+        methods("  A: {baseline: erm, tune: {train.lr: 0.1}}\n"),
+        "6:39",
+        ["takes a list of values, found 0.1"],
+    ),
+    "tune of no value": (methods("  A: {baseline: erm, tune: {train.lr: []}}\n"), "6:39", ["found an empty list"]),
+    "tune is a list": (methods("  A: {baseline: erm, tune: [1]}\n"), "6:28", ["'default' or a table of lists"]),
+    "tune of a wrong type": (
+        methods("  A: {baseline: erm, tune: {train.lr: [0.1, x]}}\n"),
+        "6:45",
+        ["expected float, found 'x'"],
+    ),
+    "no search space": (methods("  A: {baseline: {use: erm, tune: default}}\n"), "6:28", ["declares no search space"]),
+    "given and tuned": (
+        methods("  A: {baseline: {use: irm, penalty: 1, tune: {penalty: [1]}}, envs: random(2)}\n"),
+        "6:47",
+        ["'baseline.penalty' of method 'A' is decided twice (given and tune)"],
+    ),
+    "pool and value": (
+        methods("  A: {encoder: {use: mvgrl, layers: 2, pool: {layers: [2]}}, quantifier: svm, decorrelator: eqn7}\n"),
+        "6:6",
+        ["decided twice (given and pool)"],
+    ),
+    "pool elsewhere": (
+        methods("  A: {encoder: mvgrl, quantifier: {use: svm, pool: {C: [1]}}, decorrelator: eqn7}\n"),
+        "6:46",
+        ["belongs to an encoder"],
+    ),
+    "pool of an unknown name": (
+        methods("  A: {encoder: {use: mvgrl, pool: {depth: [1]}}, quantifier: svm, decorrelator: eqn7}\n"),
+        "6:36",
+        ["'depth'"],
+    ),
+    "pool of one value": (
+        methods("  A: {encoder: {use: mvgrl, pool: {layers: 1}}, quantifier: svm, decorrelator: eqn7}\n"),
+        "6:44",
+        ["takes a list"],
+    ),
+    "tune on a dataset": (
+        HEAD + "datasets: {S: {use: spmotif, tune: {bias: [1]}}}\n" + ERM,
+        "3:30",
+        ["'tune' belongs to a method"],
+    ),
+    "matrix of one value": (
+        methods("  A: {baseline: erm, matrix: {model.layers: 3}}\n"),
+        "6:45",
+        ["takes a list of values"],
+    ),
+    "matrix over a given part": (
+        methods("  A: {baseline: erm, matrix: {baseline: [erm, irm]}}\n"),
+        "6:31",
+        ["both given and in 'matrix'"],
+    ),
+    "unknown placeholder": (
+        methods("  'A {deph}': {baseline: erm, matrix: {model.layers: [3]}}\n"),
+        "6:3",
+        ["'{deph}'"],
+    ),
+    "placeholder without a matrix": (methods("  'A {layers}': {baseline: erm}\n"), "6:3", ["is no axis of its matrix"]),
+    "row twice": (
+        methods("  A, layers=3: {baseline: erm}\n  A: {baseline: erm, matrix: {model.layers: [3]}}\n"),
+        "7:3",
+        ["two rows are called"],
+    ),
+    "no environments": (
+        methods("  IRM: {baseline: irm}\n"),
+        "6:3",
+        ["'IRM' (irm) needs environments and dataset 'SP' has none", "'envs:'", "base, random(k), random-batch(k)"],
+    ),
+    "domain without domains": (
+        methods("  IRM: {baseline: irm, envs: domain}\n"),
+        "6:30",
+        ["reads the dataset's own environments", "random(k)"],
+    ),
+    "oracle that the dataset lacks": (
+        methods("  IRM: {baseline: irm, envs: base}\n", "datasets:\n  T: {use: two-piece}\n"),
+        "6:30",
+        ["oracle field base", "it has none"],
+    ),
+    "value in parentheses": (methods("  A: {baseline: erm(2)}\n"), "6:17", ["takes no value in parentheses"]),
+    "wrong value in parentheses": (methods("  A: {baseline: irm, envs: random(x)}\n"), "6:28", ["'k': expected int"]),
+    "twice in parentheses": (
+        methods("  A: {baseline: irm, envs: {use: random(2), k: 3}}\n"),
+        "6:45",
+        ["'k' is given twice"],
+    ),
+    "task": (
+        methods("  A: {baseline: ciga}\n", "datasets:\n  T: {use: toxic}\n"),
+        "6:17",
+        ["baseline 'ciga' of method 'A' supports binary and multiclass tasks; dataset 'T' is multitask"],
+    ),
+    "unknown split": (
+        HEAD + "datasets: {D: {use: drugood}}\n" + ERM + "select: {split: ood-val}\n",
+        "5:17",
+        ["no validation split 'ood-val'", "did you mean 'ood_val'", "auto, ood_val, iid_val"],
+    ),
+    "missing data": (
+        HEAD + "datasets: {M: {use: molecules, dataset: absent}}\n" + ERM,
+        "3:21",
+        ["'M': absent.csv is missing; put it at"],
+    ),
+    "dataset that raises": (
+        HEAD + "datasets: {M: {use: molecules, dataset: buggy}}\n" + ERM,
+        "3:21",
+        ["raised KeyError: 'size'"],
+    ),
+    "name with a line break": (methods('  "A\\nB": {baseline: erm}\n'), "6:3", ["printable text"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fault(case: str, faults: Faults) -> None:
+    text, place, words = CASES[case]
+    found = faults(text)
+    assert len(found) == 1, found
+    assert found[0].startswith(f"{place}: "), found
+    for word in words:
+        assert word in found[0]
+    assert "\n" not in found[0]
+
+
+def test_all_faults_at_once_in_order(faults: Faults) -> None:
+    text = (
+        "bench: 1\nseeds: [1, 1]\nsede: 1\nprotocol: equd\ntrain: {lr: x}\n"
+        "datasets: {S: {use: spmotiv}, T: {use: spmotif, bias: 2}}\n"
+        "methods:\n  A: {baseline: emr}\n  B: {baseline: {use: irm, tune: {penalti: [1]}}}\n  C: {like: D}\n"
+    )
+    assert [fault.split(": ")[0] for fault in faults(text)] == [
+        "2:12", "3:1", "4:11", "5:13", "6:21", "6:55", "8:17", "9:35", "10:13"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "~\n", "- a\n", "suite\n"])
+def test_files_that_are_no_suite(text: str, faults: Faults) -> None:
+    (found,) = faults(text)
+    assert found.startswith(("1:1: ", "2:1: "))
+    assert "bench: 1" in found
+
+
+def test_a_file_that_is_no_yaml_gives_its_place_alone(faults: Faults) -> None:
+    (found,) = faults("bench: 1\nmethods: {a: [}\n")
+    assert found.startswith("2:15: not valid YAML")
+
+
+def test_faults_of_fragments_name_their_file(faults: Faults) -> None:
+    found = faults(HEAD + DATA + "include: [part.yaml]\n", files={"part.yaml": "methods:\n  A: {baseline: emr}\n"})
+    assert len(found) == 1
+    assert found[0].startswith("part.yaml:2:17: no baseline is called 'emr'")
+
+
+def test_include_faults(faults: Faults) -> None:
+    text = HEAD + DATA + ERM + "include: FILES\n"
+    assert faults(text.replace("FILES", "[gone.yaml]"))[0].startswith("6:11: included file not found: ")
+    cycle = faults(
+        text.replace("FILES", "[a.yaml]"), files={"a.yaml": "include: b.yaml\n", "b.yaml": "include: [a.yaml]\n"}
+    )
+    assert cycle[0].startswith("b.yaml:1:11: include cycle: suite.yaml → a.yaml → b.yaml → a.yaml")
+    assert "is not" not in faults(text.replace("FILES", "[5]"))[0]
+    assert faults(text.replace("FILES", "[5]"))[0].startswith("6:11: 'include' takes a name, found 5")
+    many = {f"f{n}.yaml": f"include: [f{n + 1}.yaml, f{n + 1}.yaml]\n" for n in range(20)} | {"f20.yaml": "name: x\n"}
+    assert "more than 200 files are included" in faults(text.replace("FILES", "[f0.yaml]"), files=many)[0]
+
+
+def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: Path) -> None:
+    text = HEAD + DATA + ERM + "plugins: [mine.py]\n"
+    assert faults(text)[0].startswith(f"6:11: plugin file not found: {tmp_path}/mine.py")
+    assert load(text, files={"mine.py": "x = 1\n"}).plugins == (tmp_path / "mine.py",)
+    broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
+    with pytest.raises(SuiteError, match=r"6:11: the plugin .* could not be loaded: SyntaxError in line 1"):
+        load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]
+
+
+def test_errors_are_for_the_user() -> None:
+    assert issubclass(SuiteError, UserError)
+    assert SuiteError([]).exit_code == 2

@@ -1,7 +1,7 @@
 """Graphs made of a base and a motif: the pieces, how they are joined, and draws that never change.
 
-The random streams are our own: each graph has one, named by (data set, seed, split, class, position), so more graphs,
-another class or another split leave all other graphs as they are.
+The random streams are our own: each graph has one, named by (data set, seed, split, class, number in class), so more
+graphs, another class or another split leave all other graphs, and their order, as they are.
 """
 
 from __future__ import annotations
@@ -84,13 +84,14 @@ class Generator:
         self._bases: dict[tuple[int, int, int], Piece] = {}
 
     def split(self, name: str) -> list[RawGraph]:
-        """All graphs of a split, class by class."""
+        """All graphs of a split, sorted by a number each draws first: a place says nothing of the label."""
         split, number = self._recipe.splits[name], zlib.crc32(name.encode())
-        return [
-            self._graph(split, label, Draws(self._name, self._recipe.seed, number, label, position))
-            for label in range(CLASSES)
-            for position in range(split.per_class)
-        ]
+        placed = []
+        for label in range(CLASSES):
+            for position in range(split.per_class):
+                draws = Draws(self._name, self._recipe.seed, number, label, position)
+                placed.append((draws.unit(), self._graph(split, label, draws)))
+        return [graph for _, graph in sorted(placed, key=lambda pair: pair[0])]
 
     def _graph(self, split: Split, label: int, draws: Draws) -> RawGraph:
         base = _draw_base(label, split.agreement, draws)

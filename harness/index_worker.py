@@ -11,14 +11,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from harness import _WHERE as HOMES
 from harness.catalog import Entry
 from harness.component import Component
 from harness.keys import hash_file
 from harness.registry import PluginError, Source, load_source
-from harness.source import closure, own_digest
+from harness.source import closure, imports, own_digest
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("catalog", "component", "hooks", "hparams", "index_worker", "registry", "source")
+_LIGHT = {None, *(f"harness.{name}" for name in ("component", "data", "errors", "hooks", "hparams"))}
 _GRACE = 30.0
 
 
@@ -121,7 +123,8 @@ def main(request: Mapping[str, Any], answers: TextIO) -> None:
     sources = [
         Source(item["plugin"], item["module"], Path(item["file"]), Path(item["base"])) for item in request["sources"]
     ]
-    import harness.training.bases  # noqa: F401 - what nearly every plugin imports must not count as its time
+    if any(map(_uses_torch, sources)):
+        import harness.training.bases  # noqa: F401 - must not count as the time of the plugin that comes first
 
     with Path(os.devnull).open("w") as nowhere:
         for position, source in enumerate(sources):
@@ -130,6 +133,17 @@ def main(request: Mapping[str, Any], answers: TextIO) -> None:
             answer = describe(source)
             faulthandler.cancel_dump_traceback_later()
             _send(answers, {"at": position, **answer})
+
+
+def _uses_torch(source: Source) -> bool:
+    """Whether a plugin's own code imports torch, or a name of the authors' API that does."""
+    roots = source.roots()
+    try:
+        names = {parts for file in closure(source.file, roots) for parts in imports(file, roots)}
+    except (OSError, SyntaxError):
+        return False
+    homes = {HOMES.get(parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}
+    return any(parts[0] == "torch" for parts in names) or not homes <= _LIGHT
 
 
 def _send(answers: TextIO, message: Mapping[str, Any]) -> None:

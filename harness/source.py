@@ -93,12 +93,12 @@ def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
         path = waiting.pop()
         if path not in seen:
             seen.add(path)
-            for parts in _imports(path, roots):
+            for parts in imports(path, roots):
                 waiting += _files(parts, roots)
     return seen
 
 
-def _imports(file: Path, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
+def imports(file: Path, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
     """Every module that a file may import, as absolute name parts; relative ones are resolved where possible."""
     package = next(
         (file.relative_to(base).parent.parts for base in roots.values() if file.is_relative_to(base)), tuple[str, ...]()
@@ -145,12 +145,17 @@ def parse(path: Path) -> ast.Module:
     Raises:
         SyntaxError: it does not parse.
     """
+    return _parse(path, _mark(path))
+
+
+def _mark(path: Path) -> tuple[int, ...]:
     stat = path.stat()
-    return _parse(path, (stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
 
 
 @lru_cache(maxsize=512)
-def _parse(path: Path, _mark: tuple[int, ...]) -> ast.Module:
+def _parse(path: Path, mark: tuple[int, ...]) -> ast.Module:
+    del mark  # part of the cache's key alone
     return ast.parse(path.read_bytes(), filename=str(path))
 
 
@@ -160,30 +165,32 @@ def tree_digest(path: Path) -> str:
     Raises:
         SyntaxError: it does not parse.
     """
-    total = hashlib.sha256()
-    for token in _tokens(parse(path)):
-        total.update(token.encode("utf-8", "backslashreplace"))
-        total.update(b"\0")
-    return total.hexdigest()
+    return _tree_digest(path, _mark(path))
 
 
-def _tokens(node: ast.AST) -> Iterator[str]:
+@lru_cache(maxsize=512)
+def _tree_digest(path: Path, mark: tuple[int, ...]) -> str:
+    tokens: list[str] = []
+    _tokens(_parse(path, mark), tokens)
+    return hashlib.sha256("\0".join(tokens).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _tokens(node: ast.AST, found: list[str]) -> None:
     """A tree as text. Empty fields are left out: later Pythons add fields that are empty in older code."""
-    yield f"({type(node).__name__}"
-    for name, value in ast.iter_fields(node):
-        items = value if isinstance(value, list) else [value]
-        shown = [item for item in items if item is not None and not _silent(item, node)]
-        if isinstance(node, ast.Constant):
-            if name == "value":
-                yield f"{type(value).__name__}={value!r}"
-        elif shown:
-            yield name
+    found.append(f"({type(node).__name__}")
+    if isinstance(node, ast.Constant):
+        found.append(f"{type(node.value).__name__}={node.value!r}")
+    else:
+        for name, value in ast.iter_fields(node):
+            items = value if isinstance(value, list) else [value]
+            shown = [item for item in items if item is not None and not _silent(item, node)]
+            found += [name] if shown else []
             for item in shown:
                 if isinstance(item, ast.AST):
-                    yield from _tokens(item)
+                    _tokens(item, found)
                 else:
-                    yield repr(item)
-    yield ")"
+                    found.append(repr(item))
+    found.append(")")
 
 
 def _silent(item: object, parent: ast.AST) -> bool:

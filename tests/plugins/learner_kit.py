@@ -62,6 +62,7 @@ def make(
     envs=2,
     backbone=TinyBackbone,
     layers=2,
+    hidden=6,
     dropout=0.0,
     num_train=12,
     scores=(0.3, 0.4),
@@ -70,7 +71,7 @@ def make(
     """A learner, set up; a decorrelator also gets quantifier scores and softmax weights."""
     learner = cls(**values)
     info = LearnerInfo(task, Features("numeric", (4,)), Features("none"), envs, num_train, total_steps=8, epochs=2)
-    backbone_values = {"layers": layers, "hidden": 6, "dropout": dropout}
+    backbone_values = {"layers": layers, "hidden": hidden, "dropout": dropout}
     learner.setup(info, ModelSpec(backbone, backbone_values, readout="sum", head_layers=1), seed=seed)
     if learner.kind == "decorrelator":
         learner.model_scores = torch.tensor(scores)

@@ -33,7 +33,7 @@ def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tenso
     """
     ids, inverse, counts = torch.unique(env, return_inverse=True, return_counts=True)
     sums = values.new_zeros((len(ids), *values.shape[1:])).index_add(0, inverse, values)
-    means = sums / counts.reshape(-1, *([1] * (values.dim() - 1))).to(values.dtype)
+    means: Tensor = sums / counts.reshape(-1, *([1] * (values.dim() - 1))).to(values.dtype)
     return means[(ids >= 0) & (counts >= at_least)]
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.engine import Event, Outcome, make_engine
+from harness.engine import Engine, Event, Outcome, make_engine
 from harness.engine import run as run_stages
+from harness.errors import DataError
 from harness.plan.status import Clock, needed
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
 from harness.runs.collect import collect
+from harness.runs.phases import run_in_phases
 from harness.runs.record import RESULTS, CellRecord, RunRecord
 from harness.runs.session import Options, Session
 from harness.spec import ComponentSpec
@@ -55,14 +57,11 @@ def execute(
 
     Raises:
         KeyboardInterrupt: after the record and the results so far have been written.
+        DataError: a dataset cannot be built from its files; nothing has been trained.
+        UserError: the store cannot be written to, or the engine cannot do what is asked.
     """
     store, plan = session.store, session.plan
-    engine = make_engine(
-        engine_options.engine,
-        jobs=engine_options.jobs,
-        timeout=engine_options.timeout,
-        memory=engine_options.memory,
-    )
+    _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
     folder = store.new_run(session.suite.name)
     record = start_record(session, folder.name)
@@ -79,21 +78,34 @@ def execute(
             store.record_run(event.stage, _cost_facts(event, record.provenance))
         observe(event)
 
-    try:
-        outcome = run_stages(
-            stages,
+    cost = _cost(Clock(store)) if stages else None
+
+    def run_some(wanted: Sequence[Stage], others: Sequence[Stage]) -> Outcome:
+        return run_stages(
+            wanted,
             store=store,
             body=BODY,
-            engine=engine,
+            engine=_engine(engine_options),
             context=context,
+            reserve=others,
             observer=watch,
-            cost=_cost(Clock(store)) if stages else None,
+            cost=cost,
             retry_failed=engine_options.retry_failed,
         )
-    except KeyboardInterrupt:
-        _finish(replace(record, status="interrupted", failures=_plain(observed)), session, folder)
+
+    try:
+        running = {stage.key for stage in stages}
+        others = [stage for key, stage in plan.stages.items() if key not in running]
+        outcome = run_in_phases(stages, others, run_some, watch)
+    except (KeyboardInterrupt, DataError) as error:
+        status = "failed" if isinstance(error, DataError) else "interrupted"
+        _finish(replace(record, status=status, failures=_plain(observed)), session, folder)
         raise
     return _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+
+
+def _engine(chosen: EngineOptions) -> Engine:
+    return make_engine(chosen.engine, jobs=chosen.jobs, timeout=chosen.timeout, memory=chosen.memory)
 
 
 def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:

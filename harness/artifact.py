@@ -29,8 +29,8 @@ class StoreError(UserError):
     """The store's folder cannot be used as asked; the text names the path."""
 
 
-class DiskFullError(StoreError):
-    """There is no room left for what is written; not a result of the stage."""
+class DiskFullError(BenchError):
+    """There is no room left for what is written: no result of a stage, and no fault in what the user asked."""
 
 
 class MissingArtifact(BenchError):
@@ -46,7 +46,10 @@ class MissingArtifact(BenchError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an :class:`OSError` of a block that writes into a :class:`StoreError` that names the path."""
+    """Turn an :class:`OSError` of a block that writes into a :class:`StoreError` or :class:`DiskFullError`.
+
+    The text names the path.
+    """
     try:
         yield
     except OSError as error:

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -26,8 +27,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def provenance() -> dict[str, Any]:
-    """Versions, machine, repository and command line."""
+def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
+    """Versions, machine, repository and command line.
+
+    Args:
+        plugins: single plugin files, whose repositories are told under ``plugins`` by the file's name.
+    """
     return {
         "versions": versions(),
         "platform": platform.platform(),
@@ -37,6 +42,7 @@ def provenance() -> dict[str, Any]:
         "threads_per_worker": 1,
         "determinism": "same key, same bits on this machine and these versions",
         "repository": repository(Path(__file__).resolve().parent),
+        "plugins": {path.name: repository(path.resolve().parent) for path in plugins},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
     }
 
@@ -52,8 +58,13 @@ def cpu_model() -> str:
 
 
 def repository(folder: Path) -> dict[str, Any] | None:
-    """Commit and whether files differ from it, or None outside a repository."""
+    """Commit of the repository that tracks a folder's files, and whether tracked files differ from it, or None.
+
+    A folder that lies in a repository without being part of it (an environment inside a project, say) has none.
+    """
     try:
+        if not _git(folder, "ls-files", "--", "."):
+            return None
         commit = _git(folder, "rev-parse", "HEAD")
         return {"commit": commit, "changed": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
     except (OSError, subprocess.SubprocessError):
@@ -61,5 +72,15 @@ def repository(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=5)
+    env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # looking must not write to the user's repository
+    done = subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=5,
+    )
     return done.stdout.strip()

@@ -150,7 +150,8 @@ class Store:
             provenance: versions and the like, kept in the description.
 
         Raises:
-            StoreError: the store cannot be written (:class:`DiskFullError`: no room).
+            StoreError: the store cannot be written.
+            DiskFullError: there is no room.
         """
         chosen = stage.key if key is None else key
         name = f"{chosen[:16]}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
@@ -278,7 +279,7 @@ class Store:
         before = memo.get(str(path.absolute()))
         result = file_digest(path, memo)
         if memo.get(str(path.absolute())) != before:
-            with suppress(StoreError):  # a memory only: a read-only store works without it
+            with suppress(StoreError, DiskFullError):  # a memory only: a read-only store works without it
                 self._write(self.root / "files.json", memo)
         return result
 

@@ -75,6 +75,7 @@ class _Method:
     row: Method
     parts: Mapping[str, Part]
     pool: tuple[ComponentSpec, ...]
+    envs: Part | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class _Loader:
         named = self.tree.get("protocol")
         self.protocol_name = named if isinstance(named, Leaf) else Leaf(DEFAULT_PROTOCOL, self.tree.place)
         self.protocol = read_protocol(self.protocol_name, self.problems)
-        name, seeds, budget = self._name(), self._seeds(), self._budget()
+        name, seeds, budget, self.epochs = self._name(), self._seeds(), self._budget(), self._epochs()
         self._plugins()
         self._present()
         self.search = Search(self.parts, budget)
@@ -120,7 +121,6 @@ class _Loader:
         datasets = self._datasets()
         pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
         rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
-        self._epochs()
         self.problems.check()
         return Suite(
             name=name,
@@ -188,9 +188,12 @@ class _Loader:
         ok, value = (True, None) if tree is None else self.parts.value(_BUDGET, tree)
         return value if ok else None
 
-    def _epochs(self) -> None:
-        if self.overrides.epochs is not None and self.overrides.epochs < 1:
-            self.problems.add(Place(f"--epochs {self.overrides.epochs}"), "expected at least 1")
+    def _epochs(self) -> int | None:
+        epochs = self.overrides.epochs
+        if epochs is not None and epochs < 1:
+            self.problems.add(Place(f"--epochs {epochs}"), "expected at least 1")
+            return None
+        return epochs
 
     def _plugins(self) -> None:
         broken = {Path(item.file).resolve(): item.reason for item in self.catalog.broken if item.file}
@@ -258,12 +261,15 @@ class _Loader:
             if role == "encoder":
                 pooled = self.parts.pool(part, table.table("pool"))
                 pool = pooled or ()
-        if "use" in method.tree.table("envs"):
-            self.parts.component("environment", method.tree.table("envs"))
+        envs = self._environment_part(method.tree.table("envs"))
         self.search.check(method.tree, parts)
         self._typed(*(method.tree.table(name) for name in SECTIONS))
         sound = len(self.problems) == before and FAULTY not in method.tree
-        return _Method(method, parts, pool) if sound else None
+        return _Method(method, parts, pool, envs) if sound else None
+
+    def _environment_part(self, table: Table) -> Part | None:
+        """The environment that a method or dataset names; None where it names none."""
+        return self.parts.component("environment", table) if "use" in table else None
 
     def _datasets(self) -> list[_Dataset]:
         table = self.tree.table("datasets")
@@ -308,8 +314,8 @@ class _Loader:
         before = len(self.problems)
         layers = self._layers(dataset).under(method.row.tree)
         tree = method.row.tree
-        if self.overrides.epochs is not None:
-            epochs = Leaf(self.overrides.epochs, Place(f"--epochs {self.overrides.epochs}"))
+        if self.epochs is not None:
+            epochs = Leaf(self.epochs, Place(f"--epochs {self.epochs}"))
             layers = _Layers(layers.model, layers.train.put("epochs", epochs), layers.select)
             tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
         pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
@@ -365,7 +371,7 @@ class _Loader:
             "plugins": [str(plugin) for plugin, _ in self.gathered.plugins],
             "budget": budget,
             "datasets": {dataset.label: self._resolved_dataset(dataset) for dataset in datasets},
-            "methods": {method.row.label: self._resolved_method(method.row.tree) for method in methods},
+            "methods": {method.row.label: self._resolved_method(method) for method in methods},
             "report": {key: value for key, value in vars(report).items() if value is not None},
         }
         if report.reference not in tree["methods"]:
@@ -374,18 +380,26 @@ class _Loader:
 
     def _resolved_dataset(self, dataset: _Dataset) -> dict[str, Any]:
         layers = self._layers(dataset)
-        own = {"use": dataset.part.spec.name, **dataset.part.spec.params}
-        sections = {"model": layers.model, "train": layers.train, "select": layers.select, "envs": dataset.envs}
-        tree = {**own, **{key: plain(value) for key, value in sections.items() if value}}
-        if self.overrides.epochs is not None:
-            tree["train"] = {**tree.get("train", {}), "epochs": self.overrides.epochs}
+        sections = {"model": layers.model, "train": layers.train, "select": layers.select}
+        tree = {**_spelt(dataset.part), **{key: plain(value) for key, value in sections.items() if value}}
+        envs = self._environment_part(dataset.envs)
+        if envs is not None:
+            tree["envs"] = _spelt(envs)
+        if self.epochs is not None:
+            tree["train"] = {**tree.get("train", {}), "epochs": self.epochs}
         return tree
 
-    def _resolved_method(self, tree: Table) -> dict[str, Any]:
-        if self.overrides.epochs is not None:
+    def _resolved_method(self, method: _Method) -> dict[str, Any]:
+        tree = method.row.tree
+        if self.epochs is not None:
             train = tree.table("train").without(["epochs"])
             tune = tree.table("tune").without(["train.epochs"])
             tree = tree.put("train", train).put("tune", tune)
         empty = [name for name in tree if isinstance(tree.get(name), Table) and not tree.table(name)]
         resolved: dict[str, Any] = plain(tree.without(empty))
-        return resolved
+        return resolved if method.envs is None else {**resolved, "envs": _spelt(method.envs)}
+
+
+def _spelt(part: Part) -> dict[str, Any]:
+    """A component as a table."""
+    return {"use": part.spec.name, **part.spec.params}

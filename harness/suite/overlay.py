@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.suite.settings import PARTS, PIPELINE
-from harness.suite.tree import Table
+from harness.suite.settings import CALL, PARTS, PIPELINE, POSITIONAL
+from harness.suite.tree import Leaf, Table
 
 _Merge = Callable[[Table, Table], Table]
 
@@ -48,7 +48,17 @@ def over_model(base: Table, top: Table) -> Table:
 
 def over_component(base: Table, top: Table) -> Table:
     """A component over a component."""
-    return top if "use" in top else merge(base, top)
+    return top if "use" in top else merge(settle_call(base), top)
+
+
+def settle_call(part: Table) -> Table:
+    """``NAME(value)`` as a name and a value that any later one replaces."""
+    use = part.get("use")
+    match = CALL.match(str(use.value)) if isinstance(use, Leaf) else None
+    if match is None or use is None:
+        return part
+    part = part.put("use", Leaf(match[1], use.place))
+    return part.put(POSITIONAL, Leaf(match[2], use.place))
 
 
 def over_dataset(base: Table, top: Table) -> Table:
@@ -104,7 +114,7 @@ def decisions(method: Table) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for part in PARTS:
         table = method.table(part)
-        for name in table.without(["use", "pool"]):
+        for name in table.without(["use", "pool", POSITIONAL]):
             found.setdefault(f"{part}.{name}", []).append("given")
         for name in table.table("pool"):
             found.setdefault(f"{part}.{name}", []).append("pool")
@@ -154,6 +164,9 @@ def _displace(base: Table, top: Table) -> Table:
         base = _without_parts(base, ("baseline",))
     replaced = [part for part in PARTS if "use" in top.table(part) or part in top.table("matrix")]
     base = _without_parts(base, replaced)
+    for part in PARTS:
+        if part in top and part in base:
+            base = base.put(part, settle_call(base.table(part)), base.key(part))
     if "*" in top.table("tune"):
         base = base.without(["tune"])
     for path, way in decided(top).items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -13,12 +12,11 @@ from harness.component import KINDS
 from harness.errors import did_you_mean
 from harness.hparams import HParam
 from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
-from harness.suite.settings import MODEL, SELECT, TRAIN
+from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_text
 
 MAX_POOL = 1_000
-_CALL = re.compile(r"^([^()\s]+)\s*\((.*)\)$")
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,11 @@ class Parts:
         entry = self.find(kind, name, use.place)
         if entry is None:
             return None
+        settled = table.get(POSITIONAL)
+        if isinstance(settled, Leaf):
+            table = table.without([POSITIONAL])
+            if str(entry.traits.get("positional")) not in table:
+                argument = str(settled.value)
         if argument is not None:
             filled = self._positional(entry, argument, use.place, table)
             if filled is None:
@@ -204,7 +207,7 @@ class Parts:
 
 
 def _call(text: str) -> tuple[str, str | None]:
-    match = _CALL.match(text.strip())
+    match = CALL.match(text.strip())
     return (match[1], match[2]) if match else (text, None)
 
 

@@ -214,7 +214,10 @@ def _text(point: Mapping[str, Any]) -> str:
 
 def _distinct(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Equal configurations collapse to the first."""
-    return list({_text(point): point for point in reversed(list(points))}.values())[::-1]
+    found: dict[str, dict[str, Any]] = {}
+    for point in points:
+        found.setdefault(_text(point), point)
+    return list(found.values())
 
 
 def _draw(points: list[dict[str, Any]], budget: int | None) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +13,11 @@ PIPELINE = ("encoder", "quantifier", "decorrelator")
 ROLES = ("baseline", *PIPELINE)
 PARTS = (*ROLES, "envs")
 KIND_OF = {**{role: role for role in ROLES}, "envs": "environment"}
+
+CALL = re.compile(r"^([^()\s]+)\s*\((.*)\)$", re.DOTALL)
+"""``NAME(value)``."""
+POSITIONAL = "()"
+"""A key that no file can give: the value in parentheses of a component that a later table changes."""
 
 TOP_KEYS = (
     "bench",

@@ -14,6 +14,7 @@ from harness.suite.settings import (
     METHOD_KEYS,
     PARTS,
     PIPELINE,
+    POSITIONAL,
     PROTOCOL_KEYS,
     REPORT_KEYS,
     ROLES,
@@ -158,7 +159,9 @@ class Shape:
             if use is not None and not (isinstance(use, Leaf) and isinstance(use.value, str)):
                 self.problems.add(use.place, f"{what}: 'use' takes a component's name, found {describe(use)}")
                 return None
-            return tree
+            if POSITIONAL in tree:
+                self.problems.add(tree.key(POSITIONAL), f"{what}: '{POSITIONAL}' is no hyperparameter")
+            return tree.without([POSITIONAL])
         if isinstance(tree, Leaf) and isinstance(tree.value, str):
             return Table(tree.place).put("use", tree)
         hint = "; to compare several, use 'matrix'" if isinstance(tree, Items) else ""

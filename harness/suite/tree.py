@@ -133,9 +133,11 @@ class Problems:
     def __init__(self) -> None:
         self._found: dict[tuple[str, int, int, str], Problem] = {}
         self._files: dict[str, int] = {}
+        self._noted = 0
 
     def add(self, place: Place, message: str) -> None:
-        """Note one fault; the same fault twice counts once."""
+        """Note one fault; the same fault twice is reported once."""
+        self._noted += 1
         self._files.setdefault(place.file, len(self._files))
         key = (place.file, place.line, place.column, message)
         self._found.setdefault(key, Problem(str(place), message))
@@ -144,7 +146,8 @@ class Problems:
         return bool(self._found)
 
     def __len__(self) -> int:
-        return len(self._found)
+        # Repeats count, so that a copied fault is seen in each copy.
+        return self._noted
 
     def check(self) -> None:
         """Raise what was found, by file and position.

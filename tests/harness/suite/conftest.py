@@ -88,7 +88,7 @@ def catalog() -> Catalog:
             entry("environment", "base", oracle=["base"]),
             entry("environment", "random", whole("k", 2), positional="k"),
             entry("environment", "random-batch", whole("k", 2), positional="k", per_batch=True),
-            entry("encoder", "mvgrl", *ENCODER),
+            entry("encoder", "mvgrl", *ENCODER, HParam("views", "str", "adjacency-ppr")),
             entry("encoder", "graphcl", *ENCODER, number("ratio", 0.1)),
             entry("quantifier", "svm", HParam("C", "list[float]", [10.0], low=1e-8)),
             entry("quantifier", "mlp", whole("epochs", 100)),

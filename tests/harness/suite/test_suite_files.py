@@ -1,0 +1,88 @@
+"""Finding suites, plugin files, and what is imported on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.catalog import Catalog
+from harness.errors import SuiteError, UserError
+from harness.suite import find_suite, installed_suites, json_schema, peek_plugins, suites_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+SHIPPED = ("ablation", "molecules", "paper/ablation", "quick", "spmotif", "two-piece")
+
+
+def test_installed_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert set(SHIPPED) <= set(installed_suites())
+    expected = suites_folder() / "ablation.yaml"
+    for name in ("ablation", "ablation.yaml", "suites/ablation.yaml", "./suites/ablation.yaml", "suites/ablation"):
+        assert find_suite(name) == expected
+    assert find_suite("suites/paper/ablation.yaml") == suites_folder() / "paper/ablation.yaml"
+
+
+def test_a_local_file_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites/ablation.yaml").write_text("bench: 1\n")
+    assert find_suite("suites/ablation.yaml") == Path("suites/ablation.yaml")
+
+
+def test_a_suite_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"ablatoin does not exist, .* \(did you mean 'ablation'\?\); there are: "):
+        find_suite("ablatoin")
+    with pytest.raises(UserError, match="is a folder"):
+        find_suite(tmp_path)
+
+
+def test_peek_plugins(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "one.py").touch()
+    (tmp_path / "x/two.py").touch()
+    (tmp_path / "x/part.yaml").write_text("plugins: [two.py, ../one.py]\nmethods: 5\n")
+    suite = tmp_path / "suite.yaml"
+    suite.write_text("include: [x/part.yaml]\nplugins: one.py\nnonsense: [\n")
+    with pytest.raises(SuiteError, match="not valid YAML"):
+        peek_plugins(suite)
+    suite.write_text("include: [x/part.yaml]\nplugins: one.py\nnonsense: 1\n")
+    assert peek_plugins(suite) == (tmp_path / "x/two.py", tmp_path / "one.py")
+    suite.write_text("plugins: [gone.py, x]\n")
+    with pytest.raises(SuiteError) as caught:
+        peek_plugins(suite)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{suite}:1:11: plugin file not found: {tmp_path}/gone.py",
+        f"{suite}:1:20: plugin file is a folder: {tmp_path}/x",
+    ]
+
+
+def test_a_suite_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match=r"gone\.yaml: cannot read the file: No such file"):
+        peek_plugins(tmp_path / "gone.yaml")
+
+
+def test_nothing_heavy_is_imported() -> None:
+    code = "import sys, harness.suite; print([m for m in ('torch', 'numpy', 'sklearn', 'plugins') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_json_schema(catalog: Catalog) -> None:
+    schema = json_schema(catalog)
+    text = json.dumps(schema, allow_nan=False)
+    for reference in set(text.split('"#/$defs/')[1:]):
+        assert reference.split('"')[0] in schema["$defs"]
+    assert {"bench", "seeds", "methods", "report"} <= set(schema["properties"])
+    assert schema["additionalProperties"] is False
+    assert "equad/paper" in schema["$defs"]["method"]["properties"]["bundle"]["enum"]
+    irm = next(
+        x for x in schema["$defs"]["baseline"]["anyOf"] if x.get("properties", {}).get("use") == {"const": "irm"}
+    )
+    assert irm["properties"]["penalty"] == {"type": "number", "minimum": 0.0, "default": 10.0}
+    assert {"pattern": r"^random\(.*\)$", "type": "string"} in schema["$defs"]["environment"]["anyOf"]
+    assert schema["$defs"]["train"]["properties"]["epochs"]["minimum"] == 1

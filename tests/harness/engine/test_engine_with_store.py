@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,7 +15,9 @@ import psutil
 import pytest
 from toy import STORED_BODY, ToyStore, diamond, stored_stage
 
+from harness.artifact import DiskFullError, writing
 from harness.engine import Outcome, make_engine, run
+from harness.engine.failing import failure_of
 from harness.errors import DivergedError
 from harness.stage import Failure, Stage
 from harness.store import Store
@@ -132,3 +135,11 @@ def test_a_kept_failure_is_forgotten_after_a_success(store: Store, log: ToyStore
     assert go([first], store, log, "inline").failures[first.key].status == "diverged"
     assert go([first], store, log, "inline", retry_failed=True).finished == [first.key]
     assert store.failure(first.key) is None
+
+
+def test_a_full_disk_is_no_result(tmp_path: Path) -> None:
+    with pytest.raises(DiskFullError) as caught, writing(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    failure = failure_of(caught.value)
+    assert failure.status == "disk"
+    assert not failure.kept

@@ -14,12 +14,13 @@ from typing import Any, TextIO
 from harness import _WHERE as HOMES
 from harness.catalog import Entry
 from harness.component import Component
+from harness.importing import PluginError
 from harness.keys import hash_file
-from harness.registry import PluginError, Source, load_source
+from harness.registry import Source, load_source
 from harness.source import closure, imports, own_digest
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
-_MACHINERY = ("catalog", "component", "hooks", "hparams", "index_worker", "registry", "source")
+_MACHINERY = ("catalog", "component", "hooks", "hparams", "importing", "index_worker", "registry", "source")
 _LIGHT = {None, *(f"harness.{name}" for name in ("component", "data", "errors", "hooks", "hparams"))}
 _GRACE = 30.0
 

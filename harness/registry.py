@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
 import inspect
 import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,21 +15,24 @@ from typing import TYPE_CHECKING, Any
 from harness.catalog import Entry
 from harness.component import KINDS, Component
 from harness.errors import UserError, did_you_mean
-from harness.source import absolute_names, closure
+from harness.importing import (
+    PACKAGE,
+    SINGLE,
+    PluginError,
+    find_spec,
+    import_plugin,
+    plugins_folder,
+    single_package,
+    told,
+)
 
 if TYPE_CHECKING:
     import pluggy
 
 BUILT_IN = "built-in"
 GROUP = "equad_bench"
-PACKAGE = "plugins"
-_SINGLE = "bench_plugin_"
 _NAME = re.compile(r"\w[\w.+-]*")
 _log = logging.getLogger(__name__)
-
-
-class PluginError(Exception):
-    """A plugin cannot be loaded; the text says why, for its author."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Source:
     @property
     def single(self) -> bool:
         """Whether it is one file named by a suite or on the command line."""
-        return self.module.startswith(_SINGLE)
+        return self.module.startswith(SINGLE)
 
     def roots(self) -> dict[str, Path]:
         """Top-level names whose modules count as its own code -> the folder that holds them.
@@ -69,18 +67,12 @@ class Source:
             own = dict.fromkeys(sorted(beside), self.base)
         else:
             own = {self.module.split(".")[0]: self.base}
-        return {PACKAGE: _plugins_folder().parent, **own}
-
-
-@lru_cache(maxsize=1)
-def _plugins_folder() -> Path:
-    """Our ``plugins`` package is installed beside ``harness``, whatever else has that name."""
-    return Path(__file__).resolve().parent.parent / PACKAGE
+        return {PACKAGE: plugins_folder().parent, **own}
 
 
 def built_in_sources(folder: Path | None = None) -> list[Source]:
     """The modules of the ``plugins`` package: every file below a kind's folder whose name has no leading underscore."""
-    root = _plugins_folder() if folder is None else folder
+    root = plugins_folder() if folder is None else folder
     parts = [path.relative_to(root).with_suffix("").parts for path in sorted(root.glob("*/**/*.py"))]
     return [
         Source(BUILT_IN, ".".join((PACKAGE, *names)), root.joinpath(*names).with_suffix(".py"), root.parent)
@@ -109,7 +101,7 @@ def distribution_sources() -> tuple[list[Source], dict[str, str]]:
 def _locate(module: str) -> tuple[Path, Path] | None:
     """File and base folder of a module, found without importing its package."""
     top, *rest = module.split(".")
-    spec = _spec(top)
+    spec = find_spec(top)
     if spec is None:
         return None
     if spec.submodule_search_locations is None:
@@ -123,14 +115,6 @@ def _locate(module: str) -> tuple[Path, Path] | None:
     return None
 
 
-def _spec(name: str) -> ModuleSpec | None:
-    """How a top-level name is imported, or None."""
-    try:
-        return importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
-
-
 def file_source(path: Path) -> Source:
     """A plugin that is one file.
 
@@ -142,11 +126,7 @@ def file_source(path: Path) -> Source:
         raise UserError(f"plugin file {file} does not exist")
     if file.suffix != ".py" or "." in file.stem:
         raise UserError(f"plugin file {file}: a plugin is a Python file with one dot in its name, such as method.py")
-    return Source(str(file), f"{_single_package(file.parent)}.{file.stem}", file, file.parent)
-
-
-def _single_package(folder: Path) -> str:
-    return f"{_SINGLE}{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
+    return Source(str(file), f"{single_package(file.parent)}.{file.stem}", file, file.parent)
 
 
 def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str]]:
@@ -171,7 +151,7 @@ def load_source(source: Source) -> list[type[Component]]:
     Raises:
         PluginError: whatever goes wrong, in words for its author.
     """
-    module = _import(source.module, source.file, source.file if source.single else None, source.roots())
+    module = import_plugin(source.module, source.file, source.file if source.single else None, source.roots())
     found = _registered(module, source)
     seen: set[tuple[str, str]] = set()
     for component in found:
@@ -201,7 +181,7 @@ def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
     except SystemExit as error:
         raise PluginError(f"it called sys.exit({error.code!r}) while registering") from None
     except Exception as error:
-        raise PluginError(f"registering raised {_told(error, source.file)}") from None
+        raise PluginError(f"registering raised {told(error, source.file)}") from None
     if not found:
         raise PluginError(
             "it registers nothing: write a function `bench_register(register)` under @hookimpl that calls "
@@ -237,78 +217,6 @@ def _check_hooks(module: ModuleType) -> None:
             raise PluginError(f"there is no hook '{name}'{hint}; the hooks are: {', '.join(known.values())}")
         if name in known and not marked:
             raise PluginError(f"its function '{name}' is not decorated: put @hookimpl (from harness) above it")
-
-
-def _import(name: str, file: Path, single: Path | None, roots: Mapping[str, Path] | None = None) -> ModuleType:
-    """Import a module of a plugin, whatever it does.
-
-    Args:
-        single: the plugin, where it is a single file; its neighbours are then checked if ``roots`` are given.
-    """
-    try:
-        if single is not None and roots is not None:
-            _check_neighbours(file, roots)
-        return _import_module(name, single)
-    except PluginError:
-        raise
-    except SystemExit as error:
-        raise PluginError(f"it called sys.exit({error.code!r}) while being imported") from None
-    except Exception as error:
-        raise PluginError(f"importing it raised {_told(error, file)}") from None
-
-
-def _import_module(name: str, single: Path | None) -> ModuleType:
-    """Import a module of a plugin; for a single file, its folder becomes a package and the last place to look."""
-    if single is not None:
-        package = _single_package(single.parent)
-        if package not in sys.modules:
-            module = ModuleType(package)
-            module.__path__ = [str(single.parent)]
-            sys.modules[package] = module
-        if str(single.parent) not in sys.path:
-            sys.path.append(str(single.parent))
-    elif name.split(".", maxsplit=1)[0] == PACKAGE:
-        _check_package()
-    return importlib.import_module(name)
-
-
-def _check_package() -> None:
-    spec = _spec(PACKAGE)
-    places = [] if spec is None else [Path(place).resolve() for place in spec.submodule_search_locations or ()]
-    if places[:1] != [_plugins_folder()]:
-        raise PluginError(
-            f"another package called '{PACKAGE}' ({places[0] if places else 'a module'}) hides ours "
-            f"({_plugins_folder()}); run from another folder or correct PYTHONPATH"
-        )
-
-
-def _check_neighbours(file: Path, roots: Mapping[str, Path]) -> None:
-    """Refuse an absolute import of a file beside a plugin whose name leads elsewhere."""
-    folder = file.parent
-    beside = {name for name, base in roots.items() if base == folder and name != PACKAGE}
-    for name in sorted(beside & {top for path in closure(file, roots) for top in absolute_names(path)}):
-        spec = _spec(name)
-        if spec is not None and folder not in Path(spec.origin or "").resolve().parents:
-            raise PluginError(
-                f"it imports '{name}', meant as the file beside it, but that name belongs to "
-                f"{spec.origin or 'Python itself'}: write `from .{name} import …` or rename the file"
-            )
-
-
-def _told(error: Exception, file: Path) -> str:
-    """Type and text of an error, with the last line inside the plugin's own file."""
-    if isinstance(error, SyntaxError):
-        name = Path(error.filename).name if error.filename else file.name
-        return f"{type(error).__name__}: {error.msg} ({name}, line {error.lineno})"
-    trace, line = error.__traceback__, None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(file):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    text = f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "")
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        text += f"; install the package that provides '{error.name.split('.')[0]}'"
-    return text
 
 
 def _check_component(component: Any) -> None:
@@ -354,7 +262,7 @@ def load_one(entry: Entry) -> type[Any]:
     """
     label = Path(entry.plugin)
     try:
-        module = _import(entry.module, Path(entry.file), label if label.is_absolute() else None)
+        module = import_plugin(entry.module, Path(entry.file), label if label.is_absolute() else None)
         found = _attribute(module, entry.qualname)
         if found is None or (found.kind, found.name) != (entry.kind, entry.name):
             raise PluginError(f"{entry.module} has no such class any more")

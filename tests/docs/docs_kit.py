@@ -1,0 +1,110 @@
+"""Reading the documentation: fenced blocks, the files they stand for, and the suites they make."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.catalog import Catalog
+from harness.index import load_catalog
+from harness.plan.datasets import DatasetFacts
+from harness.results import RunResults
+from harness.runs.execute import EngineOptions, execute
+from harness.runs.session import Options, open_session
+from harness.spec import Suite
+from harness.store import Store
+from harness.suite import Overrides, load_suite
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"`(\w+\.py)`")
+_KEY = re.compile(r"^([a-z]+):", re.MULTILINE)
+_FILLERS = {
+    "datasets": "  Filler: {use: two-piece, num_per_class: [4, 2, 2]}",
+    "methods": "  Filler: {baseline: erm}",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its page, first line, language, text, and the prose before it."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    before: str
+
+    @property
+    def name(self) -> str:
+        """``docs/suites.md:12``."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether it is a file that registers components."""
+        return self.language == "python" and "def bench_register" in self.text
+
+    @property
+    def file(self) -> str:
+        """The Python file that the prose right before it names."""
+        return _FILE.findall(self.before)[-1]
+
+
+def blocks(*languages: str) -> list[Block]:
+    """All blocks of these languages, by page and line."""
+    return [block for page in PAGES for block in _read(page) if block.language in languages]
+
+
+def _read(page: Path) -> list[Block]:
+    text, end, found = page.read_text(encoding="utf-8"), 0, []
+    for match in _FENCE.finditer(text):
+        indent = len(match["indent"])
+        body = "".join(line[indent:] for line in match["body"].splitlines(keepends=True))
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(page, line, match["language"], body, text[end : match.start()]))
+        end = match.end()
+    return found
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks."""
+    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def as_suite(text: str) -> str:
+    """A whole suite from a block that may show a part of one."""
+    keys = _KEY.findall(text)
+    head = "" if "bench" in keys else "bench: 1\n"
+    rest = "".join(f"{section}:\n{row}\n" for section, row in _FILLERS.items() if section not in keys)
+    return head + text + rest
+
+
+class Desk:
+    """A folder with every plugin file of the documentation, and ways to read and run suites beside them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        plugins = {folder / block.file: block.text for block in blocks("python") if block.is_plugin}
+        for path, text in plugins.items():
+            path.write_text(text, encoding="utf-8")
+        (folder / "mine.csv").write_text("smiles,active\nCCO,1\nCCN,0\n", encoding="utf-8")
+        self.catalog: Catalog = load_catalog(list(plugins))
+        self.store = Store(folder / "store")
+        self.facts = DatasetFacts(self.catalog, folder, self.store.file_digest)
+
+    def write(self, text: str) -> Path:
+        path = self.folder / "suite.yaml"
+        path.write_text(as_suite(text), encoding="utf-8")
+        return path
+
+    def load(self, path: Path, overrides: Overrides | None = None) -> Suite:
+        return load_suite(path, self.catalog, self.facts.declare, overrides=overrides)
+
+    def run(self, text: str, overrides: Overrides) -> RunResults:
+        options = Options(store=self.store.root, data_dir=self.folder, overrides=overrides)
+        session = open_session(str(self.write(text)), options)
+        return execute(session, options, EngineOptions("inline"), lambda event: None).results

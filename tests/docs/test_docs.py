@@ -1,0 +1,187 @@
+"""The documentation's examples are valid, load, run, and name only what is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from docs_kit import PAGES, ROOT, Block, Desk, blocks, prose
+
+from harness.errors import SuiteError
+from harness.report.build import make_report
+from harness.report.render import render
+from harness.results import RunResults
+from harness.suite import Overrides, find_suite
+from harness.suite.files import bundles, protocols
+from harness.suite.settings import METHOD_KEYS, MODEL, REPORT_KEYS, SELECT, TOP_KEYS, TRAIN
+
+SUITES = blocks("yaml")
+PLUGINS = [block for block in blocks("python") if block.is_plugin]
+COMMANDS = [
+    pytest.param(line, id=f"{block.name}: {line}")
+    for block in blocks("console")
+    for line in (raw.removeprefix("$ ").split(" #")[0].strip() for raw in block.text.splitlines())
+    if line
+]
+SPANS = re.compile(r"`([^`\n]+)`")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def named(block: Block) -> str:
+    return block.name
+
+
+@pytest.mark.parametrize("block", SUITES, ids=named)
+def test_every_suite_is_valid(block: Block, desk: Desk) -> None:
+    suite = desk.load(desk.write(block.text))
+    assert suite.rows
+
+
+@pytest.mark.parametrize("block", PLUGINS, ids=named)
+def test_every_plugin_file_registers_a_component(block: Block, desk: Desk) -> None:
+    found = [entry for entry in desk.catalog if Path(entry.file) == desk.folder / block.file]
+    assert found
+    assert all(entry.doc for entry in found)
+    assert 15 <= len(block.text.splitlines()) <= 50
+
+
+def test_every_python_block_parses() -> None:
+    for block in blocks("python"):
+        compile(block.text, block.name, "exec")
+
+
+def test_the_readme_method_becomes_a_row(desk: Desk) -> None:
+    (block,) = [block for block in SUITES if "vrex.py" in block.text]
+    results = desk.run(block.text, Overrides(seeds="1", epochs=1))
+    assert value_of(results, "V-REx") is not None
+    assert "V-REx" in render(make_report(results), "plain")
+
+
+def test_the_plugin_suite_runs(desk: Desk) -> None:
+    (block,) = [block for block in SUITES if "neighbours.py" in block.text]
+    results = desk.run(block.text, Overrides())
+    missing = [method for method in results.methods if value_of(results, method) is None]
+    assert not missing
+
+
+def value_of(results: RunResults, method: str) -> float | None:
+    found = [row.value for row in results.rows if row.method == method and row.split == "test"]
+    return found[0] if found else None
+
+
+@cache
+def command_line() -> Any:
+    import typer
+
+    from harness.cli import commands  # noqa: F401 - registers them
+    from harness.cli.main import app
+
+    return typer.main.get_command(app)
+
+
+def parse(words: list[str]) -> dict[str, Any]:
+    """The parameters of a command line; raises for an unknown command, option or argument."""
+    command = command_line()
+    while hasattr(command, "commands"):
+        assert words[0] in command.commands, f"no command '{words[0]}'"
+        command, words = command.commands[words[0]], words[1:]
+    return dict(command.make_context(command.name, list(words)).params)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_is_understood(line: str, desk: Desk) -> None:
+    first, *words = shlex.split(line)
+    if first == "make":
+        targets = re.findall(r"^(\w+):", page("Makefile"), re.MULTILINE)
+        assert words
+        assert set(words) <= set(targets)
+    elif first == "bench":
+        given = parse(words)
+        if "suite" in given:
+            overrides = Overrides(
+                seeds=given.get("seeds"),
+                epochs=given.get("epochs"),
+                sets=tuple(given.get("sets") or ()),
+                datasets=tuple(given.get("datasets") or ()),
+                methods=tuple(given.get("methods") or ()),
+            )
+            path = find_suite(given["suite"])
+            if path.name != "molecules.yaml":  # needs data
+                assert desk.load(path, overrides).rows
+    elif first == "python":
+        assert (ROOT / words[0]).is_file()
+    else:
+        assert first == "source"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_commands_in_the_text_exist(path: Path) -> None:
+    for span in SPANS.findall(prose(path)):
+        words = span.split()
+        if words[0] == "bench" and len(words) > 1 and words[1][0].isalpha():
+            assert words[1] in command_line().commands, span
+        if words[0] == "make" and len(words) > 1:
+            assert re.search(rf"^{words[1]}:", page("Makefile"), re.MULTILINE), span
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", prose(path))
+    missing = [target for target in targets if not (path.parent / target).exists()]
+    assert not missing
+
+
+def test_every_key_of_the_suite_language_is_documented() -> None:
+    spans = {word for span in SPANS.findall(prose(ROOT / "docs/suites.md")) for word in re.split(r"[^\w/-]+", span)}
+    keys = {*TOP_KEYS, *METHOD_KEYS, *REPORT_KEYS, *MODEL, *TRAIN, *SELECT, *bundles(), *protocols()}
+    assert keys <= spans
+
+
+def test_the_table_of_defaults_is_that_of_the_protocol() -> None:
+    protocol = yaml.safe_load(page("harness/protocols/equad.yaml").replace("1e-3", "0.001"))
+    rows = re.findall(r"^\| (`(?:model|train|select)\..*?) \|.*\| (.+?) \|$", page("docs/suites.md"), re.MULTILINE)
+    told = {}
+    for keys, values in rows:
+        names = [key.rpartition(".")[2] for key in SPANS.findall(keys)]
+        texts = [values] if len(names) == 1 else values.split(", ")
+        section = keys.split(".")[0].strip("`")
+        assert len(names) == len(texts)
+        told |= {(section, name): yaml.safe_load(text.strip("`")) for name, text in zip(names, texts, strict=True)}
+    declared = {(s, name): value for s in ("model", "train", "select") for name, value in protocol[s].items()}
+    assert set(told) == set(declared)
+    for key, value in told.items():
+        assert float(value) == declared[key] if isinstance(declared[key], float) else value == declared[key]
+
+
+def test_the_faults_shown_are_those_reported(desk: Desk) -> None:
+    (block,) = [block for block in blocks("text") if "mine.yaml:" in block.text]
+    path = desk.folder / "faulty.yaml"
+    path.write_text(
+        "bench: 1\nseeds: [1]\ndatasets:\n  SPMotif: {use: spmotif}\nmethods:\n"
+        "  A: {baseline: {use: irm, penalti: 1}}\n  IRM: {baseline: irm}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(SuiteError) as raised:
+        desk.load(path)
+    told = str(raised.value).replace(str(path), "mine.yaml").splitlines()
+    for shown, found in zip(block.text.splitlines(), told, strict=True):
+        assert found.startswith(shown.removesuffix("…"))
+
+
+def test_the_load_errors_listed_are_those_of_the_code() -> None:
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "harness").glob("*.py"))
+    code = re.sub(r'"\s*\n\s*f?"', "", code)
+    table = page("docs/plugins.md").partition("## When it does not load")[2]
+    messages = [span for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for span in SPANS.findall(row)]
+    assert len(messages) > 10
+    for message in messages:
+        for piece in re.split(r"Mine(?:\.\w+)?|'[^']*'|\d+|…|\w+Error|baseline", message):
+            assert piece.strip(" :,") in code, message

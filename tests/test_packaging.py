@@ -1,0 +1,158 @@
+"""Facts about the distribution and the shape of the source tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from setuptools import find_packages
+
+import harness
+from harness.registry import load_components
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = sorted((ROOT / "harness").rglob("*.py"))
+SOURCE = sorted(file for top in ("harness", "plugins", "tests", "benchmarks") for file in (ROOT / top).rglob("*.py"))
+PROVIDES = {
+    "torch": "torch",
+    "torch_geometric": "torch-geometric",
+    "GCL": "PyGCL",
+    "sklearn": "scikit-learn",
+    "numpy": "numpy",
+    "safetensors": "safetensors",
+    "rdkit": "rdkit",
+    "pluggy": "pluggy",
+    "typer": "typer",
+    "rich": "rich",
+    "yaml": "pyyaml",
+    "psutil": "psutil",
+}
+"""Import name -> distribution, for everything that the installed code may import."""
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def imported(file: Path) -> set[str]:
+    """Top-level names of a file's absolute imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_the_version_is_the_package_s_own(project: dict[str, Any]) -> None:
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "harness._version.__version__"}
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == harness.__version__
+    assert f"## {harness.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_every_folder_with_code_is_a_package(project: dict[str, Any]) -> None:
+    found = set(find_packages(str(ROOT), include=project["tool"]["setuptools"]["packages"]["find"]["include"]))
+    folders = {file.parent for top in ("harness", "plugins") for file in (ROOT / top).rglob("*.py")}
+    assert {".".join(folder.relative_to(ROOT).parts) for folder in folders} == found
+
+
+def test_data_files_are_packaged(project: dict[str, Any]) -> None:
+    declared = project["tool"]["setuptools"]["package-data"]
+    for top, patterns in (("harness", declared["harness"]), ("plugins", declared["plugins"])):
+        folder = ROOT / top
+        kept = {path for pattern in patterns for path in folder.glob(pattern)}
+        data = {path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+        assert data == kept
+    assert (ROOT / "harness/protocols/equad.yaml") in set((ROOT / "harness").glob("**/*.yaml"))
+
+
+@pytest.mark.parametrize("top", ["harness", "plugins"])
+def test_only_declared_dependencies_are_imported(top: str, project: dict[str, Any]) -> None:
+    declared = {re.split(r"[=<>]", text)[0] for text in project["project"]["dependencies"]}
+    assert declared == set(PROVIDES.values())
+    allowed = {*PROVIDES, "harness", "plugins", *sys.stdlib_module_names}
+    foreign = {
+        f"{file.relative_to(ROOT)}: {name}" for file in (ROOT / top).rglob("*.py") for name in imported(file) - allowed
+    }
+    assert not foreign
+
+
+def test_every_dependency_is_imported() -> None:
+    used = {name for file in SOURCE if file.parts[len(ROOT.parts)] in ("harness", "plugins") for name in imported(file)}
+    unused = set(PROVIDES) - used - {"GCL"}  # imported by name, behind stand-ins
+    assert not unused
+
+
+def test_importing_harness_imports_nothing_heavy() -> None:
+    code = "import harness, sys; print(sorted({'torch', 'numpy', 'sklearn', 'torch_geometric'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_name_of_the_authors_api_loads() -> None:
+    for name in harness.__all__:
+        assert getattr(harness, name) is not None
+
+
+def test_the_core_names_no_method() -> None:
+    """No word in a string and no identifier of the core, docstrings aside, is the name of a component.
+
+    Datasets may be named: messages show examples.
+    """
+    names = {name for kind, name in load_components(strict=True) if kind != "dataset"} - PLAIN
+    assert {"mvgrl", "irm", "gin"} <= names
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {word}"
+        for file in CORE
+        for line, word in words(ast.parse(file.read_text(encoding="utf-8")))
+        if word.lower().replace("_", "-") in names
+    ]
+    assert not found
+
+
+PLAIN = {"base", "domain", "random", "mlp", "erm"}
+"""Component names that are words of their own: an MLP is a layer, ``erm`` a loss term and the example in messages."""
+
+
+def words(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Identifiers, and words within strings that are not docstrings."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    docstrings |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # of attributes
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield from ((line, word) for word in re.findall(r"[\w-]+", node.value))
+        for field in ("id", "attr", "arg", "name", "asname"):
+            text = getattr(node, field, None)
+            if isinstance(text, str):
+                yield line, text
+
+
+def test_no_module_is_long() -> None:
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in SOURCE}
+    assert not {name: length for name, length in lengths.items() if length > 400 and not name.startswith("tests/")}
+
+
+def test_every_component_has_a_file_that_bears_its_name() -> None:
+    for (kind, name), component in load_components(strict=True).items():
+        module = component.__module__.split(".")
+        if module[0] == "plugins":
+            assert module[-1] == name.replace("-", "_"), f"{kind} {name}"

@@ -294,15 +294,17 @@ def test_an_edit_within_the_same_second_is_seen(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from harness.registry import *\n"
     code += "print(load_components([Path(sys.argv[1])])['dataset', 'mine']().size)"
     code = code.replace("import *", "import *; from harness import registry; registry.built_in_sources = list", 1)
+    command = [sys.executable, "-c", code, str(path)]
+    env = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
     moment = time.time()
     for size in (3, 4):
         write_plugin(path, "mine", size=size)
         os.utime(path, (moment, moment))
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         assert done.stdout == f"{size}\n"
     os.utime(path, (1, 1))
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True)
-    assert list((tmp_path / "__pycache__").iterdir()), "settled files are cached as usual"
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    assert list((tmp_path / "bytecode").rglob("mine.*.pyc")), "settled files are cached as usual"
 
 
 def test_a_foreign_package_called_plugins_is_told(tmp_path: Path) -> None:

@@ -42,8 +42,9 @@ class Failure:
 
     Attributes:
         status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``
-            (the worker died twice), ``disk`` or ``skipped`` (an input failed).
-        reason: one line.
+            (the worker died twice), ``disk``, ``data`` (a file or folder that the user can mend) or ``skipped`` (an
+            input failed).
+        reason: one line; the whole message for ``data``.
         traceback: short, for ``bench report`` and the log; empty where there is none.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -82,10 +82,10 @@ def verify(store: options.StoreDir = None) -> None:
 def gc(
     store: options.StoreDir = None,
     unused_days: Annotated[
-        Optional[float], typer.Option("--unused-days", help="Remove what was not opened for so many days.")
+        float | None, typer.Option("--unused-days", help="Remove what was not opened for so many days.")
     ] = None,
     unreachable_from: Annotated[
-        Optional[list[str]], typer.Option("--unreachable-from", help="Remove what no such suite needs; repeatable.")
+        list[str] | None, typer.Option("--unreachable-from", help="Remove what no such suite needs; repeatable.")
     ] = None,
     data_dir: options.DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell.")] = False,

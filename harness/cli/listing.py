@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @app.command("list")
 def list_components(
-    kind: Annotated[Optional[str], typer.Argument(help="Only this kind, e.g. encoder, or `suites`.")] = None,
+    kind: Annotated[str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.")] = None,
     plugin: options.Plugins = None,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -73,7 +73,7 @@ def describe(
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
-    """Describe a component: what it does, its source, its hyperparameters; for a dataset also splits and known slips."""
+    """Describe a component: what it does, its source, its hyperparameters; of a dataset also splits and slips."""
     from harness.index import load_catalog
     from harness.results import dumps
 
@@ -157,6 +157,7 @@ def _declaration(declared: dict[str, Any]) -> list[str]:
         f"validation: {declared['validation']}",
         f"variant: {declared['variant']}",
         f"node features: {declared['node_features']['kind']} {list(declared['node_features']['sizes'])}",
-        f"own environments: {declared['environments'] or 'none'}; oracle fields: {', '.join(declared['oracle']) or 'none'}",
+        f"own environments: {declared['environments'] or 'none'}",
+        f"oracle fields: {', '.join(declared['oracle']) or 'none'}",
     ]
     return lines + [f"note: {note}" for note in declared["notes"]]

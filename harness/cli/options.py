@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,20 +14,18 @@ if TYPE_CHECKING:
 
 Suite = Annotated[str, typer.Argument(help="A suite file, or the name of an installed suite.", metavar="SUITE")]
 StoreDir = Annotated[
-    Optional[Path],
+    Path | None,
     typer.Option("--store", envvar="BENCH_STORE", help="Folder of cached results.", show_default="the user's cache"),
 ]
-DataDir = Annotated[Optional[Path], typer.Option("--data-dir", envvar="BENCH_DATA", help="Folder of data files.")]
-Seeds = Annotated[Optional[str], typer.Option("--seeds", help="Training seeds instead of the suite's, e.g. 1,2,3.")]
-Epochs = Annotated[Optional[int], typer.Option("--epochs", help="Training epochs of every method.")]
-Sets = Annotated[Optional[list[str]], typer.Option("--set", metavar="KEY=VALUE", help="Change any value; repeatable.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", envvar="BENCH_DATA", help="Folder of data files.")]
+Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds instead of the suite's, e.g. 1,2,3.")]
+Epochs = Annotated[int | None, typer.Option("--epochs", help="Training epochs of every method.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any value; repeatable.")]
 Datasets = Annotated[
-    Optional[list[str]], typer.Option("--datasets", metavar="GLOB", help="Only these datasets; repeatable.")
+    list[str] | None, typer.Option("--datasets", metavar="GLOB", help="Only these datasets; repeatable.")
 ]
-Methods = Annotated[
-    Optional[list[str]], typer.Option("--methods", metavar="GLOB", help="Only these methods; repeatable.")
-]
-Plugins = Annotated[Optional[list[Path]], typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.")]
+Methods = Annotated[list[str] | None, typer.Option("--methods", metavar="GLOB", help="Only these methods; repeatable.")]
+Plugins = Annotated[list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.")]
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

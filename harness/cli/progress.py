@@ -14,6 +14,7 @@ from harness.cli.standing import Standings
 if TYPE_CHECKING:
     from harness.engine import Event
     from harness.runs.session import Session
+    from harness.stage import Failure
 
 _EVERY = 0.2
 _DONE = ("finished", "cached", "failed", "skipped")
@@ -54,7 +55,7 @@ class Tally:
             self._spent[stage.kind] += event.seconds
             self._ran[stage.kind] += 1
         if event.kind == "failed" and event.failure is not None:
-            self.failures.append(f"{stage.title}: {event.failure.status}: {event.failure.reason}")
+            self.failures.append(f"{stage.title}: {_brief(event.failure)}")
 
     @property
     def done(self) -> int:
@@ -75,6 +76,11 @@ class Tally:
     def best(self) -> list[tuple[str, str, float]]:
         """(dataset, method, mean validation score) of the best rows of each dataset so far."""
         return self._standings.best()
+
+
+def _brief(failure: Failure) -> str:
+    """Status and the first line of the reason."""
+    return f"{failure.status}: {failure.reason.partition(chr(10))[0]}"
 
 
 def clock_text(seconds: float | None) -> str:
@@ -105,7 +111,7 @@ class Lines:
         if event.kind == "started":
             return
         tally = self._tally
-        detail = f": {event.failure.status}: {event.failure.reason}" if event.failure is not None else ""
+        detail = f": {_brief(event.failure)}" if event.failure is not None else ""
         seconds = f" {event.seconds:.1f} s" if event.kind in ("finished", "failed") else ""
         left = f", {clock_text(tally.seconds_left())} left" if event.kind == "finished" else ""
         print(

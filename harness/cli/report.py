@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +24,7 @@ CHECKPOINTS = ("suite", "best-val", "last", "both")
 def report(
     run: Annotated[str, typer.Argument(help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN")],
     style: Annotated[str, typer.Option("--format", "-f", help=", ".join(FORMATS))] = "terminal",
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Write to a file.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS))] = "suite",
     validation: Annotated[bool, typer.Option("--validation", help="Validation beside test.")] = False,
     differences: Annotated[bool, typer.Option("--differences", help="Difference to the reference row.")] = False,

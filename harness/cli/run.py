@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,10 +24,10 @@ def run(
     methods: options.Methods = None,
     store: options.StoreDir = None,
     data_dir: options.DataDir = None,
-    jobs: Annotated[Optional[int], typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
     engine: Annotated[str, typer.Option("--engine", help="processes or inline.")] = "processes",
-    timeout: Annotated[Optional[str], typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
-    memory: Annotated[Optional[str], typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
     plugin: options.Plugins = None,
     strict: options.Strict = False,
@@ -60,7 +60,7 @@ def run(
             outcome = execute(session, given, engine_options, progress.observe)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"interrupted; finished stages are kept. `bench run {suite}` goes on, `bench report {suite}` shows them."
+                f"interrupted; finished stages are kept: `bench run {suite}` goes on, `bench report {suite}` shows it"
             ) from None
     _show(outcome, json)
     raise typer.Exit(outcome.exit_code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from harness.cli.main import app
 
 @app.command()
 def runs(
-    suite: Annotated[Optional[str], typer.Argument(help="Only runs of this suite.")] = None,
+    suite: Annotated[str | None, typer.Argument(help="Only runs of this suite.")] = None,
     store: options.StoreDir = None,
     json: options.Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from harness.errors import BenchError, DivergedError
+from harness.errors import BenchError, DivergedError, UserError
 from harness.stage import Failure
 
 _HERE: Final = Path(__file__).parent
@@ -17,12 +17,17 @@ _DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception in a stage's body stands for."""
-    return Failure(status_of(error), reason_of(error), short_traceback(error))
+    """The failure that an exception in a stage's body stands for; what the user can mend needs no traceback."""
+    status = status_of(error)
+    if status == "data":
+        return Failure(status, str(error))
+    return Failure(status, reason_of(error), short_traceback(error))
 
 
 def status_of(error: BaseException) -> str:
-    """``diverged``, ``memory``, ``disk`` or ``failed``; an exception raised ``from`` another counts as that one."""
+    """``data``, ``diverged``, ``memory``, ``disk`` or ``failed``; one raised ``from`` another counts as that one."""
+    if isinstance(error, UserError):
+        return "data"
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, DivergedError):

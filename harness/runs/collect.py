@@ -81,7 +81,7 @@ def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
 def _scored(
     base: ResultRow, scores: list[dict[str, Any]], recorded: Mapping[str, Any], splits: list[str], rules: list[str]
 ) -> list[ResultRow]:
-    times = {name: recorded.get(name) for name in TIMES}
+    times: dict[str, Any] = {name: recorded.get(name) for name in TIMES}
     by_place = {(row["rule"], row["split"]): row for row in scores}
     rows = []
     for rule in dict.fromkeys([*rules, *(row["rule"] for row in scores)]):
@@ -101,22 +101,21 @@ def _scored(
                     )
                 )
                 continue
-            value = {name: found[name] for name in ("split", "metric", "value", "epoch", "status", "reason")}
+            value: dict[str, Any] = {
+                name: found[name] for name in ("split", "metric", "value", "epoch", "status", "reason")
+            }
             rows.append(replace(base, checkpoint=rule, **value, **times))
     return rows
 
 
 def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | None:
     """The failure nearest to the cell: its own, else that of the first stage it builds on."""
-    for key in reversed(cell.needs):
+    for key in reversed(list(cell.needs)):
         known = record.failures.get(key)
-        if known is not None:
-            return Failure(**known)
-        stored = store.failure(key)
-        if stored is not None:
-            return (
-                stored
-                if key in (cell.train, cell.score)
-                else Failure("skipped", f"needs {cell.needs[key]}: {stored.reason}")
-            )
+        failure = store.failure(key) if known is None else Failure(**known)
+        if failure is None:
+            continue
+        if key in (cell.train, cell.score) or failure.status == "skipped":
+            return failure
+        return Failure("skipped", f"needs {cell.needs[key]}: {failure.reason.partition(chr(10))[0]}")
     return None

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from harness.results import RunResults
+from harness.runs.collect import collect
 from harness.runs.execute import EngineOptions, RunOutcome, execute
+from harness.runs.find import find_run
 from harness.runs.session import Options, Session, open_session
+from harness.store import Store
 from harness.suite import Overrides
 
 HERE = Path(__file__).resolve().parent
@@ -69,6 +72,11 @@ class Workshop:
         session = self.open(suite, **overrides)
         observe = lambda event: self.events.append((event.kind, event.stage.kind, event.stage.title))  # noqa: E731
         return execute(session, Options(store=self.store), engine or EngineOptions("inline"), observe)
+
+    def run_of(self, name: str) -> RunResults:
+        """What the store holds of the latest run of a suite."""
+        store = Store(self.store)
+        return collect(find_run(name, store), store)
 
     def ran(self) -> list[str]:
         """Titles of the stages that the last run executed."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness import Baseline, Dataset, Declaration, Features, RawDataset, RawGraph, Task, hookimpl, hparam
+from harness import Baseline, DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Task, hookimpl, hparam
 
 
 class Toy(Dataset):
@@ -22,6 +22,7 @@ class Toy(Dataset):
     one_class_test: bool = hparam(False, help="give every test graph the label 0")
     metric: str = hparam("accuracy", choices=["accuracy", "rocauc"], help="metric")
     file: str | None = hparam(None, help="an input file, whose content shifts the features")
+    refuse_text: bool = hparam(False, help="say what is wrong with the input file")
     own_env: bool = hparam(True, help="has environments of its own")
 
     def declare(self, data_dir):
@@ -38,6 +39,8 @@ class Toy(Dataset):
         return [] if self.file is None else [Path(self.file)]
 
     def build(self, data_dir):
+        if self.refuse_text and not Path(self.file).read_text()[:1].isdigit():
+            raise DataError(f"{self.file}: not a number\nwrite one number into it")
         sizes = {"train": self.train, "val": 19, "test": 23}
         splits = {name: [self._graph(i, s) for i in range(n)] for s, (name, n) in enumerate(sizes.items())}
         if self.permute_test:

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from harness.nn.pool import pool as pool
     from harness.nn.propagate import neighbour_sum as neighbour_sum
     from harness.nn.propagate import propagate as propagate
-    from harness.nn.propagate import sum_to_graphs as sum_to_graphs
     from harness.nn.propagate import sum_to_targets as sum_to_targets
-    from harness.nn.propagate import take_sources as take_sources
     from harness.nn.subgraph import Subgraph as Subgraph
     from harness.nn.subgraph import subgraph as subgraph
     from harness.nn.subgraph import top_k_edges as top_k_edges
@@ -60,6 +58,7 @@ if TYPE_CHECKING:
     from harness.training.losses import environment_mean as environment_mean
     from harness.training.losses import per_sample_loss as per_sample_loss
     from harness.training.losses import scale_gradient as scale_gradient
+    from harness.training.optim import Adam as Adam
 
 _HOME = {
     "harness.component": ("upstream",),
@@ -77,7 +76,7 @@ _HOME = {
     "harness.nn.infomax": ("info_nce", "local_global_jsd"),
     "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
-    "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_graphs", "sum_to_targets", "take_sources"),
+    "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_targets"),
     "harness.nn.subgraph": ("Subgraph", "subgraph", "top_k_edges"),
     "harness.training.bases": (
         "Backbone",
@@ -89,6 +88,7 @@ _HOME = {
         "Learner",
         "Quantifier",
     ),
+    "harness.training.optim": ("Adam",),
     "harness.training.losses": ("environment_mean", "per_sample_loss", "scale_gradient"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}

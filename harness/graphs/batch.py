@@ -116,7 +116,7 @@ class Batch:
 def group_by_source(edge_index: Tensor, num_nodes: int) -> Outgoing:
     """Group (2, E) edges by source; edges of one source keep their order."""
     order = torch.argsort(edge_index[0], stable=True)
-    return Outgoing(order, pointer(edge_index[0], num_nodes), edge_index[1][order])
+    return Outgoing(order, pointer(edge_index[0], num_nodes), edge_index[1].index_select(0, order))
 
 
 def pointer(ids: Tensor, size: int) -> Tensor:

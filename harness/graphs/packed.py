@@ -95,7 +95,7 @@ class PackedGraphs:
         edges, edge_ptr = _positions(self.edge_ptr, ids)
         chosen = PackedGraphs(
             x=self.x.index_select(0, nodes),
-            edge_index=self.edge_index.index_select(1, edges),
+            edge_index=torch.stack([ends.index_select(0, edges) for ends in self.edge_index]),
             node_ptr=node_ptr,
             edge_ptr=edge_ptr,
             edge_attr=None if self.edge_attr is None else self.edge_attr.index_select(0, edges),
@@ -156,23 +156,21 @@ class PackedGraphs:
     def _local_order(self) -> Tensor:
         """(ΣE,) each graph's edges sorted by source, as positions within the graph."""
         if self._by_source is None:
-            owner = _owners(self.edge_ptr)
-            source = self.edge_index[0] + self.node_ptr[owner]
-            self._by_source = torch.argsort(source, stable=True) - self.edge_ptr[owner]
+            source = self.edge_index[0] + _spread(self.node_ptr, self.edge_ptr)
+            self._by_source = torch.argsort(source, stable=True) - _spread(self.edge_ptr, self.edge_ptr)
         return self._by_source
 
     def _whole(self) -> _Layout:
         """The packing seen as one batch."""
         if self._layout is None:
-            owner = _owners(self.edge_ptr)
-            source, target = self.edge_index + self.node_ptr[owner]
-            by_source = self._local_order() + self.edge_ptr[owner]
+            source, target = self.edge_index + _spread(self.node_ptr, self.edge_ptr)
+            by_source = self._local_order() + _spread(self.edge_ptr, self.edge_ptr)
             num_nodes = self.x.size(0)
             self._layout = _Layout(
                 nodes=self.node_ptr.tolist(),
                 edges=self.edge_ptr.tolist(),
-                owner=_owners(self.node_ptr),
-                ends=torch.stack([source, target, target[by_source]]),
+                owner=_spread(torch.arange(len(self) + 1, device=self.x.device), self.node_ptr),
+                ends=torch.stack([source, target, target.index_select(0, by_source)]),
                 by_source=by_source,
                 indptr=torch.stack([pointer(target, num_nodes), pointer(source, num_nodes)]),
             )
@@ -204,9 +202,9 @@ def order_edges(edge_index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.lexsort((edge_index[0], edge_index[1]))
 
 
-def _owners(ptr: Tensor) -> Tensor:
-    """The graph of each item, given where each graph's items begin."""
-    return torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=ptr.device), ptr.diff())
+def _spread(values: Tensor, ptr: Tensor) -> Tensor:
+    """Each graph's value, once for each of its items; ``ptr`` says where these begin, and the last value is unused."""
+    return torch.repeat_interleave(values[:-1], ptr.diff())
 
 
 def _positions(ptr: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -29,14 +29,17 @@ class GINConv(nn.Module):
         super().__init__()
         self.eps = nn.Parameter(torch.zeros(1))
         self.mlp = nn.Sequential(
-            nn.Linear(in_dim, 2 * out_dim), BatchNorm(2 * out_dim), nn.ReLU(), nn.Linear(2 * out_dim, out_dim)
+            nn.Linear(in_dim, 2 * out_dim),
+            BatchNorm(2 * out_dim),
+            nn.ReLU(inplace=True),
+            nn.Linear(2 * out_dim, out_dim),
         )
         self.edge_front = _edge_front(edge_features, in_dim)
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
         """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
         edge_message = None if self.edge_front is None else self.edge_front(batch.edge_attr)
-        return self.mlp(torch.addcmul(propagate(x, batch, edge_weight, edge_message), x, 1 + self.eps))  # type: ignore[no-any-return]
+        return self.mlp((1 + self.eps) * x + propagate(x, batch, edge_weight, edge_message))  # type: ignore[no-any-return]
 
 
 class GCNConv(nn.Module):

@@ -11,5 +11,5 @@ class MLPHead(nn.Sequential):
     def __init__(self, in_dim: int, out_dim: int, hidden_layers: int) -> None:
         layers: list[nn.Module] = []
         for _ in range(hidden_layers):
-            layers += [nn.Linear(in_dim, in_dim), nn.ReLU()]
+            layers += [nn.Linear(in_dim, in_dim), nn.ReLU(inplace=True)]
         super().__init__(*layers, nn.Linear(in_dim, out_dim))

@@ -16,6 +16,7 @@ from harness.nn.head import MLPHead
 from harness.nn.pool import pool
 from harness.randomness import generator, seeded
 from harness.training.losses import per_sample_loss
+from harness.training.optim import Adam
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,10 +211,9 @@ class Learner(Component, nn.Module):
 
     def total(self, terms: Mapping[str, Tensor]) -> Tensor:
         """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
+        weights = {name: self.weight(name) for name in terms}
         weighted = [
-            term if (w := self.weight(name)) == 1.0 else w * term
-            for name, term in terms.items()
-            if self.weight(name) != 0.0
+            term if weights[name] == 1.0 else weights[name] * term for name, term in terms.items() if weights[name]
         ]
         return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]
 
@@ -222,11 +222,9 @@ class Learner(Component, nn.Module):
         return [self.make_optimizer(self.parameters())]
 
     def make_optimizer(self, parameters: Any, *, lr: float | None = None) -> torch.optim.Optimizer:
-        """An Adam with the suite's settings (fused where torch offers it)."""
+        """An Adam with the suite's settings."""
         trainable = [p for p in parameters if p.requires_grad]
-        return torch.optim.Adam(
-            trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay, fused=True
-        )
+        return Adam(trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay)
 
     def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
         """One update over the weighted sum of :meth:`loss`.

@@ -32,6 +32,7 @@ check: lint types test
 bench: install
 	$(BIN)/python benchmarks/erm_step.py
 	$(BIN)/python benchmarks/mvgrl.py
+	$(BIN)/python benchmarks/overhead.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -107,4 +107,4 @@ class Desk:
     def run(self, text: str, overrides: Overrides) -> RunResults:
         options = Options(store=self.store.root, data_dir=self.folder, overrides=overrides)
         session = open_session(str(self.write(text)), options)
-        return execute(session, options, EngineOptions("inline"), lambda event: None).results
+        return execute(session, options, EngineOptions("inline"), lambda _: None).results

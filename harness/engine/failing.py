@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from harness.errors import BenchError, DivergedError, UserError
+from harness.errors import BenchError, DataError, DivergedError
 from harness.stage import Failure
 
 _HERE: Final = Path(__file__).parent
@@ -17,7 +17,7 @@ _DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception in a stage's body stands for; what the user can mend needs no traceback."""
+    """The failure that an exception in a stage's body stands for; a fault of the data needs no traceback."""
     status = status_of(error)
     if status == "data":
         return Failure(status, str(error))
@@ -26,7 +26,7 @@ def failure_of(error: BaseException) -> Failure:
 
 def status_of(error: BaseException) -> str:
     """``data``, ``diverged``, ``memory``, ``disk`` or ``failed``; one raised ``from`` another counts as that one."""
-    if isinstance(error, UserError):
+    if isinstance(error, DataError):
         return "data"
     link: BaseException | None = error
     while link is not None:

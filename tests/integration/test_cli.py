@@ -1,0 +1,245 @@
+"""The command line: help without heavy imports, JSON of every command, reports, exports, warm runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from integration_kit import TOY, Workshop
+
+from harness.cli.main import main
+from harness.runs.find import all_runs
+from harness.store import Store
+
+COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor")
+SMALL = TOY.replace("  IRM: {baseline: irm, envs: random(2)}\n", "")
+SHIPPED = """\
+bench: 1
+name: shipped
+seeds: [1]
+model: {hidden: 8, layers: 2}
+train: {epochs: 1}
+datasets:
+  Two-piece: {use: two-piece, invariant: 0.7, spurious: 0.9, num_per_class: [8, 4, 4]}
+methods:
+  ERM: {baseline: erm}
+  EQuAD:
+    encoder: {use: mvgrl, layers: 2, hidden: 8, snapshots: [1]}
+    quantifier: {use: svm, C: [1.0]}
+    decorrelator: {use: reweighted-erm}
+"""
+ROW = {"dataset", "method", "metric", "n", "mean", "spread", "values", "status", "reason"}
+
+
+@pytest.fixture
+def bench(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command in this process; gives what it printed, after checking its exit code."""
+    monkeypatch.setenv("BENCH_STORE", str(workshop.store))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    monkeypatch.chdir(workshop.folder)
+
+    def call(*words: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        told = capsys.readouterr()
+        assert int(ended.value.code or 0) == code, told.err
+        return told.out if code == 0 else told.err
+
+    return call
+
+
+def strict(text: str):
+    """Parse JSON as the standard has it: no NaN, no Infinity, no key twice."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
+        assert len(dict(items)) == len(items)
+        return dict(items)
+
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=pairs)
+
+
+def table(text: str) -> list[dict[str, str]]:
+    """The rows of a CSV text with a header."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_help_of_every_command(bench) -> None:
+    told = bench("--help")
+    for name in COMMANDS:
+        assert name in told
+        assert "--help" in bench(name, "--help")
+    for name in ("size", "list", "verify", "gc"):
+        assert "--store" in bench("cache", name, "--help")
+    assert bench("--version").startswith("bench ")
+
+
+def test_help_imports_neither_torch_nor_numpy(workshop: Workshop) -> None:
+    _without(workshop, ("torch", "numpy", "yaml"), "run", "--help")
+
+
+def _without(workshop: Workshop, modules: tuple[str, ...], *words: str) -> None:
+    """Run a command in a process of its own and fail where it has loaded one of the modules."""
+    code = (
+        "import sys\nfrom harness.cli import main\ntry:\n    main()\nfinally:\n"
+        f"    print('loaded:', [name for name in {modules!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=workshop.folder,
+        env=workshop.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "loaded: []" in done.stderr
+
+
+def test_a_warm_run_loads_no_torch(workshop: Workshop) -> None:
+    suite = workshop.write(SHIPPED)
+    assert workshop.run(suite).exit_code == 0
+    _without(workshop, ("torch", "sklearn", "rdkit"), "run", "suite.yaml")
+    _without(workshop, ("torch", "sklearn", "rdkit"), "plan", "suite.yaml")
+    _without(workshop, ("torch", "sklearn", "rdkit"), "report", "shipped")
+
+
+def test_json_before_there_is_a_run(bench) -> None:
+    listed = strict(bench("list", "--json"))
+    assert {"erm", "mvgrl", "svm", "two-piece"} <= {entry["name"] for entry in listed["components"]}
+    assert listed["broken"] == []
+    encoders = strict(bench("list", "encoders", "--json"))["components"]
+    assert {entry["kind"] for entry in encoders} == {"encoder"}
+    assert "quick.yaml" in strict(bench("list", "suites", "--json"))["suites"]
+    described = strict(bench("describe", "mvgrl", "--json"))
+    assert described["name"] == "mvgrl"
+    assert described["hparams"]["alpha"]
+    assert strict(bench("describe", "toy", "--plugin", "toy_plugin.py", "--json"))["declaration"]["variant"] == "toy"
+    planned = strict(bench("plan", "suite.yaml", "--json"))
+    assert {stage["state"] for stage in planned["stages"]} == {"new"}
+    assert strict(bench("runs", "--json")) == {"runs": []}
+    assert strict(bench("cache", "list", "--json")) == {"artifacts": []}
+    assert strict(bench("cache", "size", "--json"))["kinds"] == {}
+    examined = strict(bench("doctor", "--json"))
+    assert {"versions", "devices", "PyGCL", "store", "data folder", "broken plugins"} <= set(examined)
+
+
+def test_texts_before_there_is_a_run(bench) -> None:
+    assert "suite.yaml: valid; 1 datasets, 3 methods, 2 seeds, 6 cells" in bench("validate", "suite.yaml")
+    assert "mvgrl" in bench("list")
+    assert "alpha" in bench("describe", "encoder/mvgrl")
+    assert "variant: toy" in bench("describe", "toy", "--plugin", "toy_plugin.py")
+    assert "to run: " in bench("plan", "suite.yaml")
+    assert "no runs" in bench("runs")
+    assert "PyGCL" in bench("doctor")
+    assert "did you mean 'mvgrl'" in bench("describe", "mvgrll", code=2)
+    assert "did you mean 'encoder'" in bench("list", "encodr", code=2)
+    assert "no runs" in bench("report", "toy", code=2)
+
+
+def test_everything_after_a_run(workshop: Workshop, bench) -> None:
+    """One run, and then every command that looks at it."""
+    suite = workshop.write(SMALL)
+    assert workshop.run(suite).exit_code == 0
+    _check_rows(bench)
+    _check_formats(bench, workshop.folder)
+    _check_store(bench)
+    _check_export(bench, workshop.folder)
+    _check_names(bench, workshop)
+
+
+def _check_rows(bench) -> None:
+    told = bench("report", "toy", "--json")
+    rows = strict(told)["rows"]
+    assert [(row["dataset"], row["method"]) for row in rows] == [("Toy", "ERM"), ("Toy", "EQuAD")]
+    for row in rows:
+        assert set(row) >= ROW
+        assert row["metric"] == "accuracy"
+        assert row["status"] == "ok"
+        assert row["n"] == len(row["values"]) == 2
+        assert row["mean"] == pytest.approx(sum(row["values"]) / 2)
+        assert row["spread"] == pytest.approx(abs(row["values"][0] - row["values"][1]) / 2**0.5)
+    again = bench("run", "suite.yaml", "--json", "--engine", "inline")
+    assert json.dumps(strict(again)["rows"]) == json.dumps(rows)
+
+
+def _check_formats(bench, folder: Path) -> None:
+    assert "±" in bench("report", "toy")
+    assert "| ERM" in bench("report", "toy", "-f", "markdown")
+    latex = bench("report", "toy", "-f", "latex")
+    assert r"\toprule" in latex
+    assert r"\textbf" in latex
+    assert {row["method"] for row in csv.DictReader(io.StringIO(bench("report", "toy", "-f", "csv")))} == {
+        "ERM",
+        "EQuAD",
+    }
+    assert bench("report", "toy", "-f", "latex", "-o", "table.tex") == ""
+    assert (folder / "table.tex").read_text(encoding="utf-8") == latex
+    for words in (["--checkpoint", "both"], ["--validation"], ["--differences"], ["--average"]):
+        assert "ERM" in bench("report", "toy", *words)
+    assert "did you mean 'latex'" in bench("report", "toy", "-f", "latx", code=2)
+    assert "cannot write" in bench("report", "toy", "-o", "suite.yaml/table", code=2)
+
+
+def _check_store(bench) -> None:
+    sizes = strict(bench("cache", "size", "--json"))
+    listed = strict(bench("cache", "list", "--json"))["artifacts"]
+    assert sum(kind["artifacts"] for kind in sizes["kinds"].values()) == len(listed) > 10
+    assert sizes["bytes"] >= sum(kind["bytes"] for kind in sizes["kinds"].values()) > 0
+    assert "0 problems" in bench("cache", "verify")
+    assert "would remove 0 artifacts" in bench("cache", "gc", "--unreachable-from", "suite.yaml", "--dry-run")
+    assert {run["status"] for run in strict(bench("runs", "--json"))["runs"]} == {"finished"}
+    assert {stage["state"] for stage in strict(bench("plan", "suite.yaml", "--json"))["stages"]} == {"cached"}
+    assert "nothing to run" in bench("plan", "suite.yaml")
+
+
+def _check_export(bench, folder: Path) -> None:
+    bench("export", "toy", "-o", "out", "--what", "results,predictions,checkpoints")
+    out = folder / "out"
+    rows = strict((out / "results.json").read_text(encoding="utf-8"))["rows"]
+    assert len(table((out / "results.csv").read_text(encoding="utf-8"))) == len(rows)
+    assert len(list((out / "predictions").iterdir())) == 4
+    assert len(list((out / "checkpoints").iterdir())) >= 4
+    cell = rows[0]["cell"]
+    bench("export", "toy", "-o", "one", "--what", "predictions", "--cell", cell)
+    assert [path.name.partition("-")[0] for path in (folder / "one" / "predictions").iterdir()] == [cell]
+    assert "no cell 'zzzzzzzz'" in bench("export", "toy", "-o", "none", "--cell", "zzzzzzzz", code=2)
+    assert "did you mean 'results'" in bench("export", "toy", "-o", "none", "--what", "result", code=2)
+    assert "cannot write to" in bench("export", "toy", "-o", "suite.yaml/out", code=2)
+
+
+def _check_names(bench, workshop: Workshop) -> None:
+    first = all_runs(Store(workshop.store))[0]
+    by_file, by_id = bench("report", "suite.yaml", "--json"), bench("report", first.id, "--json")
+    assert strict(by_file)["rows"] == strict(by_id)["rows"]
+    assert "did you mean 'toy'" in bench("report", "tooy", code=2)
+
+
+def test_overrides_are_in_every_output(bench) -> None:
+    changes = ["--epochs", "1", "--seeds", "7", "--set", "model.hidden=4", "--methods", "ERM"]
+    told = bench("run", "suite.yaml", "--engine", "inline", *changes)
+    outputs = [told, *(bench("report", "toy", "-f", style) for style in ("terminal", "markdown", "latex"))]
+    for text in outputs:
+        plain = text.replace("\\_", "_")
+        assert "epochs" in plain
+        assert "model.hidden" in plain
+        assert "n=1" in plain.replace("$", "").replace(" ", "")
+        assert "±" not in plain
+        assert r"\pm" not in plain
+    overrides = json.dumps(strict(bench("report", "toy", "--json")))
+    assert "model.hidden=4" in overrides
+    assert "model.hidden=4" in bench("runs")
+
+
+def test_limits_that_cannot_be_kept_are_refused(bench) -> None:
+    assert "--engine processes" in bench("run", "suite.yaml", "--engine", "inline", "--timeout", "5s", code=2)
+    assert "not a time" in bench("run", "suite.yaml", "--timeout", "soon", code=2)
+    assert "not an amount of memory" in bench("run", "suite.yaml", "--memory", "lots", code=2)
+    assert "--jobs" in bench("run", "suite.yaml", "--jobs", "0", code=2)

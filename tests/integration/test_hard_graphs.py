@@ -1,0 +1,100 @@
+"""Graphs that break careless code go through every shipped method, or are refused by name."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from integration_kit import HERE, Workshop
+
+from harness.index import load_catalog
+
+HEAD = """\
+bench: 1
+name: hard
+plugins: [hard_plugin.py]
+seeds: [1]
+model: {hidden: 8, layers: 2}
+train: {epochs: 2, batch_size: 8}
+datasets:
+  Hard: {use: hard}
+methods:
+"""
+ENCODERS = {"mvgrl", "graphcl"}
+QUANTIFIERS = {"svm": "{use: svm, C: [1.0]}", "mlp": "{use: mlp, epochs: 2}"}
+DECORRELATORS = {"eqn7", "reweighted-erm"}
+
+
+def pipelines() -> dict[str, str]:
+    """A method of each pair of encoder and quantifier, and of each decorrelator."""
+    rows = {}
+    for encoder in sorted(ENCODERS):
+        first = f"{{use: {encoder}, layers: 2, hidden: 8, snapshots: [1, 2], batch_size: 8}}"
+        for name, quantifier in QUANTIFIERS.items():
+            for decorrelator in sorted(DECORRELATORS):
+                rows[f"{encoder} {name} {decorrelator}"] = (
+                    f"{{encoder: {first}, quantifier: {quantifier}, decorrelator: {{use: {decorrelator}, keep: 2}}}}"
+                )
+    return rows
+
+
+BASELINES = {
+    "erm": "{baseline: erm}",
+    "irm": "{baseline: irm}",
+    "irm, base": "{baseline: irm, envs: base}",
+    "irm, batch": "{baseline: irm, envs: random-batch(2)}",
+    "irm, cross2": "{baseline: {use: irm, form: cross2}, envs: random(2)}",
+    "ciga 1": "{baseline: ciga}",
+    "ciga 2": "{baseline: {use: ciga, variant: v2}}",
+    "gcn": "{baseline: erm, model: {backbone: gcn}}",
+    "mean": "{baseline: erm, model: {readout: mean}}",
+    "max": "{baseline: erm, model: {readout: max}}",
+}
+
+
+@pytest.fixture
+def hard(workshop: Workshop) -> Workshop:
+    """A workshop with the dataset of hard graphs."""
+    Path(workshop.folder / "hard_plugin.py").write_bytes((HERE / "hard_plugin.py").read_bytes())
+    return workshop
+
+
+def run(hard: Workshop, methods: dict[str, str], head: str = HEAD):
+    text = head + "".join(f"  '{name}': {value}\n" for name, value in methods.items())
+    return hard.run(hard.write(text))
+
+
+def test_the_rows_cover_every_shipped_component() -> None:
+    catalog = load_catalog(())
+    shipped = {kind: {entry.name for entry in catalog if entry.kind == kind} for kind in ("baseline", "encoder")}
+    assert shipped["baseline"] == {"erm", "irm", "ciga"}
+    assert shipped["encoder"] == ENCODERS
+    assert {entry.name for entry in catalog if entry.kind == "quantifier"} == set(QUANTIFIERS)
+    assert {entry.name for entry in catalog if entry.kind == "decorrelator"} == DECORRELATORS
+
+
+@pytest.mark.parametrize("methods", [BASELINES, pipelines()], ids=["baselines", "pipelines"])
+def test_hard_graphs_go_through_every_method(hard: Workshop, methods: dict[str, str]) -> None:
+    outcome = run(hard, methods)
+    assert {failure["reason"] for failure in outcome.record.failures.values()} == set()
+    rows = outcome.results.rows
+    assert {row.method for row in rows} == set(methods)
+    assert {(row.status, row.reason) for row in rows} == {("ok", "")}
+    assert all(row.value is not None and math.isfinite(row.value) for row in rows)
+
+
+def test_out_of_fold_calibration_with_a_class_of_three(hard: Workshop) -> None:
+    methods = pipelines()
+    methods = {"fold": methods["mvgrl svm eqn7"].replace("C: [1.0]", "C: [1.0], out_of_fold: true")}
+    outcome = run(hard, methods)
+    assert {row.status for row in outcome.results.rows} == {"ok"}, outcome.record.failures
+
+
+def test_a_training_split_of_one_graph_is_refused_by_name(hard: Workshop) -> None:
+    outcome = run(hard, pipelines(), HEAD.replace("{use: hard}", "{use: hard, graphs: 1}"))
+    assert outcome.exit_code == 1
+    assert {row.status for row in outcome.results.rows} == {"skipped"}
+    for name in ENCODERS:
+        reasons = {row.reason for row in outcome.results.rows if row.method.startswith(name)}
+        assert all(name in reason and "found 1" in reason and "Hard" in reason for reason in reasons), reasons

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from setuptools import find_packages
 
 import harness
 from harness.registry import load_components
@@ -62,20 +63,52 @@ def test_the_version_is_the_package_s_own(project: dict[str, Any]) -> None:
     assert f"## {harness.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_every_folder_with_code_is_a_package(project: dict[str, Any]) -> None:
-    found = set(find_packages(str(ROOT), include=project["tool"]["setuptools"]["packages"]["find"]["include"]))
-    folders = {file.parent for top in ("harness", "plugins") for file in (ROOT / top).rglob("*.py")}
-    assert {".".join(folder.relative_to(ROOT).parts) for folder in folders} == found
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What an installation would hold, as setuptools lays it out."""
+    folder = tmp_path_factory.mktemp("build")
+    words = ["egg_info", "--egg-base", ".", "build", "--build-base", "base", "--build-lib", "lib"]
+    words = [str(folder / word) if word in (".", "base", "lib") else word for word in words]
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "lib"
 
 
-def test_data_files_are_packaged(project: dict[str, Any]) -> None:
-    declared = project["tool"]["setuptools"]["package-data"]
-    for top, patterns in (("harness", declared["harness"]), ("plugins", declared["plugins"])):
-        folder = ROOT / top
-        kept = {path for pattern in patterns for path in folder.glob(pattern)}
-        data = {path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
-        assert data == kept
-    assert (ROOT / "harness/protocols/equad.yaml") in set((ROOT / "harness").glob("**/*.yaml"))
+def test_every_module_and_data_file_is_installed(built: Path) -> None:
+    tops = {"harness": "harness", "plugins": "plugins", "suites": "harness/suites"}
+    expected = {
+        f"{place}/{path.relative_to(ROOT / top).as_posix()}"
+        for top, place in tops.items()
+        for path in (ROOT / top).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()} == expected
+
+
+def test_an_installation_finds_its_suites_and_components(built: Path, tmp_path: Path) -> None:
+    code = (
+        "import json, harness; from harness.suite.files import bundles, installed_suites, protocols; "
+        "from harness.registry import built_in_sources; found = [s.module for s in built_in_sources()]; "
+        "print(json.dumps([harness.__file__, installed_suites(), bundles(), protocols(), found]))"
+    )
+    here, there = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(place)},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        for place in (ROOT, built)
+    )
+    assert Path(there[0]).is_relative_to(built)
+    assert there[1:] == here[1:]
+    assert all(there[1:])
 
 
 @pytest.mark.parametrize("top", ["harness", "plugins"])

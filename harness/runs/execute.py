@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,40 +68,55 @@ def execute(
     write_text(folder / "suite.yaml", _resolved(session))
     record.save(folder)
     stages = needed(plan, store, retry_failed=engine_options.retry_failed)
-    context = Context(store, options.data_dir).to_json()
-    observed: dict[str, Failure] = {}
-
-    def watch(event: Event) -> None:
-        if event.failure is not None and event.kind in ("failed", "skipped"):
-            observed[event.stage.key] = event.failure
-        if event.kind == "finished" and not event.detail.get("elsewhere"):
-            store.record_run(event.stage, _cost_facts(event, record.provenance))
-        observe(event)
-
-    cost = _cost(Clock(store)) if stages else None
-
-    def run_some(wanted: Sequence[Stage], others: Sequence[Stage]) -> Outcome:
-        return run_stages(
-            wanted,
-            store=store,
-            body=BODY,
-            engine=_engine(engine_options),
-            context=context,
-            reserve=others,
-            observer=watch,
-            cost=cost,
-            retry_failed=engine_options.retry_failed,
-        )
-
+    work = _Work(session, options.data_dir, engine_options, record.provenance, observe)
     try:
-        running = {stage.key for stage in stages}
-        others = [stage for key, stage in plan.stages.items() if key not in running]
-        outcome = run_in_phases(stages, others, run_some, watch)
+        outcome = work.run(stages)
     except (KeyboardInterrupt, DataError) as error:
         status = "failed" if isinstance(error, DataError) else "interrupted"
-        _finish(replace(record, status=status, failures=_plain(observed)), session, folder)
+        _finish(replace(record, status=status, failures=_plain(work.failures)), session, folder)
         raise
     return _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+
+
+@dataclass
+class _Work:
+    """The stages of one run at work; ``failures`` holds those so far, for a run that is cut short."""
+
+    session: Session
+    data_dir: Path | None
+    options: EngineOptions
+    made_by: Mapping[str, Any]
+    observe: Callable[[Event], None]
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def run(self, stages: Sequence[Stage]) -> Outcome:
+        """Run the given stages of the plan, and others whose artifact turns out to be lost."""
+        running = {stage.key for stage in stages}
+        others = [stage for key, stage in self.session.plan.stages.items() if key not in running]
+        cost = _cost(Clock(self.session.store)) if stages else None
+
+        def run_some(wanted: Sequence[Stage], reserve: Sequence[Stage]) -> Outcome:
+            return run_stages(
+                wanted,
+                store=self.session.store,
+                body=BODY,
+                engine=_engine(self.options),
+                context=Context(self.session.store, self.data_dir).to_json(),
+                reserve=reserve,
+                observer=self.watch,
+                cost=cost,
+                retry_failed=self.options.retry_failed,
+            )
+
+        return run_in_phases(stages, others, run_some, self.watch)
+
+    def watch(self, event: Event) -> None:
+        """Keep failures and costs, and pass the event on."""
+        if event.failure is not None and event.kind in ("failed", "skipped"):
+            self.failures[event.stage.key] = event.failure
+        if event.kind == "finished" and not event.detail.get("elsewhere"):
+            self.session.store.record_run(event.stage, _cost_facts(event, self.made_by))
+        self.observe(event)
 
 
 def _engine(chosen: EngineOptions) -> Engine:

@@ -13,7 +13,10 @@ import pytest
 from integration_kit import TOY, Workshop
 
 from harness.cli.main import main
+from harness.engine import Event
+from harness.runs.execute import EngineOptions, execute
 from harness.runs.find import all_runs
+from harness.runs.session import Options
 from harness.store import Store
 
 COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor")
@@ -243,3 +246,30 @@ def test_limits_that_cannot_be_kept_are_refused(bench) -> None:
     assert "not a time" in bench("run", "suite.yaml", "--timeout", "soon", code=2)
     assert "not an amount of memory" in bench("run", "suite.yaml", "--memory", "lots", code=2)
     assert "--jobs" in bench("run", "suite.yaml", "--jobs", "0", code=2)
+
+
+def test_two_fresh_stores_give_the_same_rows_byte_for_byte(workshop: Workshop, bench) -> None:
+    rows = []
+    for name in ("one", "two"):
+        words = ["suite.yaml", "--engine", "inline", "--methods", "E*", "--store", str(workshop.folder / name)]
+        bench("run", *words)
+        rows.append(json.dumps(strict(bench("report", "toy", "--json", "--store", words[-1]))["rows"]))
+    assert rows[0] == rows[1]
+
+
+def test_an_interrupted_run_has_a_report_and_goes_on(workshop: Workshop, bench) -> None:
+    session = workshop.open()
+
+    def observe(event: Event) -> None:
+        if event.kind == "finished" and event.stage.kind == "score":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(session, Options(store=workshop.store), EngineOptions("inline"), observe)
+    assert [run["status"] for run in strict(bench("runs", "--json"))["runs"]] == ["interrupted"]
+    rows = strict(bench("report", "toy", "--json"))["rows"]
+    assert {row["status"] for row in rows} >= {"missing"}
+    assert all(row["reason"] for row in rows if row["status"] == "missing")
+    assert "missing" in bench("report", "toy")
+    bench("run", "suite.yaml", "--engine", "inline")
+    assert {row["status"] for row in strict(bench("report", "toy", "--json"))["rows"]} == {"ok"}

@@ -13,6 +13,7 @@ from harness.selection import Choice, ScoreTable, choose, rule_of
 
 SEVERITY = ("failed", "memory", "timeout", "diverged", "undefined", "skipped", "missing")
 """Which status stands for a cell whose seeds ended differently: the first of these."""
+NOT_RUN = "not run yet"
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,8 @@ def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[st
     statuses = tuple(cell.status if cell else "missing" for cell in cells)
     reasons = tuple(cell.reason if cell else "" for cell in cells)
     status = next((s for s in SEVERITY if s in statuses), "ok")
-    return {"statuses": statuses, "reasons": reasons, "status": status, "reason": _reason(seeds, statuses, reasons)}
+    reason = _reason(seeds, statuses, reasons) or (NOT_RUN if status == "missing" else "")
+    return {"statuses": statuses, "reasons": reasons, "status": status, "reason": reason}
 
 
 def _reason(seeds: Sequence[int], statuses: Sequence[str], reasons: Sequence[str]) -> str:
@@ -216,7 +218,8 @@ def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, cho
     status = "missing" if happened <= {"missing", "ok"} else next(s for s in SEVERITY if s in happened)
     count = len(scores.results.seeds)
     reason = "" if happened <= {"missing"} else choice.reason
-    return {"statuses": (status,) * count, "reasons": (reason,) * count, "status": status, "reason": reason}
+    told = reason or (NOT_RUN if status == "missing" else "")
+    return {"statuses": (status,) * count, "reasons": (reason,) * count, "status": status, "reason": told}
 
 
 def _with_differences(rows: list[TableRow], reference: str | None) -> list[TableRow]:

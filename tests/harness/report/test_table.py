@@ -62,7 +62,7 @@ def test_missing_failed_and_undefined_are_told_apart(make_run):
     }
     rows = by_method(build_table(make_run(cells, seeds=(1, 2))))
     assert {m: (r.status, r.reason) for m, r in rows.items()} == {
-        "A": ("missing", ""),
+        "A": ("missing", "not run yet"),
         "B": ("failed", "boom"),
         "C": ("undefined", "1 class"),
         "D": ("timeout", "seed 1 timeout: over 60 s; seed 2 missing"),

@@ -50,7 +50,8 @@ def test_every_plugin_file_registers_a_component(block: Block, desk: Desk) -> No
     found = [entry for entry in desk.catalog if Path(entry.file) == desk.folder / block.file]
     assert found
     assert all(entry.doc for entry in found)
-    assert 15 <= len(block.text.splitlines()) <= 50
+    assert len([line for line in block.text.splitlines() if line.strip()]) <= 40
+    assert all(len(line) <= 120 for line in block.text.splitlines())
 
 
 def test_every_python_block_parses() -> None:

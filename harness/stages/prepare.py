@@ -86,13 +86,20 @@ def split_tiers(declared: Declaration, raw: RawDataset) -> dict[str, dict[str, d
         if declared.environments:
             truth["env"] = torch.tensor([graph.env for graph in graphs], dtype=torch.int64)
         oracle = _oracle(declared.oracle, graphs)
-        tiers["open"][split] = PackedGraphs.pack(graphs).tensors()
+        tiers["open"][split] = _pack(declared, split, graphs).tensors()
         if declared.splits[split] == "test":
             tiers["sealed"][split] = {**truth, **oracle}
         else:
             tiers["open"][split] |= truth
             tiers["oracle"][split] = oracle
     return tiers
+
+
+def _pack(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> PackedGraphs:
+    try:
+        return PackedGraphs.pack(graphs, declared.node_features, declared.edge_features)
+    except DataError as error:
+        raise DataError(f"split '{split}', {error}") from None
 
 
 def _labels(declared: Declaration, graphs: Sequence[RawGraph]) -> Tensor:

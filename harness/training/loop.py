@@ -140,12 +140,11 @@ def _train_epoch(
     learner.train()
     sums: dict[str, Tensor] = {}
     steps = 0
-    for ids in torch.randperm(len(data.train), generator=order).split(settings.batch_size):
-        if ids.numel() < MIN_BATCH:
+    for batch in data.train.batches(settings.batch_size, torch.randperm(len(data.train), generator=order)):
+        if batch.num_graphs < MIN_BATCH:
             continue
-        batch = data.train.batch(ids)
         if data.spurious is not None:
-            batch.spurious = data.spurious[ids]
+            batch.spurious = data.spurious[batch.index]
         if data.assign_batch is not None:
             batch.env = data.assign_batch(batch)
         for name, term in learner.training_step(batch, optimizers).items():

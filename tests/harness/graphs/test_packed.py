@@ -14,6 +14,7 @@ from torch_geometric.nn import global_add_pool
 
 from harness import Batch, PackedGraphs, RawGraph
 from harness.graphs.batch import group_by_source
+from harness.graphs.packed import order_edges
 
 
 def graph(nodes: int, edges: list[tuple[int, int]], y: int = 0, width: int = 3, attr: bool = False) -> RawGraph:
@@ -113,6 +114,12 @@ def test_selection_is_a_packing_of_its_own() -> None:
         name: value.tolist() for name, value in fresh.tensors().items()
     }
     same(chosen.batch(torch.tensor([2, 0])), fresh.batch(torch.tensor([2, 0])))
+
+
+def test_edges_lie_in_the_order_that_edge_fields_are_sorted_by() -> None:
+    raw = hard_graphs(attr=True)
+    by_graph = np.concatenate([g.edge_attr[order_edges(g.edge_index)] for g in raw if g.edge_attr is not None])
+    assert np.array_equal(PackedGraphs.pack(raw).edge_attr, by_graph)
 
 
 def test_tensors_hold_the_fields_and_nothing_derived() -> None:

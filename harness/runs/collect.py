@@ -109,13 +109,17 @@ def _scored(
 
 
 def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | None:
-    """The failure nearest to the cell: its own, else that of the first stage it builds on."""
+    """Why a cell has no score: what its own stages met, else the nearest stage it builds on."""
+    skipped = None
     for key in reversed(list(cell.needs)):
         known = record.failures.get(key)
         failure = store.failure(key) if known is None else Failure(**known)
         if failure is None:
             continue
-        if key in (cell.train, cell.score) or failure.status == "skipped":
+        if failure.status == "skipped":
+            skipped = failure
+        elif key in (cell.train, cell.score):
             return failure
-        return Failure("skipped", f"needs {cell.needs[key]}: {failure.reason.partition(chr(10))[0]}")
-    return None
+        else:
+            return Failure("skipped", f"needs {cell.needs[key]}: {failure.reason.partition(chr(10))[0]}")
+    return skipped

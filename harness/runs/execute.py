@@ -23,6 +23,8 @@ from harness.stage import Failure, Stage
 from harness.stages.context import Context
 
 BODY = "harness.stages:run"
+WORKER_LOG = "workers.log"
+"""In the run folder: what plugins and libraries printed in the workers."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def execute(
     write_text(folder / "suite.yaml", _resolved(session))
     record.save(folder)
     stages = needed(plan, store, retry_failed=engine_options.retry_failed)
-    work = _Work(session, options.data_dir, engine_options, record.provenance, observe)
+    work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
     try:
         outcome = work.run(stages)
     except (KeyboardInterrupt, DataError) as error:
@@ -87,6 +89,7 @@ class _Work:
     options: EngineOptions
     made_by: Mapping[str, Any]
     observe: Callable[[Event], None]
+    log: Path
     failures: dict[str, Failure] = field(default_factory=dict)
 
     def run(self, stages: Sequence[Stage]) -> Outcome:
@@ -100,7 +103,7 @@ class _Work:
                 wanted,
                 store=self.session.store,
                 body=BODY,
-                engine=_engine(self.options),
+                engine=_engine(self.options, self.log),
                 context=Context(self.session.store, self.data_dir).to_json(),
                 reserve=reserve,
                 observer=self.watch,
@@ -119,8 +122,8 @@ class _Work:
         self.observe(event)
 
 
-def _engine(chosen: EngineOptions) -> Engine:
-    return make_engine(chosen.engine, jobs=chosen.jobs, timeout=chosen.timeout, memory=chosen.memory)
+def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
+    return make_engine(chosen.engine, jobs=chosen.jobs, timeout=chosen.timeout, memory=chosen.memory, log=log)
 
 
 def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:
@@ -187,7 +190,7 @@ def start_record(session: Session, run_id: str) -> RunRecord:
         cells=cells,
         prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        provenance=provenance(),
+        provenance=provenance(suite.plugins),
     )
 
 

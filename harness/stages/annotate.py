@@ -23,9 +23,11 @@ def body(stage: Stage, context: Context) -> None:
     )
     with seeded(payload["seed"], "environment"):
         ids = environment.assign(train, oracle, read_upstream(context, payload))
-    if ids.shape != (len(train),) or ids.dtype != torch.int64 or int(ids.min()) < 0:
-        raise ValueError(f"environment '{environment.name}' must give one int64 id from 0 for each training graph")
-    sizes = torch.bincount(ids)
+    if ids.shape != (len(train),) or ids.dtype != torch.int64 or int(ids.min()) < -1 or int(ids.max()) < 0:
+        raise ValueError(
+            f"environment '{environment.name}' must give each training graph one int64 id: from 0, or -1 for none"
+        )
+    sizes = torch.bincount(ids[ids >= 0])
     with context.store.create(stage) as draft:
         draft.write_tensors("env", {"env": ids.clone()})
         draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist()})

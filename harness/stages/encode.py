@@ -23,7 +23,8 @@ def body(stage: Stage, context: Context) -> None:
     encoder.rng = generator(payload["seed"], "method")
     graphs = {split: read_graphs(context.store, payload["data"], split) for split in payload["splits"]}
     with context.store.create(stage) as draft, seeded(payload["seed"], "encoder"):
-        embeddings, epochs = {}, []
+        embeddings: dict[str, torch.Tensor] = {}
+        epochs: list[int] = []
         for epoch, module in encoder.fit(graphs[payload["train"]]):
             embeddings |= {f"{epoch}/{split}": value for split, value in _embed(encoder, module, graphs, epoch).items()}
             draft.write_tensors(f"weights-{epoch}", {name: v.detach() for name, v in module.state_dict().items()})

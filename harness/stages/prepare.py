@@ -133,7 +133,7 @@ def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]]) -> str:
 
 def describe(declared: Declaration, raw: RawDataset) -> dict[str, Any]:
     """Facts about the dataset for captions and ``bench describe``; no label of a test graph, only sizes."""
-    splits = {}
+    splits: dict[str, dict[str, Any]] = {}
     for split, role in declared.splits.items():
         graphs = raw.splits[split]
         nodes = np.array([len(graph.x) for graph in graphs])

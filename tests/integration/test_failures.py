@@ -30,7 +30,7 @@ def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
     [
         ("raise", (), "failed", "ValueError: no such thing"),
         ("exit", (), "failed", "SystemExit: 3"),
-        ("die", (), "failed", "died"),
+        ("die", (), "failed", "exit code 9"),
         ("loop", ("--timeout", "15"), "timeout", "15"),
         ("memory", ("--memory", "1500M"), "memory", "1.5"),
         ("diverge", (), "diverged", "not finite"),

@@ -114,6 +114,8 @@ def values() -> Callable[[RunResults], dict[tuple[object, ...], object]]:
     """The numbers of a run, by cell, split and checkpoint."""
 
     def numbers(results: RunResults) -> dict[tuple[object, ...], object]:
-        return {(r.dataset, r.method, r.config_id, r.seed, r.split, r.checkpoint): (r.value, r.status) for r in results.rows}
+        return {
+            (r.dataset, r.method, r.config_id, r.seed, r.split, r.checkpoint): (r.value, r.status) for r in results.rows
+        }
 
     return numbers

@@ -69,7 +69,7 @@ class SpyBackbone(Backbone):
         self.linear = nn.Linear(node_features.sizes[0], self.hidden)
         report(self.log, "backbone", self, node_features, edge_features)
 
-    def forward(self, batch, x=None, edge_weight=None):
+    def forward(self, batch, x=None, edge_weight=None):  # noqa: ARG002
         report(self.log, "backbone" if batch.y is None else "backbone, training", self, batch)
         return self.linear(batch.x if x is None else x)
 

@@ -116,7 +116,9 @@ def test_a_killed_parent_leaves_nothing_behind_and_the_next_run_completes(worksh
 
 def _members(group: int) -> list[str]:
     """Living processes of a process group."""
-    told = subprocess.run(["ps", "-o", "pid=,stat=,args=", "-g", str(group)], capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        ["ps", "-o", "pid=,stat=,args=", "-g", str(group)], capture_output=True, text=True, check=False
+    )
     return [line for line in told.stdout.splitlines() if " Z" not in line]
 
 
@@ -136,8 +138,15 @@ def test_two_runs_at_once_share_the_work(workshop: Workshop) -> None:
     ended = [process.communicate(timeout=200) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], ended
     tables = [json.loads(out)["rows"] for out, _ in ended]
-    assert [(row["method"], row["values"]) for row in tables[0]] == [(row["method"], row["values"]) for row in tables[1]]
-    finished = [line.split("] ", 1)[1].rsplit(" s,", 1)[0] for _, err in ended for line in err.splitlines() if "finished" in line]
+    assert [(row["method"], row["values"]) for row in tables[0]] == [
+        (row["method"], row["values"]) for row in tables[1]
+    ]
+    finished = [
+        line.split("] ", 1)[1].rsplit(" s,", 1)[0]
+        for _, err in ended
+        for line in err.splitlines()
+        if "finished" in line
+    ]
     titles = [line.rsplit(" ", 1)[0] for line in finished]
     assert len(titles) == len(set(titles))
     assert "sound, 0 problems" in workshop.command("cache", "verify").stdout

@@ -21,7 +21,9 @@ def test_reordering_comments_and_written_defaults_run_nothing(workshop: Workshop
     workshop.run()
     head, methods = TOY.split("methods:\n")
     lines = methods.splitlines(keepends=True)
-    shuffled = head.replace("seeds: [1, 2]\n", "") + "# a comment\nmethods:\n" + "".join(lines[2:] + lines[1:2] + lines[:1])
+    shuffled = (
+        head.replace("seeds: [1, 2]\n", "") + "# a comment\nmethods:\n" + "".join(lines[2:] + lines[1:2] + lines[:1])
+    )
     shuffled = shuffled.replace("{baseline: erm}", "{baseline: {use: erm}}").replace("1.0", "1") + "seeds: [1, 2]\n"
     shuffled = shuffled.replace("hidden: 8, layers: 2}", "layers: 2, hidden: 8, readout: sum}", 1)
     workshop.run(workshop.write(shuffled, "other.yaml"))
@@ -64,9 +66,7 @@ def test_editing_a_plugin_reruns_what_depends_on_it_and_plan_says_so(workshop: W
         "@hookimpl\ndef bench_register(register):\n    register(Mine)\n"
     )
     plugin = workshop.write(mine, "mine.py")
-    suite = workshop.write(
-        TOY.replace("[toy_plugin.py]", "[toy_plugin.py, mine.py]") + "  Mine: {baseline: mine}\n"
-    )
+    suite = workshop.write(TOY.replace("[toy_plugin.py]", "[toy_plugin.py, mine.py]") + "  Mine: {baseline: mine}\n")
     workshop.run(suite)
     plugin.write_text(mine.replace("    name", "    # a comment\n    name"), encoding="utf-8")
     assert workshop.command("plan", "suite.yaml").stdout.count("nothing to run") == 1

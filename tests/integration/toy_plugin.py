@@ -25,7 +25,7 @@ class Toy(Dataset):
     refuse_text: bool = hparam(False, help="say what is wrong with the input file")
     own_env: bool = hparam(True, help="has environments of its own")
 
-    def declare(self, data_dir):
+    def declare(self, data_dir):  # noqa: ARG002
         return Declaration(
             task=Task("binary" if self.classes == 2 else "multiclass", self.classes, metric=self.metric),
             node_features=Features("numeric", (3,)),
@@ -35,10 +35,10 @@ class Toy(Dataset):
             variant="toy",
         )
 
-    def files(self, data_dir):
+    def files(self, data_dir):  # noqa: ARG002
         return [] if self.file is None else [Path(self.file)]
 
-    def build(self, data_dir):
+    def build(self, data_dir):  # noqa: ARG002
         if self.refuse_text and not Path(self.file).read_text()[:1].isdigit():
             raise DataError(f"{self.file}: not a number\nwrite one number into it")
         sizes = {"train": self.train, "val": 19, "test": 23}
@@ -68,9 +68,11 @@ class Misbehave(Baseline):
     """ERM that goes wrong in a chosen way, in the cell with a chosen seed or in all."""
 
     name = "misbehave"
-    how: str = hparam("raise", choices=["raise", "exit", "loop", "memory", "die", "diverge", "slow", "none"], help="what")
+    how: str = hparam(
+        "raise", choices=["raise", "exit", "loop", "memory", "die", "diverge", "slow", "none"], help="what"
+    )
 
-    def on_fit_start(self, train):
+    def on_fit_start(self, train):  # noqa: ARG002
         if self.how == "raise":
             raise ValueError("no such thing")
         if self.how == "exit":

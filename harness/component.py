@@ -63,7 +63,7 @@ class Component:
 
 
 def upstream(kind: str, name: str, /, *, train: Mapping[str, Any] | None = None, **params: Any) -> dict[str, Any]:
-    """Declare a stage that a component builds on, e.g. ``upstream("baseline", "erm", train={"epochs": "$ref_epochs"})``.
+    """Declare a stage that a component builds on: ``upstream("baseline", "erm", train={"epochs": "$ref_epochs"})``.
 
     A text value that starts with ``$`` names a hyperparameter of the declaring component; where that
     hyperparameter is ``None`` the suite's own setting holds.

@@ -53,7 +53,7 @@ class HParam:
             if self.optional:
                 return None
             raise ValueError(f"expected {self.type}, found nothing")
-        result = _coerce_list(self, value) if self.type.startswith("list[") else _coerce_scalar(self, self.type, value)
+        result = _coerce_list(self, value) if self.type.startswith("list[") else _coerce_scalar(self.type, value)
         for item in result if isinstance(result, list) else [result]:
             self._check(item)
         return result
@@ -89,10 +89,10 @@ def _coerce_list(declared: HParam, value: Any) -> list[Any]:
     inner = declared.type[5:-1]
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ValueError(f"expected a list of {inner}, found {value!r}")
-    return [_coerce_scalar(declared, inner, item) for item in value]
+    return [_coerce_scalar(inner, item) for item in value]
 
 
-def _coerce_scalar(declared: HParam, kind: str, value: Any) -> Any:
+def _coerce_scalar(kind: str, value: Any) -> Any:
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):  # numpy scalars
         value = value.item()
     wrong = ValueError(f"expected {kind}, found {value!r}")

@@ -41,7 +41,9 @@ class StageStatus:
         return self.state in ("new", "stale")
 
 
-def needed(plan: Plan, store: Store, targets: Iterable[str] | None = None, *, retry_failed: bool = False) -> list[Stage]:
+def needed(
+    plan: Plan, store: Store, targets: Iterable[str] | None = None, *, retry_failed: bool = False
+) -> list[Stage]:
     """The stages that must run for the targets (all scores by default), inputs first.
 
     A stage that is missing from the store but only feeds stages that are there is not needed.
@@ -66,12 +68,11 @@ def _complete(stage: Stage, store: Store) -> bool:
 def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
     """Every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
     run = {stage.key for stage in needed(plan, store, retry_failed=retry_failed)}
-    titles = {key: plan.stages[producer].title for key, producer in plan.producers.items()}
     clock = Clock(store)
-    return [_status(stage, store, run, titles, clock) for stage in plan.stages.values()]
+    return [_status(stage, store, run, clock) for stage in plan.stages.values()]
 
 
-def _status(stage: Stage, store: Store, run: set[str], titles: dict[str, str], clock: Clock) -> StageStatus:
+def _status(stage: Stage, store: Store, run: set[str], clock: Clock) -> StageStatus:
     if stage.key not in run:
         return StageStatus(stage, "cached" if store.has(stage.key) else "unneeded")
     failure = store.failure(stage.key)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,14 @@ from harness.suite.checks import (
 )
 from harness.suite.files import Gathered, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
-from harness.suite.overlay import merge, over_component, over_model
+from harness.suite.overlay import over_component
 from harness.suite.overrides import Overrides, apply_sets, chosen, parse_seeds
 from harness.suite.parts import Part, Parts
+from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, written_dataset, written_method
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, MODEL, ROLES, SECTIONS, SELECT, TRAIN
 from harness.suite.shape import EXAMPLES
-from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, describe, plain
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, describe
 
 Declare = Callable[[ComponentSpec], Declaration]
 
@@ -61,40 +61,6 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
     return _Loader(path, Parts(catalog, problems), declare, overrides, tree, gathered).suite()
 
 
-@dataclass(frozen=True)
-class _Dataset:
-    label: str
-    part: Part
-    tree: Table
-    declared: Declaration
-    envs: Table
-
-
-@dataclass(frozen=True)
-class _Method:
-    row: Method
-    parts: Mapping[str, Part]
-    pool: tuple[ComponentSpec, ...]
-    envs: Part | None
-
-
-@dataclass(frozen=True)
-class _Layers:
-    """``model``, ``train`` and ``select`` after some of the overrides."""
-
-    model: Table
-    train: Table
-    select: Table
-
-    def under(self, top: Table) -> _Layers:
-        """These settings with a table's own laid over them."""
-        return _Layers(
-            over_model(self.model, top.table("model")),
-            merge(self.train, top.table("train")),
-            merge(self.select, top.table("select")),
-        )
-
-
 class _Loader:
     """One loading: each step notes its problems and goes on with what is sound."""
 
@@ -116,8 +82,8 @@ class _Loader:
         self.search = Search(self.parts, budget)
         self._settings()
         all_methods = resolve_methods(self.tree.table("methods"), self.problems)
-        report = self._report(all_methods)
         methods = self._checked_methods(all_methods)
+        report = self._report([method.label for method in all_methods], [method.row.label for method in methods])
         datasets = self._datasets()
         pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
         rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
@@ -209,8 +175,7 @@ class _Loader:
 
     def _settings(self) -> None:
         """Check the suite's own settings, also where no dataset or method is sound."""
-        empty = Table(self.tree.place)
-        layers = _Layers(empty, empty, empty).under(self.protocol).under(self.tree)
+        layers = Layers.of(self.tree.place, self.protocol, self.tree)
         if self.protocol:
             self.parts.model(layers.model)
         self._typed(layers.model, layers.train, layers.select)
@@ -220,7 +185,7 @@ class _Loader:
         self.parts.settings(TRAIN, train)
         self.parts.settings(SELECT, select)
 
-    def _report(self, methods: list[Method]) -> ReportSettings:
+    def _report(self, labels: list[str], taken: list[str]) -> ReportSettings:
         table = self.tree.table("report")
         values: dict[str, str] = {}
         for name, tree in table.entries.items():
@@ -228,14 +193,13 @@ class _Loader:
                 values[name] = tree.value
             else:
                 self.problems.add(tree.place, f"'{name}' in 'report' takes a name, found {describe(tree)}")
-        labels = [method.label for method in methods]
         reference = values.get("reference")
-        if reference is not None and reference not in labels and methods:
+        if reference is not None and reference not in labels and labels:
             message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
             self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
-        return ReportSettings(**values)
+        return ReportSettings(reference if reference in taken else None, values.get("published"))
 
-    def _checked_methods(self, methods: list[Method]) -> list[_Method]:
+    def _checked_methods(self, methods: list[Method]) -> list[CheckedMethod]:
         families = {method.label: method.family for method in methods}
         labels = [method.label for method in methods]
         taken = chosen(self.overrides.methods, labels, "methods", self.problems, families.__getitem__) if labels else []
@@ -246,7 +210,7 @@ class _Loader:
                 found.append(checked)
         return found
 
-    def _checked(self, method: Method) -> _Method | None:
+    def _checked(self, method: Method) -> CheckedMethod | None:
         before = len(self.problems)
         parts: dict[str, Part] = {}
         pool: tuple[ComponentSpec, ...] = ()
@@ -265,13 +229,13 @@ class _Loader:
         self.search.check(method.tree, parts)
         self._typed(*(method.tree.table(name) for name in SECTIONS))
         sound = len(self.problems) == before and FAULTY not in method.tree
-        return _Method(method, parts, pool, envs) if sound else None
+        return CheckedMethod(method, parts, pool, envs) if sound else None
 
     def _environment_part(self, table: Table) -> Part | None:
         """The environment that a method or dataset names; None where it names none."""
         return self.parts.component("environment", table) if "use" in table else None
 
-    def _datasets(self) -> list[_Dataset]:
+    def _datasets(self) -> list[CheckedDataset]:
         table = self.tree.table("datasets")
         taken = chosen(self.overrides.datasets, list(table), "datasets", self.problems) if table else []
         found = []
@@ -287,8 +251,7 @@ class _Loader:
                 continue
             declared = self._declared(part, label)
             if declared is not None:
-                tree = table.table(label)
-                found.append(_Dataset(label, part, tree.only(SECTIONS), declared, tree.table("envs")))
+                found.append(self._dataset(label, part, declared, table.table(label)))
         return found
 
     def _declared(self, part: Part, label: str) -> Declaration | None:
@@ -301,30 +264,24 @@ class _Loader:
             self.problems.add(part.place, f"dataset '{label}': describing it raised {reason}")
         return None
 
-    def _layers(self, dataset: _Dataset) -> _Layers:
-        """The settings of a dataset's rows: protocol, its family, suite, dataset."""
-        family = self.protocol.table("families").table(str(dataset.part.entry.traits.get("family", "")))
-        empty = Table(self.tree.place)
-        layers = _Layers(empty, empty, empty)
-        for top in (self.protocol, family, self.tree, dataset.tree):
-            layers = layers.under(top)
-        return layers
+    def _dataset(self, label: str, part: Part, declared: Declaration, tree: Table) -> CheckedDataset:
+        family = self.protocol.table("families").table(str(part.entry.traits.get("family", "")))
+        layers = Layers.of(self.tree.place, self.protocol, family, self.tree, tree)
+        envs = tree.table("envs")
+        return CheckedDataset(label, part, declared, layers, envs, self._environment_part(envs))
 
-    def _row(self, dataset: _Dataset, method: _Method) -> Row | None:
+    def _row(self, dataset: CheckedDataset, method: CheckedMethod) -> Row | None:
         before = len(self.problems)
-        layers = self._layers(dataset).under(method.row.tree)
+        layers = dataset.layers.under(method.row.tree)
         tree = method.row.tree
         if self.epochs is not None:
             epochs = Leaf(self.epochs, Place(f"--epochs {self.epochs}"))
-            layers = _Layers(layers.model, layers.train.put("epochs", epochs), layers.select)
+            layers = Layers(layers.model, layers.train.put("epochs", epochs), layers.select)
             tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
         pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
         environment = self._environment(pair, dataset, method)
-        model, train, select = (
-            self.parts.model(layers.model),
-            self.parts.train(layers.train),
-            self.parts.select(layers.select),
-        )
+        model, train = self.parts.model(layers.model), self.parts.train(layers.train)
+        select = self.parts.select(layers.select)
         check_split(pair, select, layers.select, self.problems)
         check_tasks(pair, method.parts, self.problems)
         used = [*method.parts.values(), *([environment] if environment else [])]
@@ -338,8 +295,8 @@ class _Loader:
         tuned = sorted({path for configuration in configurations for path in configuration.values})
         return Row(method.row.label, dataset.label, configurations, select, tuple(tuned))
 
-    def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:
-        learner = method.parts.get("baseline") or method.parts["decorrelator"]
+    def _environment(self, pair: Pair, dataset: CheckedDataset, method: CheckedMethod) -> Part | None:
+        learner = method.learner
         if not wants_environments(learner.entry):
             return None
         table = over_component(dataset.envs, method.row.tree.table("envs"))
@@ -358,8 +315,8 @@ class _Loader:
         name: str,
         seeds: list[int],
         budget: int | None,
-        datasets: list[_Dataset],
-        methods: list[_Method],
+        datasets: list[CheckedDataset],
+        methods: list[CheckedMethod],
         report: ReportSettings,
     ) -> dict[str, Any]:
         """The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere."""
@@ -370,36 +327,8 @@ class _Loader:
             "seeds": list(seeds),
             "plugins": [str(plugin) for plugin, _ in self.gathered.plugins],
             "budget": budget,
-            "datasets": {dataset.label: self._resolved_dataset(dataset) for dataset in datasets},
-            "methods": {method.row.label: self._resolved_method(method) for method in methods},
+            "datasets": {dataset.label: written_dataset(dataset, self.epochs) for dataset in datasets},
+            "methods": {method.row.label: written_method(method, self.epochs) for method in methods},
             "report": {key: value for key, value in vars(report).items() if value is not None},
         }
-        if report.reference not in tree["methods"]:
-            tree["report"].pop("reference", None)
         return {key: value for key, value in tree.items() if value not in (None, [], {})}
-
-    def _resolved_dataset(self, dataset: _Dataset) -> dict[str, Any]:
-        layers = self._layers(dataset)
-        sections = {"model": layers.model, "train": layers.train, "select": layers.select}
-        tree = {**_spelt(dataset.part), **{key: plain(value) for key, value in sections.items() if value}}
-        envs = self._environment_part(dataset.envs)
-        if envs is not None:
-            tree["envs"] = _spelt(envs)
-        if self.epochs is not None:
-            tree["train"] = {**tree.get("train", {}), "epochs": self.epochs}
-        return tree
-
-    def _resolved_method(self, method: _Method) -> dict[str, Any]:
-        tree = method.row.tree
-        if self.epochs is not None:
-            train = tree.table("train").without(["epochs"])
-            tune = tree.table("tune").without(["train.epochs"])
-            tree = tree.put("train", train).put("tune", tune)
-        empty = [name for name in tree if isinstance(tree.get(name), Table) and not tree.table(name)]
-        resolved: dict[str, Any] = plain(tree.without(empty))
-        return resolved if method.envs is None else {**resolved, "envs": _spelt(method.envs)}
-
-
-def _spelt(part: Part) -> dict[str, Any]:
-    """A component as a table."""
-    return {"use": part.spec.name, **part.spec.params}

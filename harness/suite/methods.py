@@ -204,7 +204,7 @@ def _placeholders_known(name: str, paths: list[str], place: Place, problems: Pro
 def _distinct_names(options: tuple[Tree, ...]) -> bool:
     """Whether the values of an axis are components that their names tell apart."""
     names = [plain(option).get("use") for option in options if isinstance(option, Table)]
-    return len(names) == len(options) == len(set(names))
+    return len(names) == len(options) == len(set(names)) and None not in names
 
 
 def _label(name: str, chosen: Mapping[str, Tree], named: Mapping[str, bool]) -> str:

@@ -108,6 +108,9 @@ class Shape:
         return tree.only(allowed)
 
     def _model(self, tree: Table) -> Table:
+        if "use" in tree:
+            self.problems.add(tree.key("use"), "unknown key 'use' in 'model'; write backbone: NAME")
+            tree = tree.without(["use"])
         if "backbone" not in tree:
             return tree
         backbone = self.component(tree.entries["backbone"], "backbone")
@@ -204,7 +207,7 @@ class Shape:
             value, found = part.get(kind), above
             if isinstance(value, Table):
                 for key, values in value.entries.items():
-                    found = found.put(f"{name}.{key}", values, value.key(key))
+                    found = found.put(f"{name}.{key}", self._axis_value(f"{name}.{key}", values), value.key(key))
             elif value is not None and kind == "tune" and _is_default(value):
                 found = found.put(name, value, part.key(kind))
             elif value is not None:
@@ -266,8 +269,11 @@ class Shape:
         """Lists of components become lists of tables."""
         if not isinstance(value, Items) or (path not in PARTS and path != "model.backbone"):
             return value
-        parts = [self.component(item, path) for item in value.items]
-        return Items(tuple(part for part in parts if part is not None), value.place)
+        parts = [part for item in value.items if (part := self.component(item, path)) is not None]
+        for part in parts:
+            if "use" not in part:
+                self.problems.add(part.place, f"a component in the matrix over '{path}' needs a name: {{use: NAME, …}}")
+        return Items(tuple(part for part in parts if "use" in part), value.place)
 
     def text(self, tree: Tree, name: str) -> Leaf | None:
         """A non-empty text."""

@@ -35,6 +35,7 @@ CASES = {
         "6:24",
         ["'flavour' in 'model' with backbone 'gcn'"],
     ),
+    "use in model": (HEAD + DATA + ERM + "model: {use: gcn}\n", "6:9", ["write backbone: NAME"]),
     "unknown method key": (methods("  A: {basline: erm}\n"), "6:7", ["'basline' in method 'A'", "'baseline'"]),
     "unknown component": (
         methods("  A: {baseline: emr}\n"),
@@ -231,6 +232,11 @@ CASES = {
         methods("  A: {baseline: erm, matrix: {baseline: [erm, irm]}}\n"),
         "6:31",
         ["both given and in 'matrix'"],
+    ),
+    "matrix of a part without a name": (
+        methods("  A: {encoder: mvgrl, decorrelator: eqn7, matrix: {quantifier: [svm, {C: [1]}]}}\n"),
+        "6:70",
+        ["over 'quantifier' needs a name"],
     ),
     "unknown placeholder": (
         methods("  'A {deph}': {baseline: erm, matrix: {model.layers: [3]}}\n"),

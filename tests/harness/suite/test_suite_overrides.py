@@ -158,3 +158,8 @@ def test_overrides_are_kept_as_text(load: Load) -> None:
     suite = load(TEXT, seeds="1", epochs=3, sets=["train.lr=1e-2"], methods=["ERM"])
     assert suite.overrides == ("--seeds 1", "--epochs 3", "--set train.lr=1e-2", "--methods ERM")
     assert load(TEXT).overrides == ()
+
+
+def test_a_reference_that_is_left_out_is_no_reference(load: Load) -> None:
+    assert load(TEXT, methods=["EQuAD"]).report.reference is None
+    assert load(TEXT, methods=["ERM"]).report.reference == "ERM"

@@ -1,0 +1,95 @@
+"""The suites, bundles and fragments that come with the package, against the real components."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.catalog import Catalog
+from harness.data import Declaration, Features, Task
+from harness.errors import DataError
+from harness.index import load_catalog
+from harness.plan.datasets import DatasetFacts
+from harness.spec import ComponentSpec, Suite
+from harness.suite import find_suite, installed_suites, load_suite, suites_folder
+
+
+@pytest.fixture(scope="module")
+def real() -> Catalog:
+    """The built-in components."""
+    return load_catalog()
+
+
+def load(path: Path, catalog: Catalog) -> Suite:
+    """A suite whose data need not be there."""
+    facts = DatasetFacts(catalog, None, lambda _: "")
+
+    def declare(spec: ComponentSpec) -> Declaration:
+        try:
+            return facts.declare(spec)
+        except DataError:
+            return Declaration(Task("binary", 2, metric="rocauc"), Features("categorical", (5,)))
+
+    return load_suite(path, catalog, declare)
+
+
+@pytest.mark.parametrize("name", installed_suites())
+def test_every_suite_is_sound(name: str, real: Catalog) -> None:
+    suite = load(find_suite(name), real)
+    assert suite.rows
+    text = (suites_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+    assert suite.name == name.replace("/", "-")
+    assert name == "smoke" or text.startswith("# "), "a suite says in its header what it is for"
+
+
+def test_every_fragment_is_used() -> None:
+    texts = "".join((suites_folder() / f"{name}.yaml").read_text(encoding="utf-8") for name in installed_suites())
+    for fragment in (suites_folder() / "common").glob("*.yaml"):
+        assert f"common/{fragment.name}" in texts
+
+
+def test_quick_has_what_make_run_shows(real: Catalog) -> None:
+    suite = load(find_suite("quick"), real)
+    learners = {row.configurations[0].learner.name for row in suite.rows}
+    assert learners == {"erm", "irm", "ciga", "eqn7", "reweighted-erm"}
+
+
+def test_ablation_has_every_combination(real: Catalog) -> None:
+    for name in ("ablation", "paper/ablation"):
+        suite = load(find_suite(name), real)
+        found = {
+            (
+                p.encoders[0].name,
+                p.quantifier.name,
+                p.decorrelator.name,
+                p.decorrelator.params.get("weighting", "weighted"),
+            )
+            for row in suite.rows
+            if (p := row.configurations[0].pipeline) is not None
+        }
+        for encoder in ("mvgrl", "graphcl"):
+            for quantifier in ("svm", "mlp"):
+                for decorrelator in ("eqn7", "reweighted-erm"):
+                    assert (encoder, quantifier, decorrelator, "weighted") in found
+        assert {weighting for *_, weighting in found} == {"weighted", "average", "single"}
+        assert {"ERM", "IRM", "CIGAv1"} <= set(suite.methods)
+
+
+def test_the_papers_ablation_pools_18_matrices(real: Catalog) -> None:
+    suite = load(find_suite("paper/ablation"), real)
+    for row in suite.rows:
+        pipeline = row.configurations[0].pipeline
+        if pipeline is not None:
+            assert sum(len(spec.params["snapshots"]) for spec in pipeline.encoders) == 18
+
+
+@pytest.mark.parametrize("bundle", ["equad/official-multi", "equad/official-single"])
+def test_a_baseline_under_a_bundle_shares_its_training(bundle: str, real: Catalog, tmp_path: Path) -> None:
+    text = "bench: 1\ndatasets: {S: {use: spmotif}}\nmethods:\n"
+    text += f"  A: {{bundle: {bundle}}}\n  ERM: {{bundle: {bundle}, baseline: erm}}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    rows = load(tmp_path / "s.yaml", real).rows
+    equad, erm = (row.configurations[0] for row in rows)
+    assert erm.pipeline is None
+    assert (erm.model, erm.train) == (equad.model, equad.train)

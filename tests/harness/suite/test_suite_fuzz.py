@@ -129,7 +129,7 @@ def mutate(tree: object, draw: random.Random) -> None:
         other[where] = copy.deepcopy(container[key])  # type: ignore[index]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 4))
 def test_changed_trees(catalog: Catalog, seed: int, count: int) -> None:
     draw = random.Random(seed)
@@ -140,7 +140,7 @@ def test_changed_trees(catalog: Catalog, seed: int, count: int) -> None:
     load(yaml.safe_dump(tree, sort_keys=False), catalog)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     start=st.integers(0, len(TEXT)),
     length=st.integers(0, 20),

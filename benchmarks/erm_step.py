@@ -106,11 +106,10 @@ def products(graphs: PackedGraphs, hidden: int) -> Iterator[None]:
     shapes += [(BATCH, hidden, hidden)] * 2 + [(BATCH, hidden, 3)]
     operands = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in shapes]
     while True:
-        for number, (rows, weight, gradient) in enumerate(operands):
+        for rows, weight, gradient in operands:
             torch.mm(rows, weight.t())
             torch.mm(gradient.t(), rows)
-            if number:  # the raw features need no gradient
-                torch.mm(gradient, weight)
+            torch.mm(gradient, weight)  # in the first layer too, for the gradient of eps
         yield
 
 

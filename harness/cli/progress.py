@@ -156,10 +156,10 @@ class Screen:
         lines += [Text.from_markup(f"[red]✗ {escape(text)}[/]") for text in tally.failures[-3:]]
         rows = tally.best()
         if rows:
-            table = Table(title="best rows so far (validation)", title_justify="left", box=None, padding=(0, 2, 0, 0))
+            table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
             for dataset, method, score in rows:
                 table.add_row(escape(dataset), escape(method), f"{100 * score:.2f}")
-            return Group(head, *lines, table)
+            return Group(head, *lines, Text("best rows so far (mean validation score in percent):"), table)
         return Group(head, *lines)
 
 

@@ -37,7 +37,7 @@ def _print_section(section: Section, console: Console) -> None:
 
 
 def _table(grid: Grid, encoding: str) -> Table:
-    table = Table(header_style="bold", pad_edge=False)
+    table = Table(header_style="bold")
     for position, heading in enumerate(grid.header):
         table.add_column(RichText(encodable(heading, encoding)), justify="left" if position < grid.words else "right")
     for row in grid.rows:

@@ -38,9 +38,7 @@ def weights(workshop: Workshop, bundle: str) -> dict[str, dict[str, np.ndarray]]
     assert outcome.exit_code == 0, outcome.record.failures
     session = workshop.open(suite)
     cells = session.plan.cells
-    return {
-        cell.method: dict(load_file(Path(session.store.open(cell.train).path("weights-last")))) for cell in cells
-    }
+    return {cell.method: dict(load_file(Path(session.store.open(cell.train).path("weights-last")))) for cell in cells}
 
 
 def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:

@@ -22,7 +22,7 @@ from harness.keys import hash_file
 from harness.registry import Source, all_sources, refuse_duplicates
 from harness.source import component_digest, room_files, rooms_digest
 
-FORMAT = 2
+FORMAT = 3
 TIME_LIMIT = 60.0
 """Seconds that importing one plugin may take."""
 
@@ -117,7 +117,7 @@ class _Cache:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                part.write_text(json.dumps(data, sort_keys=True), encoding="utf-8")
+                part.write_text(json.dumps(data), encoding="utf-8")
                 part.replace(path)
             finally:
                 part.unlink(missing_ok=True)

@@ -32,7 +32,7 @@ def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
         ("exit", (), "failed", "SystemExit: 3"),
         ("die", (), "failed", "exit code 9"),
         ("loop", ("--timeout", "15"), "timeout", "15"),
-        ("memory", ("--memory", "1500M"), "memory", "1.5"),
+        ("memory", ("--memory", "1500M"), "memory", "of memory, the limit is 1.40 GiB"),
         ("diverge", (), "diverged", "not finite"),
     ],
 )

@@ -104,7 +104,7 @@ class DatasetFacts:
     """What a report says of a dataset (see :class:`harness.data.Declaration`).
 
     ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``fingerprint`` is a digest of
-    its content.
+    its content, ``skipped`` lists rows of its files that were left out, with the reason.
     """
 
     label: str
@@ -119,6 +119,7 @@ class DatasetFacts:
     seed: int | None = None
     split_seed: int | None = None
     fingerprint: str = ""
+    skipped: tuple[str, ...] = ()
 
     @property
     def test_splits(self) -> list[str]:

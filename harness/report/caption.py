@@ -27,6 +27,7 @@ def caption(table: Table, averages: Sequence[AverageColumn] = (), *, differences
         _environments(table),
         _oracle(table),
         _variants(table),
+        _skipped(table),
         _protocol(table),
         _difference(table) if differences else "",
         *(_average(column) for column in averages),
@@ -154,6 +155,16 @@ def _oracle(table: Table) -> str:
 def _variants(table: Table) -> str:
     pairs = [(d.label, d.variant) for d in table.results.datasets if d.variant]
     return f"Data: {'; '.join(f'{label}: {variant}' for label, variant in pairs)}." if pairs else ""
+
+
+def _skipped(table: Table) -> str:
+    """How many rows of each dataset's files were left out, and the first of them."""
+    found = [
+        f"{dataset.label}: {len(dataset.skipped)}, {'first ' if len(dataset.skipped) > 1 else ''}{dataset.skipped[0]}"
+        for dataset in table.results.datasets
+        if dataset.skipped
+    ]
+    return f"Rows of the data left out: {'; '.join(found)}." if found else ""
 
 
 def _protocol(table: Table) -> str:

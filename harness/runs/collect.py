@@ -20,18 +20,18 @@ TIMES = ("seconds", "cpu_seconds", "peak_memory")
 def collect(record: RunRecord, store: Store) -> RunResults:
     """The results of a run as they stand in the store, with the selected configurations marked."""
     rows = [row for cell in record.cells for row in _cell_rows(record, cell, store)]
-    fingerprints = {label: _fingerprint(store, key) for label, key in record.prepared.items()}
-    datasets = tuple(
-        replace(dataset, fingerprint=fingerprints.get(dataset.label, "")) for dataset in record.results.datasets
-    )
+    built = {label: _built(store, key) for label, key in record.prepared.items()}
+    datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
     return mark_selected(replace(record.results, datasets=datasets, rows=tuple(rows)))
 
 
-def _fingerprint(store: Store, key: str) -> str:
+def _built(store: Store, key: str) -> dict[str, Any]:
+    """What is known of a dataset only once it is built."""
     try:
-        return str(store.open(key).read_json("info")["fingerprint"]) if store.has(key) else ""
+        info = store.open(key).read_json("info") if store.has(key) else {}
     except BenchError:
-        return ""
+        info = {}
+    return {"fingerprint": str(info.get("fingerprint", "")), "skipped": tuple(info.get("skipped", ()))}
 
 
 def _cell_rows(record: RunRecord, cell: CellRecord, store: Store) -> list[ResultRow]:

@@ -273,3 +273,18 @@ def test_an_interrupted_run_has_a_report_and_goes_on(workshop: Workshop, bench) 
     assert "missing" in bench("report", "toy")
     bench("run", "suite.yaml", "--engine", "inline")
     assert {row["status"] for row in strict(bench("report", "toy", "--json"))["rows"]} == {"ok"}
+
+
+def test_a_malformed_molecule_is_left_out_and_counted_in_the_caption(workshop: Workshop) -> None:
+    pytest.importorskip("rdkit")
+    rings = [f"C1{'C' * size}C1" for size in range(1, 21)]
+    rows = [f"{'N' * (n % 3)}{ring},{n % 2}" for n, ring in enumerate(rings * 3)]
+    rows.insert(7, "C1CC(nonsense,1")
+    workshop.write("smiles,active\n" + "\n".join(rows) + "\n", "mine.csv")
+    data = "{use: molecules, dataset: mine, path: mine.csv, smiles_column: smiles, label_columns: [active]}"
+    suite = workshop.write(
+        f"bench: 1\nname: mine\nseeds: [1]\nmodel: {{hidden: 8}}\ntrain: {{epochs: 1}}\n"
+        f"datasets:\n  Mine: {data}\nmethods:\n  ERM: {{baseline: erm}}\n"
+    )
+    done = workshop.command("run", suite.name, "--engine", "inline", "--data-dir", ".")
+    assert "Rows of the data left out: Mine: 1, row 8 (line 9): RDKit cannot read the SMILES" in done.stdout

@@ -80,3 +80,9 @@ def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
     run = replace(run, entries=entries)
     assert "Environments: domain (A on D); random(2) (A on E)." in caption(run)
     assert make_report(run).sections[0].grid.rows[0][1].text == "D: domain; E: random(2)"
+
+
+def test_rows_that_were_left_out_are_counted(make_run):
+    skipped = ("row 3 (line 4): cannot read 'X'", "row 9 (line 10): cannot read 'Y'")
+    run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
+    assert "Rows of the data left out: D: 2, first row 3 (line 4): cannot read 'X'." in caption(run)

@@ -75,12 +75,15 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(workshop: Workshop) -> None
     )
     assert process.stderr is not None
     lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if "finished score Good" in line:
-            break
-    process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    try:
+        for line in process.stderr:
+            lines.append(line)
+            if "finished score Good" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, "".join(lines) + rest
     assert "interrupted" in rest
     report = json.loads(workshop.command("report", "toy", "--json").stdout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
@@ -68,29 +68,53 @@ def _complete(stage: Stage, store: Store) -> bool:
 def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
     """Every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
     run = {stage.key for stage in needed(plan, store, retry_failed=retry_failed)}
-    clock = Clock(store)
-    return [_status(stage, store, run, clock) for stage in plan.stages.values()]
+    clock, nearest = Clock(store), _Nearest(store)
+    return [_status(stage, store, run, clock, nearest) for stage in plan.stages.values()]
 
 
-def _status(stage: Stage, store: Store, run: set[str], clock: Clock) -> StageStatus:
+def _status(stage: Stage, store: Store, run: set[str], clock: Clock, nearest: _Nearest) -> StageStatus:
     if stage.key not in run:
         return StageStatus(stage, "cached" if store.has(stage.key) else "unneeded")
     failure = store.failure(stage.key)
     if failure is not None:
         return StageStatus(stage, "failed", f"{failure.status}: {failure.reason}", clock.seconds(stage))
-    stored = store.preimages(stage.place)
-    if not stored:
+    stored = nearest.find(stage)
+    if stored is None:
         return StageStatus(stage, "new", "nothing like it is stored", clock.seconds(stage))
     return StageStatus(stage, *_compare(stage, stored), clock.seconds(stage))
 
 
-def _compare(stage: Stage, stored: list[tuple[str, Any]]) -> tuple[State, str]:
-    """``new`` where only the seed differs from what is stored; else ``stale`` with the fewest differences."""
-    differences = min((difference(preimage, stage.preimage) for _, preimage in stored), key=len)
+def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
+    """``new`` where only the seed differs from what is stored; else ``stale`` with the differences."""
+    differences = difference(stored, stage.preimage)
     text = "; ".join(differences) or "its artifact was removed"
-    if all(item.startswith("seed") for item in differences):
-        return "new", text or "removed"
-    return "stale", text
+    return ("new" if all(item.startswith("seed") for item in differences) else "stale"), text
+
+
+class _Nearest:
+    """Finds the stored artifact at a stage's place with the fewest different values; reads each place once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._places: dict[str, list[tuple[set[tuple[str, str]], Mapping[str, Any]]]] = {}
+
+    def find(self, stage: Stage) -> Mapping[str, Any] | None:
+        """Its preimage, or None where nothing is stored at the place."""
+        if stage.place not in self._places:
+            stored = [preimage for _, preimage in self._store.preimages(stage.place)]
+            self._places[stage.place] = [(set(_leaves(preimage)), preimage) for preimage in stored]
+        mine = set(_leaves(stage.preimage))
+        known = self._places[stage.place]
+        return min(known, key=lambda item: len(item[0] ^ mine))[1] if known else None
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted path and text of every value that is not a mapping."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _leaves(item, f"{path}.{name}")
+    else:
+        yield path, repr(value)
 
 
 class Clock:

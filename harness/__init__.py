@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness._version import __version__
 
 if TYPE_CHECKING:
+    from harness.component import deviation as deviation
     from harness.component import upstream as upstream
     from harness.data import Dataset as Dataset
     from harness.data import Declaration as Declaration
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
     from harness.nn.conv import GCNConv as GCNConv
     from harness.nn.conv import GINConv as GINConv
+    from harness.nn.edges import EdgeScorer as EdgeScorer
+    from harness.nn.edges import average_directions as average_directions
+    from harness.nn.edges import edge_ends as edge_ends
+    from harness.nn.edges import instance_norm as instance_norm
+    from harness.nn.edges import reverse_edges as reverse_edges
     from harness.nn.front import make_front as make_front
     from harness.nn.infomax import info_nce as info_nce
     from harness.nn.infomax import local_global_jsd as local_global_jsd
@@ -56,12 +62,14 @@ if TYPE_CHECKING:
     from harness.training.bases import Learner as Learner
     from harness.training.bases import Quantifier as Quantifier
     from harness.training.losses import environment_mean as environment_mean
+    from harness.training.losses import generalized_cross_entropy as generalized_cross_entropy
     from harness.training.losses import per_sample_loss as per_sample_loss
+    from harness.training.losses import reverse_gradient as reverse_gradient
     from harness.training.losses import scale_gradient as scale_gradient
     from harness.training.optim import Adam as Adam
 
 _HOME = {
-    "harness.component": ("upstream",),
+    "harness.component": ("deviation", "upstream"),
     "harness.data": ("Dataset", "Declaration", "Features", "RawDataset", "RawGraph", "Task"),
     "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError"),
     "harness.graphs": ("Batch", "PackedGraphs"),
@@ -72,6 +80,7 @@ _HOME = {
     "harness.nn.blocks": ("block_sum", "padded_slots"),
     "harness.nn.contrastive": ("supervised_contrastive",),
     "harness.nn.conv": ("GCNConv", "GINConv"),
+    "harness.nn.edges": ("EdgeScorer", "average_directions", "edge_ends", "instance_norm", "reverse_edges"),
     "harness.nn.front": ("make_front",),
     "harness.nn.infomax": ("info_nce", "local_global_jsd"),
     "harness.nn.norm": ("BatchNorm",),
@@ -89,7 +98,13 @@ _HOME = {
         "Quantifier",
     ),
     "harness.training.optim": ("Adam",),
-    "harness.training.losses": ("environment_mean", "per_sample_loss", "scale_gradient"),
+    "harness.training.losses": (
+        "environment_mean",
+        "generalized_cross_entropy",
+        "per_sample_loss",
+        "reverse_gradient",
+        "scale_gradient",
+    ),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from harness.errors import UserError, did_you_mean
@@ -40,6 +40,10 @@ class Component:
     """Oracle fields (``base``, ``node_gt`` …) that this component opens; every output flags it."""
     upstream: ClassVar[Mapping[str, Any]] = {}
     """Stages this component builds on: role -> :func:`harness.upstream` declaration."""
+    deviations: ClassVar[Sequence[Mapping[str, str]]] = ()
+    """Where paper, public code and this component differ: :func:`harness.deviation`, one each."""
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """For the conformance kit: hyperparameter -> values under which it matters, its own second value among them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -62,7 +66,16 @@ class Component:
         return {name: getattr(self, name) for name in self.hparams}
 
 
-def upstream(kind: str, name: str, /, *, train: Mapping[str, Any] | None = None, **params: Any) -> dict[str, Any]:
+def upstream(
+    kind: str,
+    name: str,
+    /,
+    *,
+    train: Mapping[str, Any] | None = None,
+    when: Mapping[str, Sequence[Any]] | None = None,
+    checkpoint: str = "best-val",
+    **params: Any,
+) -> dict[str, Any]:
     """Declare a stage that a component builds on: ``upstream("baseline", "erm", train={"epochs": "$ref_epochs"})``.
 
     A text value that starts with ``$`` names a hyperparameter of the declaring component; where that
@@ -72,6 +85,29 @@ def upstream(kind: str, name: str, /, *, train: Mapping[str, Any] | None = None,
         kind: ``baseline`` (a trained learner's predictions and embeddings) or ``environment`` (ids).
         name: the component's name.
         train: overrides of the suite's training settings for this stage.
+        when: values of the declaring component's hyperparameters under which the stage is needed; else it is left out.
+        checkpoint: which weights of a trained learner: ``best-val`` or ``last``.
         params: hyperparameters of the component.
     """
-    return {"kind": kind, "name": name, "train": dict(train or {}), "params": params}
+    conditions = {hparam: list(values) for hparam, values in (when or {}).items()}
+    return {
+        "kind": kind,
+        "name": name,
+        "train": dict(train or {}),
+        "when": conditions,
+        "checkpoint": checkpoint,
+        "params": params,
+    }
+
+
+def deviation(about: str, *, paper: str, public: str, ours: str, switch: str = "") -> dict[str, str]:
+    """One row of a component's deviations: a point on which paper, public code or this component differ.
+
+    Args:
+        about: the point, in a few words.
+        paper: what the paper defines, with its equation where it has one.
+        public: what public code does instead, and whose.
+        ours: what this component does by default.
+        switch: the setting that gives the other behaviour, e.g. ``detach_spurious: true``; empty for none.
+    """
+    return {"about": about, "paper": paper, "public": public, "ours": ours, "switch": switch}

@@ -77,7 +77,7 @@ class StageFactory:
             environment=environment[-1].key if environment else self._drawn(drawn),
             quantify=quantified,
             monitor=where.monitor,
-            upstream={role: item["key"] for role, item in upstream.items()},
+            upstream=_upstream_identity(upstream),
             seed=where.seed,
         )
         payload = {
@@ -149,13 +149,12 @@ class StageFactory:
         entry = self._catalog.get("environment", spec.name)
         fields = sorted(entry.traits.get("oracle", ()))
         upstream, before = self._upstream(where, entry, spec, configuration, depth)
-        keys = {role: item["key"] for role, item in upstream.items()}
         preimage = _preimage(
             "annotate",
             environment=_identity(entry, spec),
             data=where.prepared.key,
             oracle=fields,
-            upstream=keys,
+            upstream=_upstream_identity(upstream),
             seed=where.seed,
         )
         payload = {
@@ -165,7 +164,7 @@ class StageFactory:
             "fields": fields,
             "upstream": upstream,
         }
-        inputs = (where.prepared.key, *keys.values())
+        inputs = (where.prepared.key, *(item["key"] for item in upstream.values()))
         return [*before, _stage("annotate", where, entry.name, preimage, payload, inputs, _brief(entry, spec))]
 
     def _upstream(
@@ -176,6 +175,8 @@ class StageFactory:
         roles: dict[str, Any] = {}
         stages: list[Stage] = []
         for role, declared in sorted(entry.traits.get("upstream", {}).items()):
+            if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
+                continue
             target = self._catalog.get(declared["kind"], declared["name"])
             other = ComponentSpec(target.kind, target.name, _filled(declared["params"], values))
             train = replace(configuration.train, **_filled(declared["train"], values))
@@ -186,7 +187,13 @@ class StageFactory:
                 chain = self._annotate(where, other, configuration, depth + 1)
             last = chain[-1]
             stages += chain
-            roles[role] = {"kind": target.kind, "key": last.key, "stage": {"key": last.key, "payload": last.payload}}
+            checkpoint = _filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
+            roles[role] = {
+                "kind": target.kind,
+                "key": last.key,
+                "checkpoint": checkpoint,
+                "stage": {"key": last.key, "payload": last.payload},
+            }
         return roles, stages
 
     def _score(self, where: _Place, train: Stage) -> Stage:
@@ -275,6 +282,14 @@ def _brief(entry: Entry, spec: ComponentSpec) -> str:
     changed = entry.changed(spec.params)
     inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
     return f"{entry.name} ({inner})" if inner else entry.name
+
+
+def _upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the upstream stages enters a key; the default checkpoint leaves no trace."""
+    return {
+        role: item["key"] if item["checkpoint"] == "best-val" else [item["key"], item["checkpoint"]]
+        for role, item in upstream.items()
+    }
 
 
 def _filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

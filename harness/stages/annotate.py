@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
+from torch import Tensor
 
 from harness.randomness import generator, seeded
 from harness.stage import Stage
@@ -13,7 +16,7 @@ from harness.training.bases import Environment
 
 
 def body(stage: Stage, context: Context) -> None:
-    """Write ``env`` (n,) and ``info`` with the number of environments and their sizes."""
+    """Write ``env`` (n,), ``extra`` (what else the environment provides) and ``info`` (number and sizes)."""
     payload = stage.payload
     environment: Environment = component(payload["environment"])
     environment.rng = generator(payload["seed"], "environment")
@@ -22,12 +25,23 @@ def body(stage: Stage, context: Context) -> None:
         read_oracle(context.store, payload["oracle"], payload["train"], payload["fields"]) if payload["fields"] else {}
     )
     with seeded(payload["seed"], "environment"):
-        ids = environment.assign(train, oracle, read_upstream(context, payload))
-    if ids.shape != (len(train),) or ids.dtype != torch.int64 or int(ids.min()) < -1 or int(ids.max()) < 0:
-        raise ValueError(
-            f"environment '{environment.name}' must give each training graph one int64 id: from 0, or -1 for none"
-        )
+        assigned = environment.assign(train, oracle, read_upstream(context, payload))
+    ids, extra = assigned if isinstance(assigned, tuple) else (assigned, {})
+    _check(environment, ids, extra, len(train))
     sizes = torch.bincount(ids[ids >= 0])
     with context.store.create(stage) as draft:
         draft.write_tensors("env", {"env": ids.clone()})
+        draft.write_tensors("extra", {name: value.detach().clone() for name, value in extra.items()})
         draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist()})
+
+
+def _check(environment: Environment, ids: Tensor, extra: Mapping[str, Tensor], count: int) -> None:
+    if ids.shape != (count,) or ids.dtype != torch.int64 or int(ids.min()) < -1 or int(ids.max()) < 0:
+        raise ValueError(
+            f"environment '{environment.name}' must give each training graph one int64 id: from 0, or -1 for none"
+        )
+    if set(extra) != set(environment.provides) or any(len(value) != count for value in extra.values()):
+        raise ValueError(
+            f"environment '{environment.name}' must give one row per training graph of each of its 'provides' "
+            f"({', '.join(sorted(environment.provides)) or 'none'}) and nothing else"
+        )

@@ -18,7 +18,7 @@ from harness.stages.reading import as_float32, read_features, read_graphs, read_
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Decorrelator, Environment, Learner, LearnerInfo, ModelSpec
 from harness.training.candidates import Kept, keep_lowest
-from harness.training.loop import LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
+from harness.training.loop import LAST, LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
 from harness.training.metrics import score
 
 
@@ -29,6 +29,8 @@ def body(stage: Stage, context: Context) -> None:
     train = read_graphs(store, payload["data"], payload["train"], labels=True)
     environment, train, count = _environments(context, payload, train)
     learner = _learner(payload, settings, len(train), count)
+    if payload.get("annotate"):
+        learner.annotations = context.store.open(payload["annotate"]).tensors("extra")
     kept = _spurious(context, payload, learner)
     learner.upstream_outputs = read_upstream(context, payload)
     task = read_task(payload["task"])
@@ -138,14 +140,24 @@ def _predictions(
     return found
 
 
-def restore(context: Context, payload: Mapping[str, Any], key: str) -> tuple[Learner, PackedGraphs]:
-    """A trained learner in evaluation mode, at its best checkpoint on the monitored split, with its training graphs."""
+def restore(
+    context: Context, payload: Mapping[str, Any], key: str, checkpoint: str = "best-val"
+) -> tuple[Learner, PackedGraphs]:
+    """A trained learner in evaluation mode, with its training graphs.
+
+    Args:
+        context: the worker's context.
+        payload: of the training's stage.
+        key: of the training's stage.
+        checkpoint: ``best-val`` on the monitored split, or ``last``; any other checkpoint where that one is missing.
+    """
     settings = LoopSettings(**payload["loop"])
     train = read_graphs(context.store, payload["data"], payload["train"])
     artifact = context.store.open(key)
     learner = _learner(payload, settings, len(train), int(artifact.read_json("info")["environments"]))
     rules = artifact.read_json("checkpoints")
-    rule = best_rule(payload["monitor"]) if best_rule(payload["monitor"]) in rules else next(iter(rules))
+    wanted = LAST if checkpoint == "last" else best_rule(payload["monitor"])
+    rule = wanted if wanted in rules else next(iter(rules))
     learner.load_state_dict(artifact.tensors(f"weights-{rule}"))
     learner.eval()
     return learner, train

@@ -32,14 +32,14 @@ def read_upstream(context: Context, payload: Mapping[str, Any]) -> dict[str, Any
         if item["kind"] == "environment":
             found[role] = context.store.open(item["key"]).tensors("env")["env"].clone()
         else:
-            found[role] = _outputs(context, item["stage"])
+            found[role] = _outputs(context, item["stage"], item["checkpoint"])
     return found
 
 
-def _outputs(context: Context, stage: Mapping[str, Any]) -> UpstreamTraining:
+def _outputs(context: Context, stage: Mapping[str, Any], checkpoint: str) -> UpstreamTraining:
     from harness.stages.train import restore
 
-    learner, train = restore(context, stage["payload"], stage["key"])
+    learner, train = restore(context, stage["payload"], stage["key"], checkpoint)
     with torch.no_grad():
         pairs = [(learner(batch), learner.embed(batch)) for batch in train.batches(256)]
     return UpstreamTraining(torch.cat([logits for logits, _ in pairs]), torch.cat([h for _, h in pairs]))

@@ -66,6 +66,20 @@ def wants_environments(learner: Entry) -> bool:
     return "environments" in learner.traits.get("needs", ()) and not inferred
 
 
+def check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
+    """What a learner needs of its environment beside ids must be provided by it."""
+    provided = set(given.entry.traits.get("provides", ())) if given is not None else set()
+    missing = set(learner.entry.traits.get("needs", ())) - {"environments"} - provided
+    if not missing:
+        return
+    able = [entry.name for entry in catalog.of_kind("environment") if missing <= set(entry.traits.get("provides", ()))]
+    message = (
+        f"method '{pair.method}' ({learner.entry.name}) needs environments that come with {_join(missing)}; "
+        f"{'none does' if not able else 'these do: ' + ', '.join(able)}"
+    )
+    problems.add(pair.place if given is None else given.place, message)
+
+
 def own_environments(catalog: Catalog) -> str | None:
     """The environment component that reads a dataset's own environments."""
     return next((entry.name for entry in catalog.of_kind("environment") if _reads_own(entry)), None)

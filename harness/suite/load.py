@@ -16,6 +16,7 @@ from harness.suite.checks import (
     Pair,
     check_environment,
     check_oracle,
+    check_provided,
     check_split,
     check_tasks,
     own_environments,
@@ -299,16 +300,25 @@ class _Loader:
         learner = method.learner
         if not wants_environments(learner.entry):
             return None
-        table = over_component(dataset.envs, method.row.tree.table("envs"))
+        table = self._environment_table(learner, dataset, method)
         given = self.parts.component("environment", table) if table else None
         if table and given is None:
             return None
         check_environment(pair, learner, given, self.catalog, self.problems)
+        check_provided(pair, learner, given, self.catalog, self.problems)
         own = own_environments(self.catalog)
         if given is not None or own is None or not pair.declared.environments:
             return given
         entry = self.catalog.get("environment", own)
         return Part(entry, ComponentSpec("environment", own), pair.place)
+
+    def _environment_table(self, learner: Part, dataset: CheckedDataset, method: CheckedMethod) -> Table:
+        """The method's ``envs`` over the learner's own default, or over the dataset's where it has none."""
+        written = method.row.tree.table("envs")
+        default = learner.entry.traits.get("default_environment")
+        if not default:
+            return over_component(dataset.envs, written)
+        return over_component(Table(learner.place).put("use", Leaf(default, learner.place)), written)
 
     def _resolved(
         self,

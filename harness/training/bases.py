@@ -110,10 +110,16 @@ class Learner(Component, nn.Module):
 
     reserved: ClassVar[frozenset[str]] = _MODULE_NAMES
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What the training batches must carry: ``environments``."""
+    """What the training must have: ``environments`` (``batch.env``), and names that an environment ``provides``."""
+    default_environment: ClassVar[str] = ""
+    """The environment component, as a suite writes it, of a method whose suite names none."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
     uses_validation_labels: ClassVar[bool] = False
     """True where validation labels shape training itself, beyond the choice of checkpoint and configuration."""
+    equals_erm: ClassVar[Mapping[str, Any]] = {}
+    """Hyperparameter values with which training is bit for bit ERM's; empty where there are none. For the kit."""
+    untrained: ClassVar[frozenset[str]] = frozenset()
+    """Modules or parameters (name prefixes) that no loss term reaches, and why not is in the docstring. For the kit."""
     selectable_from: int = 0
     """First epoch (from 0) whose checkpoint may be chosen."""
 
@@ -122,6 +128,8 @@ class Learner(Component, nn.Module):
     """Generator for the method's own draws."""
     upstream_outputs: Mapping[str, Any]
     """Results of the stages named in ``upstream``, by role, from before :meth:`on_fit_start` on."""
+    annotations: Mapping[str, Tensor]
+    """What the environment ``provides`` beside ids: name -> one row per training graph; look up by ``batch.index``."""
     epoch: int = 0
     step: int = 0
 
@@ -140,6 +148,7 @@ class Learner(Component, nn.Module):
         """Bind the learner to its data and build its modules under the seeds of their roles."""
         self.info, self._model, self._seed, self._lr, self._weight_decay = info, model, seed, lr, weight_decay
         self.rng = generator(seed, "method")
+        self.upstream_outputs, self.annotations = {}, {}
         self._made: dict[str, int] = {}
         with seeded(seed, "initialisation"):
             self.build()
@@ -374,10 +383,14 @@ class Environment(Component):
     per_batch: ClassVar[bool] = False
     requires: ClassVar[str] = ""
     """``env`` for a component that reads the dataset's own environments."""
+    provides: ClassVar[frozenset[str]] = frozenset()
+    """What :meth:`assign` returns beside the ids, by name; a learner may name it in its ``needs``."""
     rng: torch.Generator
 
-    def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:
-        """(n,) int64 ids 0..K-1 of the training graphs.
+    def assign(
+        self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]
+    ) -> Tensor | tuple[Tensor, Mapping[str, Tensor]]:
+        """(n,) int64 ids 0..K-1 of the training graphs; with ``provides``, a pair of them and name -> (n, …) tensors.
 
         Args:
             train: training graphs with ``y`` and the dataset's ``env``.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -51,3 +53,37 @@ def scale_gradient(logits: Tensor, y: Tensor, task: Task) -> Tensor:
     target = torch.where(labelled, y, torch.zeros_like(y))
     gradient = (logits.sigmoid() - target) * logits * labelled
     return gradient.sum(1) / labelled.sum(1).clamp(min=1)
+
+
+def generalized_cross_entropy(logits: Tensor, y: Tensor, q: float) -> Tensor:
+    """(B,) generalized cross-entropy (1 - p_y^q) / q: cross-entropy as q goes to 0, mean absolute error at q = 1.
+
+    Zhang and Sabuncu, *Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels*,
+    NeurIPS 2018, Eqn. 6.
+
+    Args:
+        logits: (B, C).
+        y: (B,) classes.
+        q: in (0, 1].
+    """
+    log_p = F.log_softmax(logits, 1).gather(1, y.reshape(-1, 1)).squeeze(1)
+    return -torch.expm1(q * log_p) / q
+
+
+class _Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, alpha: float) -> Tensor:
+        ctx.alpha = alpha
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -ctx.alpha * gradients[0], None
+
+
+def reverse_gradient(values: Tensor, alpha: float = 1.0) -> Tensor:
+    """The values unchanged; on the way back their gradient is multiplied by minus ``alpha``.
+
+    Ganin et al., *Domain-Adversarial Training of Neural Networks*, JMLR 2016.
+    """
+    return _Reverse.apply(values, alpha)  # type: ignore[no-any-return, no-untyped-call]

@@ -1,0 +1,88 @@
+"""Edge scores: pairs of end points, per-graph normalisation over edges, the scorer, and reverse edges."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from harness.graphs import Batch
+
+
+def edge_ends(h: Tensor, batch: Batch) -> Tensor:
+    """(E, 2d) concatenated embeddings of each edge's source and target, from (N, d) node embeddings."""
+    source, target = batch.edge_index
+    return torch.cat([h.index_select(0, source), h.index_select(0, target)], 1)
+
+
+def instance_norm(values: Tensor, owner: Tensor, num_graphs: int, eps: float = 1e-5) -> Tensor:
+    """Standardise each column within each graph; a graph with one row becomes zero.
+
+    Instance normalisation (Ulyanov et al., arXiv:1607.08022) with the rows of a graph as its positions.
+
+    Args:
+        values: (M, d) rows such as edges or nodes.
+        owner: (M,) graph of each row.
+        num_graphs: B.
+        eps: added to the (population) variance.
+    """
+    count = torch.bincount(owner, minlength=num_graphs).clamp(min=1).unsqueeze(1).to(values.dtype)
+    zeros = values.new_zeros(num_graphs, values.size(1))
+    centred = values - (zeros.index_add(0, owner, values) / count).index_select(0, owner)
+    variance = zeros.index_add(0, owner, centred.square()) / count
+    return centred * (variance + eps).rsqrt().index_select(0, owner)
+
+
+class EdgeScorer(nn.Module):
+    """One logit per edge from its end points: an MLP [2d, 4d, d, 1] with ReLU and dropout after hidden layers.
+
+    The extractor of GSAT (Miao et al., *Interpretable and Generalizable Graph Learning via Stochastic Attention
+    Mechanism*, ICML 2022), which GALA uses as well.
+
+    Args:
+        width: d, of the node embeddings.
+        dropout: after each hidden layer.
+        norm: standardise hidden values over the edges of each graph, before the ReLU.
+    """
+
+    def __init__(self, width: int, *, dropout: float = 0.0, norm: bool = True) -> None:
+        super().__init__()
+        widths = [2 * width, 4 * width, width]
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+        self.last = nn.Linear(width, 1)
+        self.dropout = nn.Dropout(dropout)
+        self.norm = norm
+
+    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        """(E,) logits from (N, d) node embeddings."""
+        owner = batch.batch.index_select(0, batch.edge_index[0])
+        values = edge_ends(h, batch)
+        for layer in self.hidden:
+            values = layer(values)
+            if self.norm:
+                values = instance_norm(values, owner, batch.num_graphs)
+            values = self.dropout(torch.relu(values))
+        return self.last(values).squeeze(1)  # type: ignore[no-any-return]
+
+
+def reverse_edges(batch: Batch) -> Tensor:
+    """(E,) position of each edge's reverse, or its own position where the batch has none.
+
+    Of several equal edges each finds the first reverse one. Kept with the batch.
+    """
+    found: Tensor | None = batch.cache.get("reverse_edges")
+    if found is None:
+        source, target = batch.edge_index
+        code, wanted = source * batch.num_nodes + target, target * batch.num_nodes + source
+        ordered, order = torch.sort(code, stable=True)
+        place = torch.searchsorted(ordered, wanted).clamp(max=max(code.numel() - 1, 0))
+        own = torch.arange(code.numel(), device=code.device)
+        found = torch.where(ordered[place] == wanted, order[place], own) if code.numel() else own
+        batch.cache["reverse_edges"] = found
+    return found
+
+
+def average_directions(values: Tensor, batch: Batch) -> Tensor:
+    """(E,) values, those of an edge and its reverse replaced by their mean; an edge without reverse keeps its own."""
+    return (values + values.index_select(0, reverse_edges(batch))) / 2

@@ -23,6 +23,8 @@ class IRM(Baseline):
 
     name = "irm"
     needs = frozenset({"environments"})
+    equals_erm = {"penalty": 0.0}
+    probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     penalty: float = hparam(
         10.0, low=0.0, search=[0.1, 1.0, 10.0, 100.0], weight_of="invariance", help="weight of the gradient penalty"
     )

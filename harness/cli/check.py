@@ -1,0 +1,56 @@
+"""``bench check``: the conformance kit on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+from harness.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.testing.report import Report
+
+
+@app.command()
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME|KIND/NAME|PATH", help="A component, or a plugin file.")
+    ] = None,
+    all_components: Annotated[bool, typer.Option("--all", help="Every component that is registered.")] = False,
+    plugin: options.Plugins = None,
+    data_dir: options.DataDir = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 1,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check, not only those that fail.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
+    from harness.results import dumps
+    from harness.testing.select import find
+
+    if all_components == bool(names):
+        raise UserError("name components or plugin files, or say --all")
+    entries = find(names or (), plugin or ())
+    reports = []
+    for report in _reports(entries, data_dir, jobs):
+        reports.append(report)
+        if not json:
+            print(report.text(verbose=verbose), flush=True)
+    failed = [report for report in reports if not report.passed]
+    if json:
+        print(dumps({"passed": not failed, "reports": [report.to_json() for report in reports]}), end="")
+    else:
+        print(f"{len(reports) - len(failed)} of {len(reports)} components passed")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _reports(entries: object, data_dir: Path | None, jobs: int) -> Iterator[Report]:
+    from harness.testing.select import check_entries
+
+    yield from check_entries(entries, data_dir, jobs)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""The conformance kit: what every component must do, tried on a small fixed toy set."""

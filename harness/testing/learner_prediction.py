@@ -1,0 +1,132 @@
+"""Checks of a learner's predictions: independent of batch companions, blind to labels, kept by a state's round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from harness.graphs import Batch
+from harness.testing.bench import logits, prepare
+from harness.testing.report import CheckFunction, Skip
+from harness.testing.subject import LearnerSubject
+from harness.training.bases import Learner
+
+SLACK = 1e-4
+"""Of the largest absolute value: sums of float32 in another order."""
+
+
+class Poison:
+    """Stands where labels must not be read: any use of it raises."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _raise(self, *_: Any, **__: Any) -> NoReturn:
+        raise PoisonError(f"batch.{self._name} was read")
+
+    __getattr__ = __getitem__ = __len__ = __iter__ = __bool__ = __eq__ = __ne__ = __lt__ = __gt__ = _raise
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __index__ = __float__ = __array__ = _raise
+    __le__ = __ge__ = __int__ = __contains__ = __truediv__ = __rtruediv__ = __invert__ = __neg__ = _raise
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def __torch_function__(cls, *_: Any, **__: Any) -> NoReturn:
+        raise PoisonError("batch.y, batch.env or batch.spurious was read")
+
+
+class PoisonError(RuntimeError):
+    """Something was read that must not be."""
+
+
+def poisoned(batch: Batch) -> Batch:
+    """The same batch whose labels, environments and votes raise when they are used."""
+    return replace(batch, y=Poison("y"), env=Poison("env"), spurious=Poison("spurious"), cache={})
+
+
+def companions(subject: LearnerSubject) -> Iterator[str]:
+    """A graph's prediction and embedding do not depend on the other graphs of its batch."""
+    learner = trained(subject)
+    yield from depends_on_companions(subject, learner, lambda batch: learner(batch), "predictions")
+    yield from depends_on_companions(subject, learner, lambda batch: learner.embed(batch), "embeddings")
+
+
+def depends_on_companions(
+    subject: LearnerSubject, learner: Learner, function: Callable[[Batch], Tensor], what: str
+) -> Iterator[str]:
+    """Compare one batch of all graphs with single graphs, pairs and shuffled batches."""
+    graphs = subject.toy().train.without_labels()
+    count = len(graphs)
+    shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(5))
+    ways: Sequence[tuple[str, Sequence[Tensor]]] = (
+        ("alone", torch.arange(count).split(1)),
+        ("in pairs", torch.arange(count).split(2)),
+        ("in shuffled batches", shuffled.split(7)),
+    )
+    learner.eval()
+    with torch.no_grad():
+        together = function(graphs.batch(torch.arange(count)))
+        if len(together) != count:
+            yield f"{what} have {len(together)} rows for {count} graphs"
+            return
+        for way, parts in ways:
+            rows = torch.cat([function(graphs.batch(ids)) for ids in parts])
+            gap = float((rows - together[torch.cat(list(parts))]).abs().max() / together.abs().max().clamp(min=1.0))
+            if not gap <= SLACK:
+                yield f"{what} of graphs {way} differ from those of all graphs together (by {gap:.2g}, relative)"
+
+
+def reads_no_labels(subject: LearnerSubject) -> Iterator[str]:
+    """Predictions and embeddings need no labels, environments or votes, and do not read them."""
+    learner = trained(subject)
+    graphs = subject.toy().train
+    with torch.no_grad():
+        for what, function in (("forward", learner), ("embed", learner.embed)):
+            bare = function(graphs.without_labels().batch(torch.arange(len(graphs))))
+            try:
+                blind = function(poisoned(graphs.batch(torch.arange(len(graphs)))))
+            except PoisonError as error:
+                yield f"{what}: {error} in evaluation"
+                continue
+            if not torch.equal(bare, blind):
+                yield f"{what}: results differ when labels are present"
+
+
+def evaluation_is_pure(subject: LearnerSubject) -> Iterator[str]:
+    """Predicting twice gives the same, and leaves weights, buffers and the mode's flag as they were."""
+    learner = trained(subject)
+    before = {name: value.clone() for name, value in learner.state_dict().items()}
+    first, second = (logits(learner, subject.toy().validation) for _ in range(2))
+    if not torch.equal(first, second):
+        yield "predicting twice gives different logits: something draws at random in evaluation"
+    yield from (
+        f"'{name}' changes when predicting"
+        for name, value in learner.state_dict().items()
+        if not torch.equal(value, before[name])
+    )
+
+
+def state_round_trip(subject: LearnerSubject) -> Iterator[str]:
+    """A fresh learner with the trained one's state predicts the same."""
+    _, _, found = subject.watched()
+    fresh = prepare(subject.cls, subject.base, subject.toy()).learner
+    try:
+        fresh.load_state_dict(dict(found.state))
+    except RuntimeError as error:
+        yield f"the state does not fit a learner that was just set up: {error}"
+        return
+    if not torch.equal(logits(fresh, subject.toy().validation), found.validation):
+        yield "predictions differ after load_state_dict: something that they need is neither a parameter nor a buffer"
+
+
+def trained(subject: LearnerSubject) -> Learner:
+    """A trained learner in evaluation mode."""
+    learner = subject.watched()[0].learner
+    return learner.eval()
+
+
+CHECKS: tuple[CheckFunction, ...] = (companions, reads_no_labels, evaluation_is_pure, state_round_trip)
+__all__ = ["CHECKS", "Poison", "PoisonError", "Skip", "poisoned"]

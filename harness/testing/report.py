@@ -1,0 +1,87 @@
+"""What the conformance kit found: an outcome per check, grouped by component. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal["ok", "failed", "skipped"]
+CheckFunction = Callable[[Any], Iterable[str]]
+"""From a subject to what is wrong with it: one text per problem, what was expected and what was found."""
+
+
+class Skip(Exception):
+    """A check does not apply to a component; the text says why."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check found.
+
+    Attributes:
+        check: its name.
+        about: what it holds a component to, in one line.
+        status: ``ok``, ``failed`` or ``skipped``.
+        problems: what is wrong, or for a skipped check why it was skipped.
+    """
+
+    check: str
+    about: str
+    status: Status
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the kit found about one component.
+
+    Attributes:
+        kind, name: the component.
+        outcomes: one per check, in their order.
+        seconds: how long it took.
+    """
+
+    kind: str
+    name: str
+    outcomes: tuple[Outcome, ...]
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return not self.with_status("failed")
+
+    def with_status(self, status: Status) -> tuple[Outcome, ...]:
+        """The outcomes of one status."""
+        return tuple(outcome for outcome in self.outcomes if outcome.status == status)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping that :meth:`from_json` reads back."""
+        outcomes = [{**vars(outcome), "problems": list(outcome.problems)} for outcome in self.outcomes]
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "passed": self.passed,
+            "seconds": round(self.seconds, 3),
+            "outcomes": outcomes,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Report:
+        """The inverse of :meth:`to_json`."""
+        outcomes = (Outcome(**{**item, "problems": tuple(item["problems"])}) for item in data["outcomes"])
+        return cls(data["kind"], data["name"], tuple(outcomes), data["seconds"])
+
+    def text(self, *, verbose: bool = False) -> str:
+        """Lines for people: a heading, what failed, and with ``verbose`` every check."""
+        word = "ok    " if self.passed else "FAILED"
+        skipped = len(self.with_status("skipped"))
+        counts = f"{len(self.outcomes)} checks" + (f", {skipped} skipped" if skipped else "")
+        lines = [f"{word}  {self.kind}/{self.name}  ({counts}, {self.seconds:.1f} s)"]
+        for outcome in self.outcomes:
+            if verbose or outcome.status == "failed":
+                lines.append(f"  {outcome.status:<7}  {outcome.check}: {outcome.about}")
+            if verbose or outcome.status == "failed":
+                lines += [f"             {problem}" for problem in outcome.problems]
+        return "\n".join(lines)

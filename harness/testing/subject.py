@@ -1,0 +1,71 @@
+"""A learner under test, with the trainings that several checks look at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.data import TaskKind
+from harness.testing.bench import EPOCHS, SEED, Prepared, Result, prepare, train
+from harness.testing.toys import Toy, toy
+from harness.testing.watch import Watch
+from harness.training.bases import Learner
+
+EVERYWHERE = "*"
+
+
+@dataclass
+class LearnerSubject:
+    """A learner's class, the toy set of a task it supports, and what was trained so far."""
+
+    cls: type[Learner]
+    _results: dict[str, Result] = field(default_factory=dict, repr=False)
+    _watched: dict[str, tuple[Prepared, Watch, Result]] = field(default_factory=dict, repr=False)
+    _toys: dict[str, Toy] = field(default_factory=dict, repr=False)
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The settings of all checks: the defaults but for ``probes["*"]``, such as shorter schedules."""
+        return dict(self.cls.probes.get(EVERYWHERE, {}))
+
+    @property
+    def task(self) -> TaskKind:
+        """The task on which the checks are made: the first of several classes, two classes, several tasks."""
+        kinds: tuple[TaskKind, ...] = ("multiclass", "binary", "multitask")
+        return next(kind for kind in kinds if kind in self.cls.tasks)
+
+    def toy(self, kind: TaskKind | None = None) -> Toy:
+        """The ordinary toy set of a task."""
+        wanted = kind or self.task
+        if wanted not in self._toys:
+            self._toys[wanted] = toy(wanted)
+        return self._toys[wanted]
+
+    def result(self, values: Mapping[str, Any] | None = None, seed: int = SEED) -> Result:
+        """A training on the ordinary toy set with these settings on top of the base's."""
+        settings = {**self.base, **(values or {})}
+        key = json.dumps([settings, seed], sort_keys=True)
+        if key not in self._results:
+            self._results[key] = train(prepare(self.cls, settings, self.toy(), seed=seed))
+        return self._results[key]
+
+    def watched(self, values: Mapping[str, Any] | None = None) -> tuple[Prepared, Watch, Result]:
+        """The same training, watched; its learner is left trained."""
+        settings = {**self.base, **(values or {})}
+        key = json.dumps(settings, sort_keys=True)
+        if key not in self._watched:
+            self._watched[key] = watch(self.cls, settings, self.toy())
+        return self._watched[key]
+
+
+def watch(
+    cls: type[Learner], values: Mapping[str, Any], data: Toy, *, epochs: int = EPOCHS, batch_size: int = 8
+) -> tuple[Prepared, Watch, Result]:
+    """A watched training on some toy set."""
+    seen = Watch()
+    prepared = prepare(cls, values, data, epochs=epochs, batch_size=batch_size, watch_build=seen.building)
+    with seen.training(prepared.learner):
+        found = train(prepared, epochs=epochs, batch_size=batch_size)
+    return prepared, seen, found

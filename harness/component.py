@@ -43,7 +43,10 @@ class Component:
     deviations: ClassVar[Sequence[Mapping[str, str]]] = ()
     """Where paper, public code and this component differ: :func:`harness.deviation`, one each."""
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """For the conformance kit: hyperparameter -> values under which it matters, its own second value among them."""
+    """For the conformance kit: hyperparameter -> values under which it matters, its own second value among them.
+
+    ``*`` holds values for all checks, e.g. a short schedule or few graphs.
+    """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

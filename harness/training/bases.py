@@ -10,13 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from harness.component import Component
-from harness.data import Features, Task
+from harness.data import Features
 from harness.hparams import hparam
-from harness.nn.head import MLPHead
-from harness.nn.pool import pool
 from harness.randomness import generator, seeded
 from harness.training.losses import per_sample_loss
-from harness.training.optim import Adam
+from harness.training.networks import MODULE_NAMES, Backbone, LearnerInfo, ModelSpec, NetworkMaker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,83 +22,21 @@ if TYPE_CHECKING:
 
     from harness.graphs import Batch, PackedGraphs
 
-_MODULE_NAMES = frozenset(dir(nn.Module)) | {"training", "info", "rng", "epoch", "step", "total_steps"}
+__all__ = [
+    "Backbone",
+    "Baseline",
+    "Decorrelator",
+    "Encoder",
+    "Environment",
+    "Fitted",
+    "Learner",
+    "LearnerInfo",
+    "ModelSpec",
+    "Quantifier",
+]
 
 
-class Backbone(Component, nn.Module):
-    """Base class of graph networks that map a batch to node embeddings.
-
-    Every backbone declares ``layers``, ``hidden`` and ``dropout``. The harness calls :meth:`build` once,
-    under the seed of the role ``backbone``.
-    """
-
-    kind: ClassVar[str] = "backbone"
-    reserved: ClassVar[frozenset[str]] = _MODULE_NAMES
-    layers: int = hparam(3, low=1, help="number of message-passing layers")
-    hidden: int = hparam(32, low=1, help="width of the node embeddings")
-    dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
-    edge_features: bool = hparam(False, help="use the dataset's edge features in the messages")
-
-    def __init__(self, **values: Any) -> None:
-        nn.Module.__init__(self)
-        Component.__init__(self, **values)
-
-    @property
-    def out_dim(self) -> int:
-        """Width of the node embeddings."""
-        return self.hidden
-
-    def build(self, node_features: Features, edge_features: Features) -> None:
-        """Create the layers. ``Features("numeric", (d,))`` is also how a second network on embeddings is built."""
-        raise NotImplementedError
-
-    def forward(self, batch: Batch, x: Tensor | None = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Node embeddings.
-
-        Args:
-            batch: the graphs.
-            x: (N, d) node features to use instead of ``batch.x``.
-            edge_weight: (E,) factors of the messages, or None for one everywhere.
-
-        Returns:
-            (N, ``out_dim``).
-        """
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """How to make the suite's network: the backbone's class and values, the readout and the head."""
-
-    backbone: type[Backbone]
-    backbone_values: Mapping[str, Any] = field(default_factory=dict)
-    readout: str = "sum"
-    head_layers: int = 2
-
-
-@dataclass(frozen=True)
-class LearnerInfo:
-    """What a learner may know of its data.
-
-    Attributes:
-        task: kind, number of classes or tasks, metric.
-        node_features, edge_features: declarations of the inputs.
-        num_environments: number of environments of the training graphs; 0 when the method asked for none.
-        num_train: number of training graphs.
-        total_steps: optimizer steps of the whole training.
-        epochs: epochs of the whole training.
-    """
-
-    task: Task
-    node_features: Features
-    edge_features: Features
-    num_environments: int = 0
-    num_train: int = 0
-    total_steps: int = 0
-    epochs: int = 0
-
-
-class Learner(Component, nn.Module):
+class Learner(NetworkMaker, Component, nn.Module):
     """What trains a final classifier. Override the least you need.
 
     The engine calls, in this order: the constructor, :meth:`setup` (which calls :meth:`build` under the
@@ -108,7 +44,7 @@ class Learner(Component, nn.Module):
     for each batch, :meth:`on_epoch_end`.
     """
 
-    reserved: ClassVar[frozenset[str]] = _MODULE_NAMES
+    reserved: ClassVar[frozenset[str]] = MODULE_NAMES
     needs: ClassVar[frozenset[str]] = frozenset()
     """What the training must have: ``environments`` (``batch.env``), and names that an environment ``provides``."""
     default_environment: ClassVar[str] = ""
@@ -146,10 +82,9 @@ class Learner(Component, nn.Module):
         self, info: LearnerInfo, model: ModelSpec, *, seed: int, lr: float = 1e-3, weight_decay: float = 0.0
     ) -> None:
         """Bind the learner to its data and build its modules under the seeds of their roles."""
-        self.info, self._model, self._seed, self._lr, self._weight_decay = info, model, seed, lr, weight_decay
+        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay)
         self.rng = generator(seed, "method")
         self.upstream_outputs, self.annotations = {}, {}
-        self._made: dict[str, int] = {}
         with seeded(seed, "initialisation"):
             self.build()
 
@@ -157,43 +92,6 @@ class Learner(Component, nn.Module):
         """Create ``self.backbone`` and ``self.head``; extra modules go here too."""
         self.backbone = self.make_backbone()
         self.head = self.make_head()
-
-    def make_backbone(self, *, in_dim: int | None = None, **values: Any) -> Backbone:
-        """A network of the suite's architecture; ``in_dim`` for one that reads embeddings, ``values`` to differ.
-
-        Each call draws from a role of its own, so that extra modules do not move the first one's start.
-        """
-        features = self.info.node_features if in_dim is None else Features("numeric", (in_dim,))
-        with seeded(self._seed, self._role("backbone")):
-            network = self._model.backbone(**{**self._model.backbone_values, **values})
-            network.build(features, self.info.edge_features)
-        return network
-
-    def make_head(
-        self, *, in_dim: int | None = None, out_dim: int | None = None, layers: int | None = None
-    ) -> nn.Module:
-        """A classifier head: ``layers`` hidden layers of the input's width, ReLU between, then logits."""
-        width = in_dim if in_dim is not None else self.backbone.out_dim
-        with seeded(self._seed, self._role("head")):
-            return MLPHead(
-                width,
-                self.info.task.outputs if out_dim is None else out_dim,
-                self._model.head_layers if layers is None else layers,
-            )
-
-    def _role(self, name: str) -> str:
-        count = self._made.get(name, 0)
-        self._made[name] = count + 1
-        return name if count == 0 else f"{name}/{count}"
-
-    @property
-    def readout(self) -> str:
-        """The suite's pooling: ``sum``, ``mean`` or ``max``."""
-        return self._model.readout
-
-    def pool(self, nodes: Tensor, batch: Batch) -> Tensor:
-        """(B, d) graph embeddings from (N, d) node embeddings, by the suite's readout."""
-        return pool(nodes, batch, self.readout)
 
     def embed(self, batch: Batch) -> Tensor:
         """(B, d) graph embeddings."""
@@ -229,11 +127,6 @@ class Learner(Component, nn.Module):
     def optimizers(self) -> list[torch.optim.Optimizer]:
         """One Adam over all trainable parameters. Called once, after :meth:`setup`."""
         return [self.make_optimizer(self.parameters())]
-
-    def make_optimizer(self, parameters: Any, *, lr: float | None = None) -> torch.optim.Optimizer:
-        """An Adam with the suite's settings."""
-        trainable = [p for p in parameters if p.requires_grad]
-        return Adam(trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay)
 
     def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
         """One update over the weighted sum of :meth:`loss`.
@@ -370,7 +263,7 @@ class Fitted:
     flags: list[str] = field(default_factory=list)
 
 
-class Environment(Component):
+class Environment(NetworkMaker, Component):
     """Base class of what gives each training graph an environment id.
 
     Override :meth:`assign` for ids that are fixed before training, or set ``per_batch`` and override
@@ -378,14 +271,46 @@ class Environment(Component):
     """
 
     kind: ClassVar[str] = "environment"
+    reserved: ClassVar[frozenset[str]] = frozenset(
+        {"backbone", "batch_size", "flags", "groups", "info", "readout", "rng"}
+    )
     positional: ClassVar[str | None] = None
     """The hyperparameter that ``name(value)`` sets in a suite, e.g. ``k`` in ``random(2)``."""
     per_batch: ClassVar[bool] = False
     requires: ClassVar[str] = ""
-    """``env`` for a component that reads the dataset's own environments."""
+    """``env`` for a component that reads the dataset's own environments, or the name of one of its ``groups``."""
     provides: ClassVar[frozenset[str]] = frozenset()
     """What :meth:`assign` returns beside the ids, by name; a learner may name it in its ``needs``."""
+    trains_networks: ClassVar[bool] = False
+    """Whether :meth:`assign` trains networks of the suite's architecture, with ``make_backbone`` and so on.
+
+    Then :meth:`setup` comes first, and the suite's model and training settings enter the key of the ids.
+    """
     rng: torch.Generator
+    batch_size: int = 32
+    """Graphs per training batch, as the suite has it; set by :meth:`setup`."""
+    _roles = "environment/"
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self.flags: list[str] = []
+        """What a reader should know of the ids, e.g. that a split was degenerate; :meth:`assign` may add to it."""
+        self.groups: Mapping[str, Tensor] = {}
+        """The grouping named by ``requires``: name -> (n,) int64 ids, -1 for none; set before :meth:`assign`."""
+
+    def setup(
+        self,
+        info: LearnerInfo,
+        model: ModelSpec,
+        *,
+        seed: int,
+        batch_size: int = 32,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+    ) -> None:
+        """Bind a component with ``trains_networks`` to its data and to the suite's settings."""
+        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay)
+        self.batch_size = batch_size
 
     def assign(
         self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]

@@ -83,8 +83,7 @@ def prepare(
     )
     if watch_build is not None:
         watch_build(learner)
-    model = ModelSpec(KitBackbone, {"layers": 2, "hidden": WIDTH}, readout="sum", head_layers=1)
-    learner.setup(info, model, seed=seed, lr=1e-2)
+    learner.setup(info, kit_model(), seed=seed, lr=1e-2)
     learner.annotations = annotations
     learner.upstream_outputs = upstream_outputs(learner, toy)
     data = TrainingData(
@@ -96,6 +95,11 @@ def prepare(
         assign_batch=assign,
     )
     return Prepared(learner, data, toy, seed)
+
+
+def kit_model() -> ModelSpec:
+    """The network on which learners are tried: two small GIN layers, sum readout, one hidden layer in the head."""
+    return ModelSpec(KitBackbone, {"layers": 2, "hidden": WIDTH}, readout="sum", head_layers=1)
 
 
 def train(prepared: Prepared, *, epochs: int = EPOCHS, batch_size: int = BATCH) -> Result:
@@ -137,6 +141,11 @@ def environments(
 def assign(environment: Environment, toy: Toy, seed: int) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Ids and provided tensors of an environment component on a toy set."""
     environment.rng = generator(seed, "environment")
+    if environment.trains_networks:
+        info = LearnerInfo(toy.task, FEATURES, Features("none"), 0, len(toy.train), total_steps=9, epochs=EPOCHS)
+        environment.setup(info, kit_model(), seed=seed, batch_size=BATCH, lr=1e-2)
+    if environment.requires not in ("", "env"):
+        environment.groups = {environment.requires: toy_oracle(environment.requires, toy)}
     oracle = {name: toy_oracle(name, toy) for name in sorted(environment.oracle)}
     with seeded(seed, "environment"):
         assigned = environment.assign(toy.train, oracle, upstream_outputs(environment, toy))

@@ -22,7 +22,7 @@ def one_environment(subject: LearnerSubject) -> Iterator[str]:
     """Batches with graphs of one environment only."""
     _needs_environments(subject)
     data = subject.toy()
-    yield from _finite(subject, _with_env(data, lambda env: torch.zeros_like(env), 2))
+    yield from _finite(subject, _with_env(data, torch.zeros_like, 2))
 
 
 def absent_environment(subject: LearnerSubject) -> Iterator[str]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
 
 from harness.graphs import Batch
 from harness.testing.bench import logits, prepare
-from harness.testing.report import CheckFunction, Skip
+from harness.testing.companions import depends_on_companions
+from harness.testing.report import CheckFunction
 from harness.testing.subject import LearnerSubject
 from harness.training.bases import Learner
-
-SLACK = 1e-4
-"""Of the largest absolute value: sums of float32 in another order."""
 
 
 class Poison:
@@ -50,33 +47,9 @@ def poisoned(batch: Batch) -> Batch:
 def companions(subject: LearnerSubject) -> Iterator[str]:
     """A graph's prediction and embedding do not depend on the other graphs of its batch."""
     learner = trained(subject)
-    yield from depends_on_companions(subject, learner, lambda batch: learner(batch), "predictions")
-    yield from depends_on_companions(subject, learner, lambda batch: learner.embed(batch), "embeddings")
-
-
-def depends_on_companions(
-    subject: LearnerSubject, learner: Learner, function: Callable[[Batch], Tensor], what: str
-) -> Iterator[str]:
-    """Compare one batch of all graphs with single graphs, pairs and shuffled batches."""
     graphs = subject.toy().train.without_labels()
-    count = len(graphs)
-    shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(5))
-    ways: Sequence[tuple[str, Sequence[Tensor]]] = (
-        ("alone", torch.arange(count).split(1)),
-        ("in pairs", torch.arange(count).split(2)),
-        ("in shuffled batches", shuffled.split(7)),
-    )
-    learner.eval()
-    with torch.no_grad():
-        together = function(graphs.batch(torch.arange(count)))
-        if len(together) != count:
-            yield f"{what} have {len(together)} rows for {count} graphs"
-            return
-        for way, parts in ways:
-            rows = torch.cat([function(graphs.batch(ids)) for ids in parts])
-            gap = float((rows - together[torch.cat(list(parts))]).abs().max() / together.abs().max().clamp(min=1.0))
-            if not gap <= SLACK:
-                yield f"{what} of graphs {way} differ from those of all graphs together (by {gap:.2g}, relative)"
+    yield from depends_on_companions(learner, graphs, "predictions")
+    yield from depends_on_companions(learner.embed, graphs, "embeddings")
 
 
 def reads_no_labels(subject: LearnerSubject) -> Iterator[str]:
@@ -129,4 +102,3 @@ def trained(subject: LearnerSubject) -> Learner:
 
 
 CHECKS: tuple[CheckFunction, ...] = (companions, reads_no_labels, evaluation_is_pure, state_round_trip)
-__all__ = ["CHECKS", "Poison", "PoisonError", "Skip", "poisoned"]

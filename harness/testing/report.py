@@ -11,6 +11,10 @@ CheckFunction = Callable[[Any], Iterable[str]]
 """From a subject to what is wrong with it: one text per problem, what was expected and what was found."""
 
 
+class Note(str):
+    """Something that a check measured and that is no problem."""
+
+
 class Skip(Exception):
     """A check does not apply to a component; the text says why."""
 
@@ -24,12 +28,14 @@ class Outcome:
         about: what it holds a component to, in one line.
         status: ``ok``, ``failed`` or ``skipped``.
         problems: what is wrong, or for a skipped check why it was skipped.
+        notes: what was measured and is no problem.
     """
 
     check: str
     about: str
     status: Status
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,10 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping that :meth:`from_json` reads back."""
-        outcomes = [{**vars(outcome), "problems": list(outcome.problems)} for outcome in self.outcomes]
+        outcomes = [
+            {**vars(outcome), "problems": list(outcome.problems), "notes": list(outcome.notes)}
+            for outcome in self.outcomes
+        ]
         return {
             "kind": self.kind,
             "name": self.name,
@@ -70,7 +79,10 @@ class Report:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
         """The inverse of :meth:`to_json`."""
-        outcomes = (Outcome(**{**item, "problems": tuple(item["problems"])}) for item in data["outcomes"])
+        outcomes = (
+            Outcome(**{**item, "problems": tuple(item["problems"]), "notes": tuple(item["notes"])})
+            for item in data["outcomes"]
+        )
         return cls(data["kind"], data["name"], tuple(outcomes), data["seconds"])
 
     def text(self, *, verbose: bool = False) -> str:
@@ -82,6 +94,5 @@ class Report:
         for outcome in self.outcomes:
             if verbose or outcome.status == "failed":
                 lines.append(f"  {outcome.status:<7}  {outcome.check}: {outcome.about}")
-            if verbose or outcome.status == "failed":
-                lines += [f"             {problem}" for problem in outcome.problems]
+                lines += [f"             {text}" for text in (*outcome.problems, *outcome.notes)]
         return "\n".join(lines)

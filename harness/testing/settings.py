@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from harness.component import Component
+from harness.errors import UserError
 from harness.hparams import HParam
+
+EVERYWHERE = "*"
+"""The name under which ``probes`` has settings for all checks."""
 
 Pair = tuple[dict[str, Any], dict[str, Any]]
 
@@ -49,6 +53,58 @@ def others(declared: HParam, first: Any) -> list[Any]:
         return [value for value in declared.choices if value != first]
     searched = [value for value in declared.search or () if value != first][:3]
     return searched or [value for value in _invented(declared, first) if _allowed(declared, value)]
+
+
+def unchanged(
+    cls: type[Component],
+    base: Mapping[str, Any],
+    differ: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
+    leave_out: Collection[str] = (),
+) -> Iterator[str]:
+    """A text for each hyperparameter that makes no difference where it is declared active.
+
+    Args:
+        cls: the component.
+        base: settings that hold unless a probe says otherwise.
+        differ: whether two settings lead to different outcomes.
+        leave_out: hyperparameters that are looked at elsewhere.
+    """
+    for name, declared in cls.hparams.items():
+        if name in leave_out:
+            continue
+        compared = pairs(cls, name, base)
+        if not compared:
+            yield f"'{name}': no second value to try; declare `choices` or `search`, or give one in `probes`"
+            continue
+        same = _same(compared, differ, every=every_choice_matters(declared))
+        if same:
+            first = compared[0][0]
+            given = {n: v for n, v in first.items() if n != name and base.get(n) != v}
+            yield (
+                f"'{name}': {' and '.join(str(two[name]) for two in same)} gives what {first[name]} gives"
+                f"{f', with {given}' if given else ''}; declare when it matters (`active`, or `probes` with settings "
+                "that show it)"
+            )
+
+
+def _same(
+    compared: list[Pair], differ: Callable[[Mapping[str, Any], Mapping[str, Any]], bool], *, every: bool
+) -> list[dict[str, Any]]:
+    """The second settings that made no difference; where not every one need to, none once one did.
+
+    A value that the component refuses does make a difference where it is one of its choices, else it is none to try.
+    """
+    same = []
+    for one, two in compared:
+        try:
+            changes = differ(one, two)
+        except UserError:
+            changes = every
+        if not changes:
+            same.append(two)
+        elif not every:
+            return []
+    return same
 
 
 def every_choice_matters(declared: HParam) -> bool:

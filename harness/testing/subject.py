@@ -9,11 +9,10 @@ from typing import Any
 
 from harness.data import TaskKind
 from harness.testing.bench import EPOCHS, SEED, Prepared, Result, prepare, train
+from harness.testing.settings import EVERYWHERE
 from harness.testing.toys import Toy, toy
 from harness.testing.watch import Watch
 from harness.training.bases import Learner
-
-EVERYWHERE = "*"
 
 
 @dataclass

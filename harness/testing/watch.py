@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.graphs import Batch
+from harness.testing.rng import python_states
 from harness.training.bases import Learner
 
 
@@ -50,11 +49,11 @@ class Watch:
         build = learner.build
 
         def watched() -> None:
-            before = torch.initial_seed(), _python_states()
+            before = torch.initial_seed(), python_states()
             build()
             if torch.initial_seed() != before[0]:
                 self.seeding["build() seeds torch's global generator"] = None
-            if _python_states() != before[1]:
+            if python_states() != before[1]:
                 self.seeding["build() seeds or draws from NumPy's or Python's global generator"] = None
 
         _set(learner, "build", watched)
@@ -63,7 +62,7 @@ class Watch:
     def training(self, learner: Learner) -> Iterator[None]:
         """Watch a learner that is set up, for the time of the block."""
         hooks = [
-            parameter.register_post_accumulate_grad_hook(self._note(name))
+            parameter.register_post_accumulate_grad_hook(self._note(name))  # type: ignore[no-untyped-call]
             for name, parameter in learner.named_parameters()
             if parameter.requires_grad
         ]
@@ -144,13 +143,13 @@ class Watch:
 
         def watched(*arguments: Any) -> Any:
             self._dropped = False
-            seed, states, torch_state = torch.initial_seed(), _python_states(), torch.get_rng_state()
+            seed, states, torch_state = torch.initial_seed(), python_states(), torch.get_rng_state()
             returned = function(*arguments)
             if torch.initial_seed() != seed:
                 self.seeding[f"{where} seeds torch's global generator"] = None
             elif not self._dropped and not torch.equal(torch_state, torch.get_rng_state()):
                 self.seeding[f"{where} draws from torch's global generator (use self.rng)"] = None
-            if _python_states() != states:
+            if python_states() != states:
                 self.seeding[f"{where} seeds or draws from NumPy's or Python's global generator"] = None
             return returned
 
@@ -189,8 +188,3 @@ class Watch:
 def _set(learner: nn.Module, name: str, function: Any) -> None:
     """Shadow a method on one instance."""
     object.__setattr__(learner, name, function)
-
-
-def _python_states() -> tuple[Any, ...]:
-    kind, keys, *rest = np.random.get_state()
-    return str(kind), np.asarray(keys).tobytes(), *rest, random.getstate()

@@ -36,6 +36,11 @@ class SPMotif(Dataset):
 
     name = "spmotif"
     family = "synthetic"
+    probes = {
+        "*": {"num_per_class": [20, 6, 6]},
+        "num_per_class": {"num_per_class": [15, 6, 6]},
+        "node_features": {"node_features": "uniform"},
+    }
 
     bias: float = hparam(0.6, low=0, high=1, help="share of training graphs whose base goes with the label")
     variant: str = hparam("published", choices=VARIANTS, help="whose generator to follow")

@@ -26,6 +26,7 @@ class TwoPiece(Dataset):
 
     name = "two-piece"
     family = "synthetic"
+    probes = {"*": {"num_per_class": [20, 6, 6]}, "num_per_class": {"num_per_class": [15, 6, 6]}}
 
     invariant: float = hparam(0.8, low=0, high=1, help="1 - label noise: share of graphs whose motif is not redrawn")
     spurious: float = hparam(0.9, low=0, high=1, help="share of training graphs whose base goes with the label")

@@ -19,6 +19,7 @@ class MLP(Quantifier):
     """
 
     name = "mlp"
+    probes = {"*": {"epochs": 20, "lr": 0.01}}
     hidden: int = hparam(64, low=1, help="width of the hidden layer")
     epochs: int = hparam(100, low=1, help="passes over each member's rows")
     lr: float = hparam(1e-3, low=0.0, help="learning rate of Adam")

@@ -1,0 +1,151 @@
+"""Checks of environment components."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.errors import UserError
+from harness.randomness import generator
+from harness.testing.bench import SEED, assign
+from harness.testing.report import CheckFunction, Skip
+from harness.testing.rng import all_states
+from harness.testing.settings import EVERYWHERE, unchanged
+from harness.testing.toys import Toy, toy
+from harness.training.bases import Environment
+
+Assigned = dict[str, Tensor]
+IDS = "ids"
+
+
+@dataclass
+class EnvironmentSubject:
+    """An environment's class, and the ids it gave so far."""
+
+    cls: type[Environment]
+    _assigned: dict[str, Assigned] = field(default_factory=dict, repr=False)
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The settings of ``probes["*"]``."""
+        return dict(self.cls.probes.get(EVERYWHERE, {}))
+
+    @cached_property
+    def toy(self) -> Toy:
+        """The toy set, with environments of its own."""
+        return toy()
+
+    def assigned(self, values: Mapping[str, Any] | None = None) -> Assigned:
+        """Ids and what is provided; for ids drawn per batch those of three batches.
+
+        Raises:
+            Skip: the component refuses the toy set with its ordinary settings, which it may.
+        """
+        settings = {**self.base, **(values or {})}
+        key = json.dumps(settings, sort_keys=True)
+        if key not in self._assigned:
+            try:
+                self._assigned[key] = run(self.cls(**settings), self.toy)
+            except UserError as error:
+                if values:
+                    raise
+                raise Skip(f"refuses the toy graphs: {error}") from None
+        return self._assigned[key]
+
+
+def run(environment: Environment, data: Toy) -> Assigned:
+    """Everything that an environment gives, by name."""
+    if environment.per_batch:
+        environment.rng = generator(SEED, "environment")
+        batches = data.train.batches(10)
+        return {IDS: torch.cat([environment.assign_batch(batch) for batch in batches])}
+    ids, extra = assign(environment, data, SEED)
+    return {IDS: ids, **extra}
+
+
+def one_id_each(subject: EnvironmentSubject) -> Iterator[str]:
+    """One int64 id per training graph, counted from 0 without gaps, -1 for none."""
+    ids, count = subject.assigned()[IDS], len(subject.toy.train)
+    if ids.shape != (count,) or ids.dtype != torch.int64:
+        yield f"ids are {tuple(ids.shape)} {ids.dtype}, expected ({count},) torch.int64"
+    elif int(ids.min()) < -1 or int(ids.max()) < 0:
+        yield f"ids go from {int(ids.min())} to {int(ids.max())}, expected 0 to K-1, or -1 for some"
+    elif not subject.cls.per_batch and 0 in (sizes := torch.bincount(ids[ids >= 0]).tolist()):
+        yield f"ids go up to {len(sizes) - 1}, but {sizes.index(0)} has no graph"
+
+
+def ids_within_number(subject: EnvironmentSubject) -> Iterator[str]:
+    """Ids drawn per batch are below the number that the component names."""
+    if not subject.cls.per_batch:
+        raise Skip("ids are fixed before training")
+    ids, number = subject.assigned()[IDS], subject.cls(**subject.base).num_environments()
+    if int(ids.max()) >= number:
+        yield f"an id of {int(ids.max())}, but num_environments() is {number}"
+
+
+def provides_what_it_says(subject: EnvironmentSubject) -> Iterator[str]:
+    """Each name in ``provides`` comes with one row per training graph, and nothing else does."""
+    extra = {name: value for name, value in subject.assigned().items() if name != IDS}
+    if set(extra) != set(subject.cls.provides):
+        yield f"provides {sorted(extra)}, declared {sorted(subject.cls.provides)}"
+    for name, value in extra.items():
+        if not isinstance(value, Tensor) or len(value) != len(subject.toy.train):
+            yield f"'{name}' has no tensor with a row for each of {len(subject.toy.train)} training graphs"
+
+
+def same_seed(subject: EnvironmentSubject) -> Iterator[str]:
+    """Two calls with one seed give the same, and leave the graphs as they are."""
+    first = subject.assigned()
+    before = {name: value.clone() for name, value in subject.toy.train.tensors().items()}
+    again = run(subject.cls(**subject.base), subject.toy)
+    if not _equal(first, again):
+        yield "a second call with the same seed gives other ids"
+    changed = [name for name, value in subject.toy.train.tensors().items() if not torch.equal(value, before[name])]
+    yield from (f"it changes the training graphs' '{name}' in place" for name in changed)
+
+
+def global_state(subject: EnvironmentSubject) -> Iterator[str]:
+    """Global generators are neither seeded nor drawn from."""
+    subject.assigned()
+    environment = subject.cls(**subject.base)
+    seen: list[bool] = []
+    name = "assign_batch" if environment.per_batch else "assign"
+    original = getattr(environment, name)
+
+    def watched(*arguments: Any) -> Any:
+        before = all_states()
+        returned = original(*arguments)
+        seen.append(all_states() == before)
+        return returned
+
+    setattr(environment, name, watched)
+    run(environment, subject.toy)
+    if not all(seen):
+        yield f"{name}() changes the state of torch's, NumPy's or Python's global generator"
+
+
+def hyperparameters_matter(subject: EnvironmentSubject) -> Iterator[str]:
+    """Changing a hyperparameter, where it is declared active, changes the ids or what is provided."""
+    yield from unchanged(
+        subject.cls, subject.base, lambda one, two: not _equal(subject.assigned(one), subject.assigned(two))
+    )
+
+
+def _equal(left: Assigned, right: Assigned) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+CHECKS: tuple[CheckFunction, ...] = (
+    one_id_each,
+    ids_within_number,
+    provides_what_it_says,
+    same_seed,
+    global_state,
+    hyperparameters_matter,
+)

@@ -68,6 +68,7 @@ class Declaration:
         validation: what validation is, for captions: ``unbiased``, ``biased``, ``in-distribution`` or ``OOD``.
         environments: number of training environments that the dataset itself supplies (``env``), 0 for none.
         oracle: names of training-side oracle fields (``base``, ``node_gt`` …).
+        groups: names of groupings that any method may see (``RawGraph.groups``), such as ``scaffold``.
         variant: a short text that names the variant, for captions, e.g. ``published, one-direction edges``.
         notes: known slips and effective figures, one sentence each.
     """
@@ -80,6 +81,7 @@ class Declaration:
     validation: str = "in-distribution"
     environments: int = 0
     oracle: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     variant: str = ""
     notes: tuple[str, ...] = ()
 
@@ -96,6 +98,8 @@ class RawGraph:
         env: the dataset's own environment id (0..), or -1.
         oracle: ground truth that no method may see unless it declares so: scalars per graph, (n, …) or (m, …)
             arrays for fields named ``node_*`` and ``edge_*``.
+        groups: the graph's group (0.., or -1 for none) in each declared grouping: what follows from the graph itself,
+            such as its scaffold. Stored for splits that are not a test split.
     """
 
     x: Array
@@ -104,6 +108,7 @@ class RawGraph:
     edge_attr: Array | None = None
     env: int = -1
     oracle: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

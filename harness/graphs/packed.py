@@ -15,6 +15,8 @@ from harness.graphs.batch import Batch, Outgoing, pointer
 from harness.graphs.checks import check_graphs
 
 _AHEAD = 1024  # graphs gathered at once by `batches`: enough to make the fixed cost of a gather vanish
+GROUP = "group/"
+"""Put before the name of a grouping (``RawGraph.groups``) among the tensors stored for a split."""
 
 
 @dataclass(eq=False)

@@ -83,14 +83,7 @@ class StageFactory:
         payload = {
             **where.payload(),
             "learner": _reference(entry, configuration.learner),
-            "backbone": _reference(backbone, model.backbone),
-            "readout": model.readout,
-            "head_layers": model.head_layers,
-            "lr": train.lr,
-            "weight_decay": train.weight_decay,
-            "loop": {
-                name: getattr(train, name) for name in ("epochs", "batch_size", "eval_batch_size", "patience", "warmup")
-            },
+            **self._networks(configuration),
             "monitor": where.monitor,
             "annotate": environment[-1].key if environment else None,
             "environment": None if drawn is None else self._drawn_reference(drawn),
@@ -103,6 +96,28 @@ class StageFactory:
         title = f"train {where.method or entry.name} on {where.dataset.label}, seed {where.seed}"
         suffix = "" if configuration.id == "-" else f" ({configuration.id})"
         return [*pipeline, *environment, *before, replace(stage, title=title + suffix)]
+
+    def _networks(self, configuration: Configuration) -> dict[str, Any]:
+        """What a worker needs to make and train the suite's networks."""
+        model, train = configuration.model, configuration.train
+        loop = ("epochs", "batch_size", "eval_batch_size", "patience", "warmup")
+        return {
+            "backbone": _reference(self._catalog.get("backbone", model.backbone.name), model.backbone),
+            "readout": model.readout,
+            "head_layers": model.head_layers,
+            "lr": train.lr,
+            "weight_decay": train.weight_decay,
+            "loop": {name: getattr(train, name) for name in loop},
+        }
+
+    def _networks_identity(self, configuration: Configuration) -> dict[str, Any]:
+        """What of the suite's networks enters the key of environments that train some."""
+        model, train = configuration.model, configuration.train
+        return {
+            "backbone": _identity(self._catalog.get("backbone", model.backbone.name), model.backbone),
+            "model": {"readout": model.readout, "head_layers": model.head_layers},
+            "train": {name: getattr(train, name) for name in ("epochs", "batch_size", "lr", "weight_decay")},
+        }
 
     def _drawn(self, environment: ComponentSpec | None) -> Any:
         if environment is None:
@@ -149,6 +164,7 @@ class StageFactory:
         entry = self._catalog.get("environment", spec.name)
         fields = sorted(entry.traits.get("oracle", ()))
         upstream, before = self._upstream(where, entry, spec, configuration, depth)
+        trains = bool(entry.traits.get("trains_networks"))
         preimage = _preimage(
             "annotate",
             environment=_identity(entry, spec),
@@ -156,9 +172,11 @@ class StageFactory:
             oracle=fields,
             upstream=_upstream_identity(upstream),
             seed=where.seed,
+            **(self._networks_identity(configuration) if trains else {}),
         )
         payload = {
             **where.payload(),
+            **(self._networks(configuration) if trains else {}),
             "environment": _reference(entry, spec),
             "oracle": where.prepared.outputs[0],
             "fields": fields,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,17 +11,22 @@ from torch import Tensor
 from harness.randomness import generator, seeded
 from harness.stage import Stage
 from harness.stages.context import Context, component
-from harness.stages.reading import read_graphs, read_oracle
+from harness.stages.reading import read_graphs, read_groups, read_info, read_model, read_oracle
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Environment
+from harness.training.loop import LoopSettings, total_steps
 
 
 def body(stage: Stage, context: Context) -> None:
-    """Write ``env`` (n,), ``extra`` (what else the environment provides) and ``info`` (number and sizes)."""
+    """Write ``env`` (n,), ``extra`` (what else the environment provides) and ``info`` (number, sizes, flags)."""
     payload = stage.payload
     environment: Environment = component(payload["environment"])
     environment.rng = generator(payload["seed"], "environment")
     train = read_graphs(context.store, payload["data"], payload["train"], labels=True, env=True)
+    if environment.requires not in ("", "env"):
+        environment.groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
+    if environment.trains_networks:
+        _set_up(environment, payload, len(train))
     oracle = (
         read_oracle(context.store, payload["oracle"], payload["train"], payload["fields"]) if payload["fields"] else {}
     )
@@ -32,7 +38,20 @@ def body(stage: Stage, context: Context) -> None:
     with context.store.create(stage) as draft:
         draft.write_tensors("env", {"env": ids.clone()})
         draft.write_tensors("extra", {name: value.detach().clone() for name, value in extra.items()})
-        draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist()})
+        draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist(), "flags": environment.flags})
+
+
+def _set_up(environment: Environment, payload: Mapping[str, Any], num_train: int) -> None:
+    loop = LoopSettings(**payload["loop"])
+    info = read_info(payload, num_train=num_train, environments=0, total_steps=total_steps(num_train, loop))
+    environment.setup(
+        info,
+        read_model(payload),
+        seed=payload["seed"],
+        batch_size=loop.batch_size,
+        lr=payload["lr"],
+        weight_decay=payload["weight_decay"],
+    )
 
 
 def _check(environment: Environment, ids: Tensor, extra: Mapping[str, Tensor], count: int) -> None:

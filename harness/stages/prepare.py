@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.data import Dataset, Declaration, RawDataset, RawGraph
 from harness.errors import DataError
-from harness.graphs.packed import PackedGraphs, order_edges
+from harness.graphs.packed import GROUP, PackedGraphs, order_edges
 from harness.stage import Stage
 from harness.stages.context import Context, component
 
@@ -46,6 +46,8 @@ def check(declared: Declaration, raw: RawDataset) -> None:
     for split, graphs in raw.splits.items():
         if not graphs:
             raise DataError(f"the split '{split}' is empty")
+        if any(set(graph.groups) != set(declared.groups) for graph in graphs):
+            raise DataError(f"split '{split}': a graph's groups are not the declared {sorted(declared.groups)}")
         _check_labels(declared, split, graphs)
         _check_features(declared, split, graphs)
 
@@ -87,10 +89,14 @@ def split_tiers(declared: Declaration, raw: RawDataset) -> dict[str, dict[str, d
             truth["env"] = torch.tensor([graph.env for graph in graphs], dtype=torch.int64)
         oracle = _oracle(declared.oracle, graphs)
         tiers["open"][split] = _pack(declared, split, graphs).tensors()
+        groups = {
+            f"{GROUP}{name}": torch.tensor([graph.groups[name] for graph in graphs], dtype=torch.int64)
+            for name in declared.groups
+        }
         if declared.splits[split] == "test":
             tiers["sealed"][split] = {**truth, **oracle}
         else:
-            tiers["open"][split] |= truth
+            tiers["open"][split] |= {**truth, **groups}
             tiers["oracle"][split] = oracle
     return tiers
 

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from harness.data import Features, Task
 from harness.graphs import PackedGraphs
+from harness.graphs.packed import GROUP
+from harness.stages.context import component_class
 from harness.store import Store
+from harness.training.networks import LearnerInfo, ModelSpec
 
 _GRAPH_FIELDS = {field.name for field in fields(PackedGraphs) if field.init}
 
@@ -24,6 +27,25 @@ def read_task(data: Mapping[str, Any]) -> Task:
 def read_features(data: Mapping[str, Any]) -> Features:
     """The feature declaration that a payload carries."""
     return Features(data["kind"], tuple(data["sizes"]))
+
+
+def read_model(payload: Mapping[str, Any]) -> ModelSpec:
+    """The network that a payload describes."""
+    backbone = payload["backbone"]
+    return ModelSpec(component_class(backbone), backbone["params"], payload["readout"], payload["head_layers"])
+
+
+def read_info(payload: Mapping[str, Any], *, num_train: int, environments: int, total_steps: int) -> LearnerInfo:
+    """What a component that trains networks may know of its data."""
+    return LearnerInfo(
+        task=read_task(payload["task"]),
+        node_features=read_features(payload["node_features"]),
+        edge_features=read_features(payload["edge_features"]),
+        num_environments=environments,
+        num_train=num_train,
+        total_steps=total_steps,
+        epochs=payload["loop"]["epochs"],
+    )
 
 
 def read_graphs(store: Store, key: str, split: str, *, labels: bool = False, env: bool = False) -> PackedGraphs:
@@ -41,6 +63,12 @@ def read_graphs(store: Store, key: str, split: str, *, labels: bool = False, env
 def read_labels(store: Store, key: str, split: str) -> Tensor:
     """Labels of a training or validation split."""
     return store.open(key).tensors(split)["y"]
+
+
+def read_groups(store: Store, key: str, split: str, name: str) -> dict[str, Tensor]:
+    """A grouping of a training or validation split by name; empty where the dataset has none of this name."""
+    tensors = store.open(key).tensors(split)
+    return {name: tensors[f"{GROUP}{name}"].clone()} if f"{GROUP}{name}" in tensors else {}
 
 
 def read_oracle(store: Store, key: str, split: str, names: Sequence[str]) -> dict[str, Tensor]:

@@ -13,10 +13,10 @@ from harness.data import Task
 from harness.graphs import PackedGraphs
 from harness.randomness import generator
 from harness.stage import Stage
-from harness.stages.context import Context, component, component_class
-from harness.stages.reading import as_float32, read_features, read_graphs, read_labels, read_task
+from harness.stages.context import Context, component
+from harness.stages.reading import as_float32, read_graphs, read_info, read_labels, read_model, read_task
 from harness.stages.upstream import read_upstream
-from harness.training.bases import Decorrelator, Environment, Learner, LearnerInfo, ModelSpec
+from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
 from harness.training.loop import LAST, LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
 from harness.training.metrics import score
@@ -57,18 +57,11 @@ def body(stage: Stage, context: Context) -> None:
 
 def _learner(payload: Mapping[str, Any], settings: LoopSettings, num_train: int, environments: int) -> Learner:
     learner: Learner = component(payload["learner"])
-    backbone = payload["backbone"]
-    model = ModelSpec(component_class(backbone), backbone["params"], payload["readout"], payload["head_layers"])
-    info = LearnerInfo(
-        task=read_task(payload["task"]),
-        node_features=read_features(payload["node_features"]),
-        edge_features=read_features(payload["edge_features"]),
-        num_environments=environments,
-        num_train=num_train,
-        total_steps=total_steps(num_train, settings),
-        epochs=settings.epochs,
+    steps = total_steps(num_train, settings)
+    info = read_info(payload, num_train=num_train, environments=environments, total_steps=steps)
+    learner.setup(
+        info, read_model(payload), seed=payload["seed"], lr=payload["lr"], weight_decay=payload["weight_decay"]
     )
-    learner.setup(info, model, seed=payload["seed"], lr=payload["lr"], weight_decay=payload["weight_decay"])
     return learner
 
 

@@ -89,6 +89,7 @@ def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Ca
     """A method that needs environments must get some, of a kind that the dataset allows."""
     has_own = pair.declared.environments > 0
     if given is not None:
+        _check_groups(pair, given, problems)
         if _reads_own(given.entry) and not has_own:
             message = (
                 f"environment '{given.entry.name}' reads the dataset's own environments; "
@@ -102,6 +103,17 @@ def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Ca
             f"say which with 'envs:'"
         )
         problems.add(pair.place, message + _others(catalog))
+
+
+def _check_groups(pair: Pair, given: Part, problems: Problems) -> None:
+    wanted = str(given.entry.traits.get("requires") or "env")
+    if wanted != "env" and wanted not in pair.declared.groups:
+        has = f"it has: {', '.join(pair.declared.groups)}" if pair.declared.groups else "it has none"
+        message = (
+            f"environment '{given.entry.name}' reads the grouping '{wanted}', which dataset '{pair.dataset}' lacks; "
+            f"{has}; an option of the dataset may add it"
+        )
+        problems.add(given.place, message)
 
 
 def _reads_own(entry: Entry) -> bool:

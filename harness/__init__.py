@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from harness.hparams import hparam as hparam
     from harness.nn.blocks import block_sum as block_sum
     from harness.nn.blocks import padded_slots as padded_slots
+    from harness.nn.cluster import Clusters as Clusters
+    from harness.nn.cluster import kmeans as kmeans
+    from harness.nn.codebook import Codebook as Codebook
     from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
     from harness.nn.conv import GCNConv as GCNConv
     from harness.nn.conv import GINConv as GINConv
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from harness.nn.front import make_front as make_front
     from harness.nn.infomax import info_nce as info_nce
     from harness.nn.infomax import local_global_jsd as local_global_jsd
+    from harness.nn.mode import evaluating as evaluating
     from harness.nn.norm import BatchNorm as BatchNorm
     from harness.nn.pool import pool as pool
     from harness.nn.propagate import neighbour_sum as neighbour_sum
@@ -78,11 +82,14 @@ _HOME = {
     "harness.hooks": ("hookimpl",),
     "harness.hparams": ("hparam",),
     "harness.nn.blocks": ("block_sum", "padded_slots"),
+    "harness.nn.cluster": ("Clusters", "kmeans"),
+    "harness.nn.codebook": ("Codebook",),
     "harness.nn.contrastive": ("supervised_contrastive",),
     "harness.nn.conv": ("GCNConv", "GINConv"),
     "harness.nn.edges": ("EdgeScorer", "average_directions", "edge_ends", "instance_norm", "reverse_edges"),
     "harness.nn.front": ("make_front",),
     "harness.nn.infomax": ("info_nce", "local_global_jsd"),
+    "harness.nn.mode": ("evaluating",),
     "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_targets"),

@@ -1,0 +1,71 @@
+"""Evaluation mode for a block; k-means against scikit-learn, on blobs, and on degenerate rows."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from torch import nn
+
+from harness import DivergedError, evaluating, kmeans
+
+
+def gen(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def blobs(n=20, apart=10.0):
+    return torch.cat([torch.randn(n, 3, generator=gen(i)) + apart * i for i in range(2)])
+
+
+def test_evaluating_gives_each_part_its_own_mode_back_also_after_an_error():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout(0.5))
+    net[2].eval()
+    with evaluating(net):
+        assert not any(part.training for part in net.modules())
+    assert [part.training for part in net.modules()] == [True, True, True, False]
+    with pytest.raises(RuntimeError), evaluating(net):
+        raise RuntimeError
+    assert net.training
+
+
+def test_two_separated_blobs_are_recovered():
+    ids, centres = kmeans(blobs(), 2, generator=gen())
+    assert len(ids[:20].unique()) == len(ids[20:].unique()) == 1
+    assert ids[0] != ids[-1]
+    assert torch.allclose(centres[ids[0]], blobs()[:20].mean(0), atol=1e-5)
+
+
+def test_the_same_as_scikit_learn_with_the_seed_that_the_generator_gives():
+    rows = torch.randn(30, 4, generator=gen(3))
+    seed = int(torch.randint(2**31 - 1, (1,), generator=gen(5)))
+    expected = KMeans(3, n_init=4, random_state=seed).fit(rows.numpy())
+    found = kmeans(rows, 3, generator=gen(5), restarts=4)
+    assert np.array_equal(found.ids.numpy(), expected.labels_)
+    assert np.allclose(found.centres.numpy(), expected.cluster_centers_, atol=1e-6)
+
+
+def test_global_generators_are_neither_seeded_nor_drawn_from():
+    states = np.random.get_state()[1].copy(), random.getstate(), torch.get_rng_state()
+    kmeans(blobs(), 2, generator=gen())
+    assert np.array_equal(states[0], np.random.get_state()[1])
+    assert states[1] == random.getstate()
+    assert torch.equal(states[2], torch.get_rng_state())
+
+
+def test_seeds_decide():
+    rows = torch.rand(200, 2, generator=gen(1))
+    one, two = (kmeans(rows, 8, generator=gen(7), restarts=1).ids for _ in range(2))
+    assert torch.equal(one, two)
+    assert not torch.equal(one, kmeans(rows, 8, generator=gen(8), restarts=1).ids)
+
+
+def test_fewer_rows_or_fewer_distinct_rows_than_clusters():
+    assert sorted(kmeans(torch.eye(2), 5, generator=gen()).ids.tolist()) == [0, 1]
+    assert len(kmeans(torch.ones(6, 2), 3, generator=gen()).ids.unique()) == 1
+
+
+def test_rows_that_are_not_finite_are_a_divergence():
+    with pytest.raises(DivergedError, match="not finite"):
+        kmeans(torch.tensor([[1.0], [torch.nan]]), 2, generator=gen())

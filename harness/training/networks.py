@@ -138,6 +138,11 @@ class NetworkMaker:
         return self._roles + (name if count == 0 else f"{name}/{count}")
 
     @property
+    def node_width(self) -> int:
+        """Width of the node embeddings that the suite's architecture gives, known before a network is made."""
+        return self._model.backbone(**self._model.backbone_values).out_dim
+
+    @property
     def readout(self) -> str:
         """The suite's pooling: ``sum``, ``mean`` or ``max``."""
         return self._model.readout

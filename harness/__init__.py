@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from harness.training.bases import Quantifier as Quantifier
     from harness.training.losses import environment_mean as environment_mean
     from harness.training.losses import generalized_cross_entropy as generalized_cross_entropy
+    from harness.training.losses import has_label as has_label
     from harness.training.losses import per_sample_loss as per_sample_loss
     from harness.training.losses import reverse_gradient as reverse_gradient
     from harness.training.losses import scale_gradient as scale_gradient
@@ -108,6 +109,7 @@ _HOME = {
     "harness.training.losses": (
         "environment_mean",
         "generalized_cross_entropy",
+        "has_label",
         "per_sample_loss",
         "reverse_gradient",
         "scale_gradient",

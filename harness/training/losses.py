@@ -25,6 +25,13 @@ def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
     return loss.sum(1) / labelled.sum(1).clamp(min=1)
 
 
+def has_label(y: Tensor, task: Task) -> Tensor:
+    """(B,) whether each graph has a label; of a multi-task set, for any of its tasks."""
+    if task.kind != "multitask":
+        return torch.ones(len(y), dtype=torch.bool, device=y.device)
+    return ~torch.isnan(y).all(1)
+
+
 def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tensor:
     """(P,) means over the environments present in a batch, in ascending order of their ids.
 

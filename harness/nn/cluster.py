@@ -6,6 +6,10 @@ import warnings
 from typing import NamedTuple
 
 import torch
+
+# Not in the function: importing it for the first time draws from Python's global generator.
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from harness.errors import DivergedError
@@ -39,9 +43,6 @@ def kmeans(rows: Tensor, k: int, *, generator: torch.Generator, restarts: int = 
     Raises:
         DivergedError: a row is not finite.
     """
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
     if not bool(torch.isfinite(rows).all()):
         raise DivergedError("the embeddings to be clustered are not finite")
     seed = int(torch.randint(2**31 - 1, (1,), generator=generator))

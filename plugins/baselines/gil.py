@@ -1,0 +1,201 @@
+"""GIL: invariant subgraphs, and environments clustered from what is left of them (Li et al., NeurIPS 2022)."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from harness import (
+    Baseline,
+    Batch,
+    EdgeScorer,
+    PackedGraphs,
+    average_directions,
+    deviation,
+    environment_mean,
+    evaluating,
+    hookimpl,
+    hparam,
+    instance_norm,
+    kmeans,
+    subgraph,
+    top_k_edges,
+)
+
+
+class GIL(Baseline):
+    """A mask network splits each graph; k-means on the variant parts infers environments for the invariant parts.
+
+    The edge (u, v) scores <Z_u, Z_v> by the mask network's embeddings; the top share of each graph's edges is its
+    invariant part, from which alone the prediction is made. With R_e the risk of environment e in the batch,
+
+        L = mean_e R_e + penalty * 1/P sum_e ||grad R_e - mean_e' grad R_e'||^2
+
+    over the P environments with two graphs or more; the penalty is IGA's (Koyama and Yamaguchi, arXiv:2008.01883),
+    differentiated twice, and zero for P < 2. The mask is hard on the way forward and sigmoid(score / temperature) on
+    the way back, for kept and dropped edges alike. Variant parts are embedded by the classifier's network in
+    evaluation mode without gradient, nodes without variant edges left out. Citation: Li, Zhang, Wang and Zhu,
+    *Learning Invariant Graph Representations for Out-of-Distribution Generalization*, NeurIPS 2022.
+    """
+
+    name = "gil"
+    penalty: float = hparam(
+        1e-3, low=0.0, search=[1e-5, 1e-3, 1e-1], weight_of="variance", help="weight of the gradients' variance"
+    )
+    ratio: float = hparam(
+        0.25, low=0.01, high=1.0, search=[0.25, 0.4, 0.6, 0.8], help="share of each graph's edges that are invariant"
+    )
+    clusters: int = hparam(3, low=1, search=[2, 3, 4], help="number of environments to infer")
+    cluster_per: str = hparam("epoch", choices=["epoch", "batch"], help="cluster all training graphs, or each batch")
+    restarts: int = hparam(10, low=1, help="starts of k-means, of which the best is taken")
+    unit_length: bool = hparam(True, help="cluster embeddings of length one")
+    penalty_params: str = hparam("head", choices=["head", "all"], help="whose gradients are compared")
+    ramp_epochs: int = hparam(10, low=0, help="epochs over which the penalty's weight grows linearly to its value")
+    erm_term: str = hparam(
+        "environments", choices=["environments", "samples"], help="risk: mean over environments present, or over graphs"
+    )
+    scorer: str = hparam("inner", choices=["inner", "mlp"], help="edge scores: inner products, or an MLP of both ends")
+    standardise: bool = hparam(True, help="standardise a graph's scores before the sigmoid, lest it saturate")
+    temperature: float = hparam(1.0, low=0.01, help="of the sigmoid on the way back")
+    probes = {
+        "restarts": {"restarts": 1, "clusters": 6, "penalty": 1.0},
+    }
+    deviations = (
+        deviation(
+            "gradient of the mask",
+            paper="the mask generator is trained with the rest",
+            public="GOOD's hard mask overwrites every score by a constant: the mask network stays as initialised",
+            ours="straight-through: hard forward, the sigmoid's gradient backward; scores standardised within a graph",
+            switch="standardise: false",
+        ),
+        deviation(
+            "gradient of the penalty",
+            paper="the trace of the variance of the environments' gradients, minimised",
+            public="GALA's detaches the gradients: the penalty is a constant; its mean gradient is divided by "
+            "environment sizes",
+            ours="differentiated twice, divided by the number of environments",
+        ),
+        deviation(
+            "parameters of the penalty",
+            paper="all parameters of the invariant predictor",
+            public="GOOD's: all parameters, summed over environments; GALA's: the head's",
+            ours="the head's, which need no second pass through the graph networks",
+            switch="penalty_params: all",
+        ),
+        deviation(
+            "clustering",
+            paper="k-means on the variant representations of the training graphs",
+            public="GOOD's and GALA's cluster each batch by itself; GALA's by cosine distance, after reseeding NumPy",
+            ours="all training graphs at the start of each epoch, at length one, seeded by the run",
+            switch="cluster_per: batch, unit_length: false",
+        ),
+        deviation(
+            "share of edges",
+            paper="the top edges of each graph",
+            public="GOOD's takes the top of the whole batch; GALA's of each graph",
+            ours="of each graph",
+        ),
+        deviation(
+            "edge scores",
+            paper="inner products of node embeddings",
+            public="GALA's: an MLP of both ends",
+            ours="inner products; either way an edge and its reverse share one",
+            switch="scorer: mlp",
+        ),
+        deviation(
+            "network of the variant part",
+            paper="a third network",
+            public="GOOD's third network gets no gradient; GALA's is the classifier's, left in evaluation mode",
+            ours="the classifier's, its mode restored",
+        ),
+    )
+
+    def build(self) -> None:
+        super().build()
+        self.masker = self.make_backbone()
+        self.edge_scorer = EdgeScorer(self.masker.out_dim) if self.scorer == "mlp" else None
+        self.found: Tensor | None = None
+
+    def weight(self, term: str) -> float:
+        grown = min(1.0, (self.epoch + 1) / self.ramp_epochs) if self.ramp_epochs and term == "variance" else 1.0
+        return grown * super().weight(term)
+
+    def scores(self, batch: Batch) -> Tensor:
+        """(E,) scores of the edges, the same for an edge and its reverse."""
+        h, (source, target) = self.masker(batch), batch.edge_index
+        if self.edge_scorer is None:
+            scores = (h.index_select(0, source) * h.index_select(0, target)).sum(1)
+        else:
+            scores = average_directions(self.edge_scorer(h, batch), batch)
+        if not self.standardise:
+            return scores
+        return instance_norm(scores.unsqueeze(1), batch.batch[source], batch.num_graphs).squeeze(1)
+
+    def split(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Which edges are invariant (E,), and the same as numbers with the gradient of the soft mask (E,)."""
+        scores = self.scores(batch)
+        kept, soft = top_k_edges(scores, batch, self.ratio), (scores / self.temperature).sigmoid()
+        return kept, kept.to(soft.dtype) + (soft - soft.detach())
+
+    def embed(self, batch: Batch) -> Tensor:
+        kept, mask = self.split(batch)
+        # On all edges, so that dropped ones have a gradient too; the nodes of the invariant part see nothing of them.
+        nodes = self.backbone(batch, edge_weight=mask)
+        part = subgraph(batch, kept)
+        return self.pool(nodes[part.nodes], part.batch)
+
+    def variant(self, batch: Batch) -> Tensor:
+        """(B, d) embeddings of the variant parts; zeros where there is none. In evaluation mode, without gradient."""
+        with evaluating(self), torch.no_grad():
+            part = subgraph(batch, ~self.split(batch)[0], without_edges="empty")
+            if part.edges.numel() == 0:
+                return torch.zeros(batch.num_graphs, self.backbone.out_dim, device=batch.x.device)
+            return self.pool(self.backbone(part.batch), part.batch)
+
+    def cluster(self, rows: Tensor) -> Tensor:
+        """(n,) environments of (n, d) variant embeddings."""
+        rows = nn.functional.normalize(rows, dim=1) if self.unit_length else rows
+        return kmeans(rows, self.clusters, generator=self.rng, restarts=self.restarts).ids
+
+    def on_epoch_start(self, train: PackedGraphs) -> None:
+        if self.cluster_per == "epoch":
+            self.found = self.cluster(torch.cat([self.variant(batch) for batch in train.batches(256)]))
+
+    def environments(self, batch: Batch) -> Tensor:
+        """(B,) inferred ids, -1 for graphs without any label: by epoch once an epoch has begun, else by batch."""
+        by_epoch = self.cluster_per == "epoch" and self.found is not None
+        env = self.found[batch.index] if by_epoch else self.cluster(self.variant(batch))
+        if self.info.task.kind != "multitask":
+            return env
+        return torch.where(torch.isnan(batch.y).all(1), torch.full_like(env, -1), env)
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        risk = self.risk(self(batch), batch)
+        risks = environment_mean(risk, self.environments(batch), at_least=2)
+        average = self.erm_term == "environments" and len(risks) > 0
+        compared = self.head if self.penalty_params == "head" else self
+        variance = gradient_variance(risks, compared.parameters())
+        return {"erm": risks.mean() if average else risk.mean(), "variance": variance}
+
+
+def gradient_variance(risks: Tensor, parameters: Iterable[nn.Parameter]) -> Tensor:
+    """Trace of the variance of the risks' gradients: 1/P sum_e ||g_e - mean g||^2, to be differentiated again.
+
+    Args:
+        risks: (P,) live risks; fewer than two give a live zero.
+        parameters: with respect to which; those that a risk does not reach count as zero.
+    """
+    if len(risks) < 2:
+        return risks.sum() * 0.0
+    wanted = [parameter for parameter in parameters if parameter.requires_grad]
+    found = [
+        torch.autograd.grad(risk, wanted, create_graph=True, allow_unused=True, materialize_grads=True)
+        for risk in risks
+    ]
+    gradients = torch.stack([torch.cat([part.flatten() for part in parts]) for parts in found])
+    return (gradients - gradients.mean(0)).square().sum(1).mean()
+
+
+@hookimpl
+def bench_register(register):
+    register(GIL)

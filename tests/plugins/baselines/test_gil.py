@@ -1,0 +1,250 @@
+"""GIL: the penalty by hand and by autograd, which networks learn, the split, the clusters, and odd batches."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from learner_kit import BINARY, MULTICLASS, MULTITASK, graphs, make, reached, same, train
+from learner_kit import gradients as gradients_of
+from torch import nn
+
+from harness import PackedGraphs, RawGraph, environment_mean, subgraph
+from harness.nn.edges import reverse_edges
+from harness.training.losses import per_sample_loss
+from plugins.backbones.gcn import GCN
+from plugins.backbones.gin import GIN
+from plugins.baselines.gil import GIL, gradient_variance
+
+PACKED = graphs(12, nodes=(4, 8))
+BATCH = PACKED.batch(torch.arange(12))
+ENV = torch.tensor([0, 1] * 6)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def linear_risks(env=ENV, classes=3):
+    head, z = nn.Linear(5, classes), torch.randn(12, 5)
+    y = torch.randint(classes, (12,))
+    return head, z, y, environment_mean(per_sample_loss(head(z), y, MULTICLASS), env)
+
+
+def test_environments_with_the_same_data_have_no_penalty():
+    head, z, y = nn.Linear(5, 3), torch.randn(6, 5).repeat(2, 1), torch.randint(3, (6,)).repeat(2)
+    risks = environment_mean(per_sample_loss(head(z), y, MULTICLASS), torch.arange(12) // 6)
+    assert float(gradient_variance(risks, head.parameters()).detach()) < 1e-12
+
+
+def test_one_environment_has_no_penalty_but_a_live_zero():
+    head, _, _, risks = linear_risks(torch.zeros(12, dtype=torch.int64))
+    penalty = gradient_variance(risks, head.parameters())
+    assert float(penalty.detach()) == 0.0
+    assert penalty.requires_grad
+    assert gradient_variance(risks[:0], head.parameters()).requires_grad
+
+
+def test_two_environments_are_a_quarter_of_the_squared_difference():
+    head, _, _, risks = linear_risks()
+    one, two = (
+        torch.cat([g.flatten() for g in torch.autograd.grad(r, head.parameters(), retain_graph=True)]) for r in risks
+    )
+    expected = (one - two).square().sum() / 4
+    assert torch.allclose(gradient_variance(risks, head.parameters()), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_linear_head_has_the_gradient_of_logistic_regression(count):
+    env = torch.arange(12) % count
+    head, z, y, risks = linear_risks(env)
+    residual = (head(z).softmax(1) - torch.eye(3)[y]).detach().numpy().astype(np.float64)
+    rows = np.concatenate([z.numpy(), np.ones((12, 1))], 1)
+    found = np.stack(
+        [np.mean([np.outer(residual[i], rows[i]) for i in np.flatnonzero(env == e)], 0) for e in range(count)]
+    )
+    expected = ((found - found.mean(0)) ** 2).sum((1, 2)).mean()
+    assert float(gradient_variance(risks, head.parameters()).detach()) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("penalty_params", ["head", "all"])
+@pytest.mark.parametrize("backbone", [GIN, GCN])
+@pytest.mark.parametrize("term", ["erm", "variance"])
+def test_either_term_trains_encoder_mask_and_head(penalty_params, backbone, term):
+    learner = make(GIL, penalty_params=penalty_params, backbone=backbone, clusters=2)
+    found = gradients_of(learner, learner.loss(BATCH)[term])
+    assert all(reached(found, name) for name in ("backbone", "masker", "head"))
+
+
+def test_the_penalty_is_differentiated_twice():
+    learner = make(GIL, clusters=2).double()
+    batch = replace(BATCH, x=BATCH.x.double(), cache={})
+    env = learner.environments(batch)
+    parameter = learner.backbone.linear[1].weight
+
+    def penalty():
+        logits = learner.head(learner.embed(batch))
+        return gradient_variance(environment_mean(learner.risk(logits, batch), env), learner.head.parameters())
+
+    (found,) = torch.autograd.grad(penalty(), parameter)
+    step, at = 1e-6, (0, 1)
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            parameter[at] += sign * step
+        values.append(float(penalty().detach()))
+        with torch.no_grad():
+            parameter[at] -= sign * step
+    assert float(found[at]) == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4)
+
+
+@pytest.mark.parametrize("scorer", ["inner", "mlp"])
+@pytest.mark.parametrize("ratio", [0.25, 0.6])
+def test_masks_part_each_graphs_edges_and_keep_the_ceiling_of_the_share(scorer, ratio):
+    learner = make(GIL, scorer=scorer, ratio=ratio)
+    kept, mask = learner.split(BATCH)
+    owner = BATCH.batch[BATCH.edge_index[0]]
+    for g in range(12):
+        count = int((owner == g).sum())
+        assert int(kept[owner == g].sum()) == int(np.ceil(ratio * count))
+    assert torch.equal(mask.detach(), kept.float())
+    parts = [subgraph(BATCH, chosen).edges for chosen in (kept, ~kept)]
+    assert torch.equal(torch.cat(parts).sort().values, torch.arange(BATCH.num_edges))
+
+
+@pytest.mark.parametrize("scorer", ["inner", "mlp"])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_an_edge_and_its_reverse_share_one_score(scorer, standardise):
+    symmetric = undirected(6)
+    scores = make(GIL, scorer=scorer, standardise=standardise).scores(symmetric)
+    back = reverse_edges(symmetric)
+    assert (back != torch.arange(len(back))).all()
+    assert torch.equal(scores, scores[back])
+    assert len(scores.unique()) > 6
+
+
+def undirected(n):
+    rng = np.random.default_rng(0)
+    made = []
+    for _ in range(n):
+        size = int(rng.integers(4, 8))
+        edges = {(i, (i + 1) % size) for i in range(size)} | {(0, 2)}
+        ends = np.array(sorted(edges | {(b, a) for a, b in edges})).T
+        made.append(RawGraph(rng.normal(size=(size, 4)).astype(np.float32), ends, 0))
+    packed = replace(PackedGraphs.pack(made), y=torch.arange(n) % 3)
+    return packed.batch(torch.arange(n))
+
+
+@pytest.mark.parametrize("backbone", [GIN, GCN])
+def test_the_prediction_is_that_of_the_invariant_subgraph_by_itself(backbone):
+    learner = make(GIL, backbone=backbone, ratio=0.5).eval()
+    part = subgraph(BATCH, learner.split(BATCH)[0])
+    alone = learner.head(learner.pool(learner.backbone(part.batch), part.batch))
+    assert torch.allclose(learner(BATCH), alone, atol=1e-5)
+
+
+def test_dropped_edges_have_a_gradient_as_well():
+    learner = make(GIL, ratio=0.5)
+    kept, mask = learner.split(BATCH)
+    mask.retain_grad()
+    object.__setattr__(learner, "split", lambda batch: (kept, mask))
+    learner.risk(learner(BATCH), BATCH).mean().backward()
+    assert (mask.grad[kept] != 0).any()
+    assert (mask.grad[~kept] != 0).any()
+
+
+def test_variant_embeddings_leave_modes_statistics_and_gradients_alone():
+    learner = make(GIL)
+    learner.head.eval()
+    before = {name: value.clone() for name, value in learner.state_dict().items()}
+    rows = learner.variant(BATCH)
+    assert not rows.requires_grad
+    assert learner.backbone.training
+    assert not learner.head.training
+    assert same(before, learner.state_dict())
+    learner.eval()
+    part = subgraph(BATCH, ~learner.split(BATCH)[0], without_edges="empty")
+    assert torch.allclose(rows, learner.pool(learner.backbone(part.batch), part.batch), atol=1e-5)
+
+
+def test_clusters_of_an_epoch_are_looked_up_by_position_and_drawn_from_the_runs_generator():
+    states = np.random.get_state()[1].copy(), random.getstate(), torch.get_rng_state()
+    found = []
+    for _ in range(2):
+        learner = make(GIL, clusters=3)
+        learner.on_epoch_start(PACKED)
+        found.append(learner.found)
+    assert torch.equal(*found)
+    assert len(found[0].unique()) == 3
+    some = torch.tensor([7, 2, 9])
+    assert torch.equal(learner.environments(PACKED.batch(some)), found[0][some])
+    assert np.array_equal(states[0], np.random.get_state()[1])
+    assert states[1] == random.getstate()
+    assert torch.equal(states[2], torch.get_rng_state())
+
+
+def test_clusters_per_batch_ignore_the_other_graphs():
+    learner = make(GIL, cluster_per="batch", clusters=2)
+    learner.on_epoch_start(PACKED)
+    assert learner.found is None
+    env = learner.environments(PACKED.batch(torch.arange(4)))
+    assert env.shape == (4,)
+    assert set(env.tolist()) == {0, 1}
+
+
+def test_unit_length_clusters_by_direction():
+    rows = torch.tensor([[1.0, 0.0], [9.0, 0.1], [0.0, 1.0], [0.1, 9.0]])
+    near = make(GIL, clusters=2).cluster(rows)
+    assert near[0] == near[1] != near[2]
+    far = make(GIL, clusters=3, unit_length=False).cluster(rows)
+    assert far[0] == far[2]
+
+
+def test_environments_of_a_single_graph_count_neither_in_risk_nor_penalty():
+    learner = make(GIL)
+    learner.found = torch.tensor([0, 1, 0, 1, 2, 0, 1, 0, 1, 0, 1, 0])
+    logits = learner(BATCH)
+    risk = learner.risk(logits, BATCH)
+    two = learner.found < 2
+    expected = torch.stack([risk[two & (learner.found == e)].mean() for e in (0, 1)]).mean()
+    learner.load_state_dict(make(GIL).state_dict())
+    assert torch.allclose(learner.loss(BATCH)["erm"], expected)
+    samples = make(GIL, erm_term="samples")
+    assert torch.allclose(samples.loss(BATCH)["erm"], risk.mean())
+
+
+def test_the_weight_grows_to_its_value():
+    learner = make(GIL, penalty=2.0, ramp_epochs=10)
+    found = []
+    for learner.epoch in (0, 4, 9, 30):
+        found.append(learner.weight("variance"))
+    assert found == [0.2, 1.0, 2.0, 2.0]
+    assert make(GIL, penalty=2.0, ramp_epochs=0).weight("variance") == 2.0
+    assert learner.weight("erm") == 1.0
+
+
+@pytest.mark.parametrize("task", [BINARY, MULTICLASS, MULTITASK])
+def test_training_is_finite_for_every_task_also_with_unlabelled_graphs(task):
+    packed = graphs(12, task=task)
+    if task.kind == "multitask":
+        packed.y[::3] = torch.nan
+    learner = make(GIL, task=task)
+    learner.on_epoch_start(packed)
+    env = learner.environments(packed.batch(torch.arange(12)))
+    assert (env[::3] == -1).all() == (task.kind == "multitask")
+    assert all(torch.isfinite(value).all() for value in train(learner, packed).values())
+
+
+def test_graphs_without_edges_and_of_one_node():
+    x = torch.randn(9, 4).numpy()
+    edges = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+    none = np.zeros((2, 0), dtype=np.int64)
+    for chosen in ([edges, none, none], [none] * 3):
+        packed = PackedGraphs.pack(
+            [RawGraph(x[3 * i : 3 * i + (3 if i < 2 else 1)], e, 0) for i, e in enumerate(chosen)]
+        )
+        batch = replace(packed, y=torch.tensor([0, 1, 2])).batch(torch.arange(3))
+        terms = make(GIL, clusters=2, ratio=1.0).loss(batch)
+        assert all(torch.isfinite(term) for term in terms.values())

@@ -149,7 +149,7 @@ def test_dropped_edges_have_a_gradient_as_well():
     learner = make(GIL, ratio=0.5)
     kept, mask = learner.split(BATCH)
     mask.retain_grad()
-    object.__setattr__(learner, "split", lambda batch: (kept, mask))
+    object.__setattr__(learner, "split", lambda _: (kept, mask))
     learner.risk(learner(BATCH), BATCH).mean().backward()
     assert (mask.grad[kept] != 0).any()
     assert (mask.grad[~kept] != 0).any()

@@ -1,0 +1,224 @@
+"""DisC: importance, the generalised cross-entropy's forms, which branch each loss trains, masks, swap, GALA's form."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from learner_kit import BINARY, MULTICLASS, graphs, make, reached, same, train
+from learner_kit import gradients as gradients_of
+
+from harness import Features, PackedGraphs, RawGraph, generalized_cross_entropy
+from harness.training.bases import LearnerInfo, ModelSpec
+from plugins.backbones.gcn import GCN
+from plugins.backbones.gin import GIN
+from plugins.baselines.disc import DisC, amplified, relative_difficulty
+
+PACKED = graphs(12, nodes=(4, 8))
+BATCH = PACKED.batch(torch.arange(12))
+VARIANTS = ["disc", "gala"]
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def test_importance_is_the_bias_branchs_share_of_the_losses():
+    causal = torch.tensor([0.7, 1e-6, 2.0, 0.0], requires_grad=True)
+    biased = torch.tensor([0.7, 50.0, 0.0, 0.0], requires_grad=True)
+    found = relative_difficulty(causal, biased)
+    assert torch.allclose(found, torch.tensor([0.5, 1.0, 0.0, 0.0]), atol=1e-6)
+    assert not found.requires_grad
+
+
+def test_the_floor_keeps_graphs_alive_that_the_bias_branch_fits():
+    zero = torch.zeros(3)
+    assert torch.equal(make(DisC).importance(zero + 1.0, zero), zero)
+    assert torch.equal(make(DisC, floor=0.2).importance(zero + 1.0, zero), zero + 0.2)
+
+
+def test_one_weight_for_a_batch_comes_from_its_means():
+    causal, biased = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0])
+    assert torch.allclose(make(DisC).importance(causal, biased), torch.tensor([2 / 3, 4 / 7]))
+    assert torch.allclose(make(DisC, weights="batch").importance(causal, biased), torch.tensor([0.6, 0.6]))
+
+
+def gce_gradient(logits, y, q, form):
+    logits = logits.clone().requires_grad_()
+    amplified(logits, y, q, form).sum().backward()
+    return logits.grad
+
+
+@pytest.mark.parametrize("q", [0.3, 0.7, 1.0])
+def test_the_scaled_form_has_q_times_the_papers_gradient(q):
+    logits, y = torch.randn(8, 3, dtype=torch.float64) * 3, torch.randint(3, (8,))
+    assert torch.equal(amplified(logits, y, q, "paper"), generalized_cross_entropy(logits, y, q))
+    assert torch.allclose(gce_gradient(logits, y, q, "scaled"), q * gce_gradient(logits, y, q, "paper"), rtol=1e-10)
+
+
+def test_as_q_vanishes_the_scaled_form_does_and_the_papers_is_cross_entropy():
+    logits, y = torch.randn(8, 3, dtype=torch.float64), torch.randint(3, (8,))
+    entropy = F.cross_entropy(logits, y, reduction="none")
+    assert torch.allclose(amplified(logits, y, 1e-7, "paper"), entropy, atol=1e-5)
+    assert float(amplified(logits, y, 1e-7, "scaled").max()) < 1e-5
+
+
+def test_confident_graphs_weigh_more_in_the_bias_branch():
+    p = torch.tensor([0.9, 0.1], dtype=torch.float64)
+    logits = torch.stack([p.log(), (1 - p).log()], 1)
+    y = torch.zeros(2, dtype=torch.int64)
+    entropy = logits.clone().requires_grad_()
+    F.cross_entropy(entropy, y, reduction="sum").backward()
+    ratio = (gce_gradient(logits, y, 0.7, "paper") / entropy.grad)[:, 0]
+    assert ratio.tolist() == pytest.approx([0.929, 0.200], abs=1e-3)
+
+
+@pytest.mark.parametrize("backbone", [GIN, GCN])
+@pytest.mark.parametrize(("term", "own", "other"), [("causal", "", "bias_"), ("bias", "bias_", "")])
+def test_each_loss_trains_its_own_branch_and_both_train_the_masks(backbone, term, own, other):
+    learner = make(DisC, backbone=backbone)
+    found = gradients_of(learner, learner.loss(BATCH)[term])
+    for part in ("backbone", "head"):
+        assert reached(found, own + part)
+        assert not reached(found, other + part)
+    masks = {name.split(".")[1] for name, value in found.items() if value > 0 and name.startswith("masker.")}
+    assert masks == {"front", "convs", "edge", "node"}
+
+
+def test_the_swap_trains_both_branches():
+    learner = make(DisC)
+    found = gradients_of(learner, learner.loss(BATCH)["swap"])
+    assert all(reached(found, name) for name in ("backbone", "head", "bias_backbone", "bias_head", "masker"))
+
+
+@pytest.mark.parametrize("bias", [1.0, 0.5])
+def test_without_a_permutation_the_swapped_loss_is_the_loss(bias):
+    learner = make(DisC, bias=bias, floor=0.1).eval()
+    z_c, z_b = learner.branches(BATCH)
+    losses = [learner.risk(p(z_c, z_b), BATCH) for p in (learner.predict_causal, learner.predict_bias)]
+    swapped = learner.swapped(BATCH, z_c, z_b, learner.importance(*losses), torch.arange(12))
+    terms = learner.loss(BATCH)
+    assert torch.allclose(swapped, terms["causal"] + bias * terms["bias"])
+
+
+def test_a_swap_takes_embedding_and_label_of_the_other_graph():
+    learner, other = make(DisC).eval(), torch.arange(12).roll(1)
+    z_c, z_b = learner.branches(BATCH)
+    weight = torch.rand(12)
+    causal = F.cross_entropy(learner.head(torch.cat([z_c, z_b[other]], 1)), BATCH.y, reduction="none")
+    biased = generalized_cross_entropy(learner.bias_head(torch.cat([z_c, z_b[other]], 1)), BATCH.y[other], 0.7)
+    found = learner.swapped(BATCH, z_c, z_b, weight, other)
+    assert torch.allclose(found, (weight * causal).mean() + biased.mean())
+
+
+def test_the_swap_has_no_effect_before_its_start():
+    def trained(epochs, swap):
+        return train(make(DisC, swap=swap, swap_start=0.5), PACKED, epochs=epochs)
+
+    assert same(trained(1, 1.0), trained(1, 15.0))  # the kit announces two epochs
+    assert not same(trained(2, 1.0), trained(2, 15.0))
+
+
+def test_the_permutation_is_the_runs_own():
+    before = torch.get_rng_state()
+    one, two = (make(DisC).loss(BATCH)["swap"] for _ in range(2))
+    assert torch.equal(one, two)
+    assert torch.equal(before, torch.get_rng_state())
+    learner = make(DisC)
+    learner.rng.manual_seed(9)
+    assert not torch.equal(one, learner.loss(BATCH)["swap"])
+
+
+def calls_of(learner, *names):
+    """What each network is called with."""
+    seen = {name: [] for name in names}
+    for name in names:
+        getattr(learner, name).register_forward_pre_hook(
+            lambda _, args, kwargs, name=name: seen[name].append({"batch": args[0], **kwargs}), with_kwargs=True
+        )
+    return seen
+
+
+def test_masks_of_the_branches_sum_to_one():
+    learner = make(DisC)
+    seen = calls_of(learner, "backbone", "bias_backbone")
+    learner.branches(BATCH)
+    (causal,), (bias,) = seen["backbone"], seen["bias_backbone"]
+    assert torch.allclose(causal["edge_weight"] + bias["edge_weight"], torch.ones(BATCH.num_edges))
+    assert torch.allclose(causal["x"] + bias["x"], BATCH.x, atol=1e-6)
+    low, high = causal["edge_weight"].detach().aminmax()
+    assert 0 < low < high < 1
+    share = causal["x"] / BATCH.x
+    assert torch.allclose(share, share[:, :1].expand_as(share), atol=1e-4)  # one mask for all features of a node
+
+
+def test_galas_parts_divide_the_edges_and_their_weights_sum_to_one_by_score():
+    learner = make(DisC, variant="gala", ratio=0.5)
+    scores = learner.scorer(learner.masker(BATCH), BATCH)
+    seen = calls_of(learner, "backbone")
+    learner.branches(BATCH)
+    causal, bias = seen["backbone"]
+    assert causal["batch"].num_edges + bias["batch"].num_edges == BATCH.num_edges
+    whole = torch.cat([causal["edge_weight"], 1 - bias["edge_weight"]])
+    assert torch.allclose(whole.sort().values, scores.sigmoid().sort().values, atol=1e-6)
+
+
+def test_galas_form_shares_one_network_and_has_a_head_for_each_part():
+    learner = make(DisC, variant="gala", ratio=0.5)
+    terms = learner.loss(BATCH)
+    assert set(terms) == {"causal", "bias"}
+    for term, own, other in (("causal", "head", "bias_head"), ("bias", "bias_head", "head")):
+        found = gradients_of(learner, learner.loss(BATCH)[term])
+        assert all(reached(found, name) for name in ("backbone", "masker", "scorer", own))
+        assert not reached(found, other)
+
+
+def test_prediction_reads_the_graphs_own_bias_embedding_except_in_galas_form():
+    learner = make(DisC).eval()
+    z_c, z_b = learner.branches(BATCH)
+    assert torch.equal(learner(BATCH), learner.head(torch.cat([z_c, z_b], 1)))
+    learner = make(DisC, variant="gala").eval()
+    assert torch.equal(learner(BATCH), learner.head(learner.branches(BATCH)[0]))
+
+
+@pytest.mark.parametrize("kind", ["categorical", "none"])
+@pytest.mark.parametrize("backbone", [GIN, GCN])
+def test_features_that_are_no_numbers_are_embedded_before_they_are_masked(kind, backbone):
+    codes = torch.randint(3, (BATCH.num_nodes, 2)) if kind == "categorical" else torch.zeros(BATCH.num_nodes, 0)
+    features = Features("categorical", (3, 3)) if kind == "categorical" else Features("none")
+    batch = replace(BATCH, x=codes, cache={})
+    learner = DisC()
+    learner.setup(
+        LearnerInfo(MULTICLASS, features, Features("none"), epochs=2), ModelSpec(backbone, {"hidden": 16}), seed=0
+    )
+    seen = calls_of(learner, "backbone", "bias_backbone")
+    found = gradients_of(learner, learner.loss(batch)["causal"])
+    assert reached(found, "front")
+    assert not reached(found, "bias_front")
+    (causal,), (bias,) = seen["backbone"], seen["bias_backbone"]
+    assert causal["x"].shape == (BATCH.num_nodes, 16)
+    share = causal["x"] / learner.front(codes)
+    assert torch.allclose(share + bias["x"] / learner.bias_front(codes), torch.ones_like(share), atol=1e-3)
+
+
+@pytest.mark.parametrize("task", [BINARY, MULTICLASS])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_training_is_finite(task, variant):
+    state = train(make(DisC, task=task, variant=variant), graphs(12, task=task), batch_size=2)
+    assert all(torch.isfinite(value).all() for value in state.values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_graphs_without_edges_and_of_one_node(variant):
+    x = torch.randn(7, 4).numpy()
+    none = np.zeros((2, 0), dtype=np.int64)
+    for first in (np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), none):
+        packed = PackedGraphs.pack([RawGraph(x[:3], first, 0), RawGraph(x[3:6], none, 0), RawGraph(x[6:], none, 0)])
+        batch = replace(packed, y=torch.tensor([0, 1, 2])).batch(torch.arange(3))
+        learner = make(DisC, variant=variant, ratio=1.0)
+        total = sum(learner.loss(batch).values())
+        total.backward()
+        assert torch.isfinite(total)
+        assert all(p.grad is None or torch.isfinite(p.grad).all() for p in learner.parameters())

@@ -53,6 +53,20 @@ class DatasetSubject:
             self._built[key] = dataset.declare(self.data_dir), dataset.build(self.data_dir)
         return self._built[key]
 
+    def sound(self) -> tuple[Declaration, RawDataset]:
+        """As :meth:`built`, for checks that need a dataset that keeps its declaration.
+
+        Raises:
+            Skip: it does not; another check tells of it.
+        """
+        declared, raw = self.built()
+        try:
+            check(declared, raw)
+            split_tiers(declared, raw)
+        except (DataError, KeyError):
+            raise Skip("it does not keep its declaration") from None
+        return declared, raw
+
     def fingerprint(self, values: Mapping[str, Any] | None = None) -> str:
         """The digest of everything that is stored."""
         return fingerprint(split_tiers(*self.built(values)))
@@ -111,6 +125,7 @@ def _print(graph: RawGraph) -> str:
 
 def fingerprint_stable(subject: DatasetSubject) -> Iterator[str]:
     """Building twice gives the same data, and global generators are neither seeded nor drawn from."""
+    subject.sound()
     first = subject.fingerprint()
     dataset = subject.cls(**subject.base)
     before = all_states()
@@ -123,7 +138,7 @@ def fingerprint_stable(subject: DatasetSubject) -> Iterator[str]:
 
 def sealed(subject: DatasetSubject) -> Iterator[str]:
     """What methods may read of a test split holds no label, domain or oracle field, and no feature equals one."""
-    declared, raw = subject.built()
+    declared, raw = subject.sound()
     tiers = split_tiers(declared, raw)
     hidden = {"y", "env", *declared.oracle}
     for split, role in declared.splits.items():
@@ -152,7 +167,7 @@ def _equal_columns(graphs: Sequence[RawGraph], what: str, values: Sequence[Any])
 
 def hyperparameters_matter(subject: DatasetSubject) -> Iterator[str]:
     """Changing a hyperparameter, where it is declared active, changes the data."""
-    subject.built()
+    subject.sound()
     if subject.cls(**subject.base).files(subject.data_dir):
         raise Skip("its hyperparameters say which files to read")
 

@@ -111,7 +111,8 @@ def finite_embeddings(subject: EncoderSubject) -> Iterator[str]:
 def weights_move(subject: EncoderSubject) -> Iterator[str]:
     """Training changes weights and embeddings from one snapshot to the next."""
     fitted = subject.fitted()
-    if all(torch.equal(fitted.weights[0][name], value) for name, value in fitted.weights[-1].items()):
+    first, last = fitted.weights[0], fitted.weights[-1]
+    if all(torch.equal(first[name], last[name]) for name, _ in fitted.module.named_parameters()):
         yield f"weights are the same after epochs {fitted.epochs[0]} and {fitted.epochs[-1]}"
     if torch.equal(fitted.embeddings[0], fitted.embeddings[-1]):
         yield f"embeddings are the same after epochs {fitted.epochs[0]} and {fitted.epochs[-1]}"

@@ -12,10 +12,24 @@ from harness.testing.subject import LearnerSubject
 
 def hyperparameters_matter(subject: LearnerSubject) -> Iterator[str]:
     """Changing a hyperparameter, where it is declared active, changes trained weights or predictions."""
+    subject.watched()
     weights = [name for name, declared in subject.cls.hparams.items() if declared.weight_of]
     yield from unchanged(
         subject.cls, subject.base, lambda one, two: differs(subject.result(one), subject.result(two)), weights
     )
 
 
-CHECKS: tuple[CheckFunction, ...] = (hyperparameters_matter,)
+def other_settings(subject: LearnerSubject) -> Iterator[str]:
+    """With each other setting that was tried, values are finite, modules in training mode, and global state is safe."""
+    subject.watched()
+    for values, seen in subject.tried():
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        for what in seen.not_finite if values else ():
+            yield f"with {given}: {what} is not finite"
+        for name in sorted(seen.left_in_eval) if values else ():
+            yield f"with {given}: '{name}' is in evaluation mode after a training step"
+        for what in seen.seeding if values else ():
+            yield f"with {given}: {what}"
+
+
+CHECKS: tuple[CheckFunction, ...] = (hyperparameters_matter, other_settings)

@@ -73,7 +73,8 @@ def _kind(name: str) -> TaskKind:
 
 def _finite(subject: LearnerSubject, data: Toy, batch_size: int = 8) -> Iterator[str]:
     """Train for an epoch; terms, gradients, weights and predictions must be finite."""
-    _, seen, found = watch(subject.cls, subject.base, data, epochs=1, batch_size=batch_size)
+    subject.watched()
+    _, seen, found = watch(subject.cls, subject.base, data, epochs=1, batch_size=batch_size, by_term=False)
     yield from (f"{what} is not finite" for what in seen.not_finite)
     yield from (
         f"'{name}' is not finite after training"

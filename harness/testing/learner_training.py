@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from harness.testing.bench import OTHER_SEED, PlainERM, different_tensors, differs, prepare, train
+from harness.testing.bench import OTHER_SEED, SEED, PlainERM, different_tensors, differs, prepare, train
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.settings import pairs
 from harness.testing.subject import LearnerSubject
 
 
-def finite_terms(subject: LearnerSubject) -> Iterator[str]:
-    """Loss terms, the result of each step and all gradients are finite on an ordinary training."""
+def trains(subject: LearnerSubject) -> Iterator[str]:
+    """An ordinary training runs; loss terms, the result of each step and all gradients are finite."""
     _, seen, _ = subject.watched()
     yield from (f"{what} is not finite" for what in seen.not_finite)
 
@@ -34,6 +34,7 @@ def weights_matter(subject: LearnerSubject) -> Iterator[str]:
     weighted = {name: h.weight_of for name, h in subject.cls.hparams.items() if h.weight_of}
     if not weighted:
         raise Skip("no hyperparameter is the weight of a loss term")
+    subject.watched()
     for name, term in weighted.items():
         compared = pairs(subject.cls, name, subject.base)
         heavy = next((values for pair in compared for values in pair if values[name]), None)
@@ -61,6 +62,7 @@ def every_module_learns(subject: LearnerSubject) -> Iterator[str]:
 
 def frozen_stays(subject: LearnerSubject) -> Iterator[str]:
     """Parameters that require no gradient, and modules in ``untrained``, stay bit for bit what they were."""
+    subject.watched()
     start = prepare(subject.cls, subject.base, subject.toy()).learner
     frozen = {n: p.detach() for n, p in start.named_parameters() if not p.requires_grad or _exempt(subject, n)}
     if not frozen:
@@ -91,6 +93,7 @@ def equals_erm(subject: LearnerSubject) -> Iterator[str]:
     """With the values of ``equals_erm``, backbone, head and predictions are bit for bit those of plain ERM."""
     if not subject.cls.equals_erm:
         raise Skip("declares no values with which it is ERM")
+    subject.watched()
     found = subject.result(subject.cls.equals_erm)
     erm = train(prepare(PlainERM, {}, subject.toy()))
     missing = [n for n in erm.state if n not in found.state]
@@ -105,6 +108,7 @@ def equals_erm(subject: LearnerSubject) -> Iterator[str]:
 
 def same_seed(subject: LearnerSubject) -> Iterator[str]:
     """Two trainings with one seed end bit for bit alike."""
+    subject.watched()
     again = train(prepare(subject.cls, subject.base, subject.toy()))
     first = subject.result()
     changed = different_tensors(first.state, again.state)
@@ -113,7 +117,16 @@ def same_seed(subject: LearnerSubject) -> Iterator[str]:
 
 
 def other_seed(subject: LearnerSubject) -> Iterator[str]:
-    """Another seed ends elsewhere."""
+    """Another seed starts from other weights and ends elsewhere."""
+    subject.watched()
+    one, two = (prepare(subject.cls, subject.base, subject.toy(), seed=seed).learner for seed in (SEED, OTHER_SEED))
+    alike = [
+        name
+        for (name, left), right in zip(one.named_parameters(), two.parameters(), strict=True)
+        if left.dim() > 1 and torch.equal(left, right) and not bool((left == left.flatten()[0]).all())
+    ]
+    if alike:
+        yield f"'{alike[0]}' starts from the same random weights whatever the seed"
     if not differs(subject.result(), subject.result(seed=OTHER_SEED)):
         yield "a training with another seed is bit for bit the same: something fixes the seed"
 
@@ -133,7 +146,7 @@ def _brief(values: object) -> str:
 
 
 CHECKS: tuple[CheckFunction, ...] = (
-    finite_terms,
+    trains,
     live_terms,
     weights_matter,
     every_module_learns,

@@ -8,6 +8,7 @@ from typing import Any
 from harness.component import Component
 from harness.errors import UserError
 from harness.hparams import HParam
+from harness.testing.report import Skip
 
 EVERYWHERE = "*"
 """The name under which ``probes`` has settings for all checks."""
@@ -55,6 +56,10 @@ def others(declared: HParam, first: Any) -> list[Any]:
     return searched or [value for value in _invented(declared, first) if _allowed(declared, value)]
 
 
+class _TrialError(Exception):
+    """A component fails with a second value; the text says which and how."""
+
+
 def unchanged(
     cls: type[Component],
     base: Mapping[str, Any],
@@ -76,7 +81,11 @@ def unchanged(
         if not compared:
             yield f"'{name}': no second value to try; declare `choices` or `search`, or give one in `probes`"
             continue
-        same = _same(compared, differ, every=every_choice_matters(declared))
+        try:
+            same = _same(compared, differ, every=every_choice_matters(declared))
+        except _TrialError as error:
+            yield str(error)
+            continue
         if same:
             first = compared[0][0]
             given = {n: v for n, v in first.items() if n != name and base.get(n) != v}
@@ -100,6 +109,10 @@ def _same(
             changes = differ(one, two)
         except UserError:
             changes = every
+        except Skip:
+            raise
+        except Exception as error:
+            raise _TrialError(f"with {two} it raised {type(error).__name__}: {error}") from error
         if not changes:
             same.append(two)
         elif not every:

@@ -61,7 +61,9 @@ class KitBackbone(Backbone):
         """(N, hidden) node embeddings."""
         h: Tensor = self.front(batch.x if x is None else x)
         for conv in self.convs:
-            h = torch.nn.functional.dropout(conv(h, batch, edge_weight), self.dropout, self.training)
+            h = conv(h, batch, edge_weight)
+            if self.dropout:
+                h = torch.nn.functional.dropout(h, self.dropout, self.training)
         return h
 
 

@@ -20,6 +20,9 @@ from harness.training.bases import Learner
 class Watch:
     """What was seen of one training.
 
+    Args:
+        by_term: take each term's gradient by itself, which costs a backward pass each.
+
     Attributes:
         not_finite: where a value was not finite, in words.
         not_live: loss terms that at some step required no gradient.
@@ -31,7 +34,8 @@ class Watch:
         steps: number of training steps.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_term: bool = True) -> None:
+        self._by_term = by_term
         self.not_finite: dict[str, None] = {}
         self.not_live: set[str] = set()
         self.term_gradient: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -103,7 +107,7 @@ class Watch:
                     self.not_finite[f"the loss term '{name}'"] = None
                 if not term.requires_grad:
                     self.not_live.add(name)
-                else:
+                elif self._by_term:
                     self._differentiate(learner, name, term)
             return terms
 
@@ -114,9 +118,9 @@ class Watch:
         gradients = torch.autograd.grad(
             term.reshape(()), [parameter for _, parameter in named], retain_graph=True, allow_unused=True
         )
+        known = self.term_gradient[name]
         for (parameter, _), gradient in zip(named, gradients, strict=True):
             if gradient is not None:
-                known = self.term_gradient[name]
                 known[parameter] = max(known[parameter], float(gradient.abs().max()))
 
     def _step(self, learner: Learner, step: Callable[..., Mapping[str, Tensor]]) -> Any:
@@ -156,9 +160,9 @@ class Watch:
         return watched
 
     def _dropout(self, dropout: Callable[..., Tensor]) -> Any:
-        def watched(*arguments: Any, **named: Any) -> Tensor:
-            self._dropped = True
-            return dropout(*arguments, **named)
+        def watched(values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+            self._dropped = self._dropped or (training and p > 0)
+            return dropout(values, p, training, inplace)
 
         return watched
 

@@ -24,6 +24,7 @@ class Eqn7(Decorrelator):
     """
 
     name = "eqn7"
+    equals_erm = {"strength": 0.0}
     strength: float = hparam(
         0.1, low=0.0, search=[1e-3, 1e-2, 1e-1], weight_of="invariance", help="lambda: weight of the soft-target term"
     )

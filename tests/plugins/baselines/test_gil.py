@@ -248,3 +248,14 @@ def test_graphs_without_edges_and_of_one_node():
         batch = replace(packed, y=torch.tensor([0, 1, 2])).batch(torch.arange(3))
         terms = make(GIL, clusters=2, ratio=1.0).loss(batch)
         assert all(torch.isfinite(term) for term in terms.values())
+
+
+def test_large_scores_saturate_the_mask_unless_they_are_standardised():
+    found = []
+    for standardise in (True, False):
+        learner = make(GIL, standardise=standardise)
+        plain = learner.masker.forward
+        learner.masker.forward = lambda batch, plain=plain: 1e3 * plain(batch)
+        gradient = gradients_of(learner, learner.risk(learner(BATCH), BATCH).mean())
+        found.append(reached(gradient, "masker"))
+    assert found == [True, False]

@@ -42,6 +42,8 @@ class Component:
     """Stages this component builds on: role -> :func:`harness.upstream` declaration."""
     deviations: ClassVar[Sequence[Mapping[str, str]]] = ()
     """Where paper, public code and this component differ: :func:`harness.deviation`, one each."""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Inherited hyperparameters that have no effect on this component. For the conformance kit."""
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """For the conformance kit: hyperparameter -> values under which it matters, its own second value among them.
 

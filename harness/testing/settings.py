@@ -47,13 +47,14 @@ def _activated(cls: type[Component], declared: HParam) -> dict[str, Any]:
 
 
 def others(declared: HParam, first: Any) -> list[Any]:
-    """Values other than the first: all choices, or up to three of a search space, or two that bounds allow."""
+    """Values other than the first: all choices, or up to three of a search space, or some that bounds allow."""
     if declared.type == "bool":
         return [not first]
     if declared.choices is not None and not declared.type.startswith("list["):
         return [value for value in declared.choices if value != first]
     searched = [value for value in declared.search or () if value != first][:3]
-    return searched or [value for value in _invented(declared, first) if _allowed(declared, value)]
+    invented = [value for value in _invented(declared, first) if _allowed(declared, value)]
+    return searched or [value for i, value in enumerate(invented) if value not in invented[:i]]
 
 
 class _TrialError(Exception):
@@ -75,7 +76,7 @@ def unchanged(
         leave_out: hyperparameters that are looked at elsewhere.
     """
     for name, declared in cls.hparams.items():
-        if name in leave_out:
+        if name in leave_out or name in cls.unused:
             continue
         compared = pairs(cls, name, base)
         if not compared:
@@ -131,7 +132,7 @@ def _invented(declared: HParam, first: Any) -> Iterator[Any]:
     elif declared.type in ("int", "float"):
         whole = declared.type == "int"
         start = first if first is not None else (declared.low or 0)
-        tries = [start + 1, start * 3, start - 1] if whole else [start * 2, start / 2, start + 0.5, start - 0.5]
+        tries = [start + 1, start * 3, start // 2] if whole else [start * 2, start / 2, start + 0.5]
         yield from (value for value in ([start, *tries] if first is None else tries) if value != first)
         bounds = [bound for bound in (declared.low, declared.high) if bound is not None and bound != first]
         yield from (int(bound) if whole else bound for bound in bounds)

@@ -1,0 +1,168 @@
+"""``bench check``, and the kit under pytest: what they say, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.testing import Report
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAD = "import torch\nfrom harness import Baseline, Environment, hookimpl, hparam\n\n"
+SOUND = '''
+class Halves(Environment):
+    """Two halves."""
+
+    name = "halves"
+
+    def assign(self, train, oracle, upstream):
+        return torch.arange(len(train)) % 2
+'''
+FAULTY = '''
+class Idle(Baseline):
+    """Has a hyperparameter that does nothing."""
+
+    name = "idle"
+    tasks = {"multiclass"}
+    rate: float = hparam(0.5, low=0.0)
+'''
+TAIL = """
+
+@hookimpl
+def bench_register(register):
+    for component in (NAMES):
+        register(component)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_CACHE", os.environ.get("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench")))
+    file = tmp_path / "mine.py"
+    file.write_text(HEAD + SOUND + FAULTY + TAIL.replace("NAMES", "Halves, Idle"), encoding="utf-8")
+    return file
+
+
+def bench(*words: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", *words])
+    told = capsys.readouterr()
+    assert int(ended.value.code or 0) == code, told.out + told.err
+    return told.out if code < 2 else told.err
+
+
+def test_a_file_s_components(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = bench(str(plugin), code=1, capsys=capsys)
+    assert "ok      environment/halves" in out
+    assert "FAILED  baseline/idle" in out
+    assert "hyperparameters_matter" in out
+    assert "'rate': 1.0 and 0.25 and 0.0 gives what 0.5 gives" in out
+    assert "1 of 2 components passed" in out
+
+
+def test_one_component_of_a_plugin(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = bench("halves", "--plugin", str(plugin), "-v", code=0, capsys=capsys)
+    assert "1 of 1 components passed" in out
+    assert "ids_within_number" in out
+    assert "ids are fixed before training" in out
+
+
+def test_json_reads_back(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(bench(str(plugin), "--json", code=1, capsys=capsys))
+    assert found["passed"] is False
+    reports = [Report.from_json(item) for item in found["reports"]]
+    assert {report.name: report.passed for report in reports} == {"halves": True, "idle": False}
+    assert [report.to_json() for report in reports] == found["reports"]
+
+
+def test_processes_report_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    out = bench("environment/random", "environment/base", "--jobs", "2", code=0, capsys=capsys)
+    assert out.index("environment/random") < out.index("environment/base")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name components or plugin files, or say --all"),
+        (("erm", "--all"), "name components or plugin files, or say --all"),
+        (("ermm",), "no component that can be checked is called 'ermm' (did you mean 'erm'?)"),
+        (("encoder/erm",), "no component that can be checked is called 'encoder/erm'"),
+        (("missing.py",), "does not exist"),
+    ],
+)
+def test_user_errors(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told in bench(*words, code=2, capsys=capsys)
+
+
+def test_a_plugin_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("1 / 0\n", encoding="utf-8")
+    assert "ZeroDivisionError" in bench(str(file), code=2, capsys=capsys)
+
+
+def run_pytest(folder: Path, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    if not _installed():
+        command[3:3] = ["-p", "harness.testing.pytest_plugin"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _installed() -> bool:
+    from importlib.metadata import entry_points
+
+    return any(point.value == "harness.testing.pytest_plugin" for point in entry_points(group="pytest11"))
+
+
+def test_pytest_option(plugin: Path) -> None:
+    (plugin.parent / "test_other.py").write_text("def test_other():\n    assert False\n", encoding="utf-8")
+    code, out = run_pytest(plugin.parent, "--bench-check", "mine.py", "-v")
+    assert code == 1
+    assert "environment/halves-one_id_each PASSED" in out
+    assert "environment/halves-ids_within_number SKIPPED" in out
+    assert "baseline/idle-hyperparameters_matter FAILED" in out
+    assert "- 'rate': " in out
+    assert "Traceback" not in out
+    assert "1 failed" in out
+    assert "test_other" not in out
+
+
+def test_pytest_option_beside_tests(plugin: Path) -> None:
+    (plugin.parent / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    code, out = run_pytest(plugin.parent, "--bench-check", "environment/random", "test_other.py", "-v")
+    assert code == 0
+    assert "test_other PASSED" in out
+    assert "environment/random-same_seed PASSED" in out
+
+
+def test_pytest_option_with_an_unknown_name(plugin: Path) -> None:
+    code, out = run_pytest(plugin.parent, "--bench-check", "halvs")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "is called 'halvs'" in out
+
+
+def test_a_test_file_of_an_author(plugin: Path) -> None:
+    (plugin.parent / "test_mine.py").write_text(
+        "from harness.testing import conformance\nfrom mine import Halves\n\n"
+        "test_file = conformance('mine.py')\ntest_class = conformance(Halves)\n",
+        encoding="utf-8",
+    )
+    code, out = run_pytest(plugin.parent, "test_mine.py", "-v")
+    assert code == 1
+    assert "test_file[environment/halves-one_id_each] PASSED" in out
+    assert "test_class[environment/halves-one_id_each] PASSED" in out
+    assert "test_file[baseline/idle-hyperparameters_matter] FAILED" in out
+    assert "1 failed" in out
+
+
+def test_pytest_starts_without_anything_heavy() -> None:
+    code = "import harness.testing.pytest_plugin, sys; print({'torch', 'numpy', 'yaml', 'typer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -13,12 +13,14 @@ import yaml
 from docs_kit import PAGES, ROOT, Block, Desk, blocks, prose
 
 from harness.errors import SuiteError
+from harness.registry import load_one
 from harness.report.build import make_report
 from harness.report.render import render
 from harness.results import RunResults
 from harness.suite import Overrides, find_suite
 from harness.suite.files import bundles, protocols
 from harness.suite.settings import METHOD_KEYS, MODEL, REPORT_KEYS, SELECT, TOP_KEYS, TRAIN
+from harness.testing import check_component, pytest_plugin
 
 SUITES = blocks("yaml")
 PLUGINS = [block for block in blocks("python") if block.is_plugin]
@@ -52,6 +54,14 @@ def test_every_plugin_file_registers_a_component(block: Block, desk: Desk) -> No
     assert all(entry.doc for entry in found)
     assert len([line for line in block.text.splitlines() if line.strip()]) <= 40
     assert all(len(line) <= 120 for line in block.text.splitlines())
+
+
+def test_every_plugin_file_conforms(desk: Desk) -> None:
+    """The examples pass the kit that the page describes."""
+    files = {desk.folder / block.file for block in PLUGINS}
+    reports = [check_component(load_one(entry)) for entry in desk.catalog if Path(entry.file) in files]
+    assert len(reports) >= len(files)
+    assert not [report.text() for report in reports if not report.passed]
 
 
 def test_every_python_block_parses() -> None:
@@ -119,6 +129,9 @@ def test_every_command_is_understood(line: str, desk: Desk) -> None:
                 assert desk.load(path, overrides).rows
     elif first == "python":
         assert (ROOT / words[0]).is_file()
+    elif first == "pytest":
+        assert words[0] == pytest_plugin.OPTION
+        assert len(words) == 2
     else:
         assert first == "source"
 

@@ -1,0 +1,56 @@
+"""Environments that are inferred: planned as stages, shared between methods, renewed when the network changes."""
+
+import pytest
+
+from harness.errors import UserError
+
+SUITE = """\
+bench: 1
+name: inferred
+plugins: [toy_plugin.py]
+seeds: [1]
+model: {hidden: 8, layers: 2}
+train: {epochs: 2, batch_size: 8}
+datasets:
+  Toy: {use: toy}
+methods:
+  EIIL: {baseline: eiil, envs: {use: eiil, ref_epochs: 1}}
+  IRM on EIIL: {baseline: irm, envs: {use: eiil, ref_epochs: 1}}
+  MoleOOD: {baseline: moleood, envs: moleood(3)}
+  IRM on clusters: {baseline: irm, envs: {use: kmeans, k: 2, ref_epochs: 1}}
+  IRM by size: {baseline: irm, envs: size(2)}
+"""
+
+
+def annotated(workshop):
+    return sorted(title for title in workshop.ran() if title.startswith("annotate"))
+
+
+def test_they_run_share_a_reference_and_are_renewed_with_the_network(workshop):
+    workshop.run(workshop.write(SUITE))
+    ran = workshop.ran()
+    assert len([title for title in ran if title.startswith("train erm")]) == 1, "one reference for EIIL and k-means"
+    assert len(annotated(workshop)) == 4, "EIIL's split is made once for two methods"
+    assert all(row.value is not None for row in workshop.run_of("inferred").rows)
+
+    workshop.run(workshop.write(SUITE.replace("layers: 2", "layers: 1")))
+    assert [title.split(" on ")[0] for title in annotated(workshop)] == [
+        "annotate eiil (ref_epochs=1)",
+        "annotate kmeans (ref_epochs=1)",
+        "annotate moleood (k=3)",
+    ], "sizes do not depend on the network"
+
+    workshop.run(workshop.write(SUITE.replace("batch_size: 8}", "batch_size: 8, patience: 1}")))
+    assert not any("moleood" in title for title in annotated(workshop)), "patience is not the inference's"
+
+
+def test_moleood_needs_environments_that_bring_expected_losses(workshop):
+    text = SUITE.replace("envs: moleood(3)", "envs: random(2)")
+    with pytest.raises(UserError, match="expected_risk; these do: moleood"):
+        workshop.open(workshop.write(text))
+
+
+def test_scaffolds_are_refused_where_a_dataset_has_none(workshop):
+    text = SUITE.replace("envs: size(2)", "envs: scaffold(2)")
+    with pytest.raises(UserError, match="reads the grouping 'scaffold', which dataset 'Toy' lacks"):
+        workshop.open(workshop.write(text))

@@ -100,6 +100,8 @@ class RawGraph:
             arrays for fields named ``node_*`` and ``edge_*``.
         groups: the graph's group (0.., or -1 for none) in each declared grouping: what follows from the graph itself,
             such as its scaffold. Stored for splits that are not a test split.
+        parts: substructures, such as a molecule's fragments, with features like the graph's; what else they carry
+            (labels …) is ignored. Either every graph of a split has at least one part, or none has any.
     """
 
     x: Array
@@ -109,6 +111,7 @@ class RawGraph:
     env: int = -1
     oracle: dict[str, Any] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
+    parts: Sequence[RawGraph] = ()
 
 
 @dataclass

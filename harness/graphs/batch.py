@@ -41,6 +41,9 @@ class Batch:
         y: labels, on training batches only.
         env: (B,) environment ids, where the method asked for environments.
         spurious: (B, K, C) quantified class probabilities, for decorrelators.
+        parts: the graphs' parts, such as fragments, as a batch of F graphs, where the dataset has them and the learner
+            reads them.
+        parts_of: (F,) graph of each part, ascending.
         cache: what components keep with a batch for reuse; not carried to another device.
 
     Raises:
@@ -57,6 +60,8 @@ class Batch:
     y: Any = None
     env: Any = None
     spurious: Any = None
+    parts: Batch | None = None
+    parts_of: Any = None
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
     _outgoing: tuple[Tensor, Outgoing] | None = field(default=None, repr=False)
 
@@ -107,7 +112,8 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""
         moved: dict[str, Any] = {
-            name: value.to(device) if isinstance(value, Tensor) else value for name, value in vars(self).items()
+            name: value.to(device) if isinstance(value, (Tensor, Batch)) else value
+            for name, value in vars(self).items()
         }
         outgoing = Outgoing(*(part.to(device) for part in self.outgoing))
         return Batch(**{**moved, "cache": {}, "_outgoing": (moved["edge_index"], outgoing)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -11,12 +11,15 @@ import torch
 from torch import Tensor
 
 from harness.data import Features, RawGraph
+from harness.errors import DataError
 from harness.graphs.batch import Batch, Outgoing, pointer
 from harness.graphs.checks import check_graphs
 
 _AHEAD = 1024  # graphs gathered at once by `batches`: enough to make the fixed cost of a gather vanish
 GROUP = "group/"
 """Put before the name of a grouping (``RawGraph.groups``) among the tensors stored for a split."""
+PARTS = "parts/"
+"""Put before the names of the parts' tensors."""
 
 
 @dataclass(eq=False)
@@ -30,6 +33,8 @@ class PackedGraphs:
         edge_attr: (ΣE, K) or None.
         y: (n,) int64 or (n, T) float32 labels, or None where this reader may not see them.
         env: (n,) environment ids, or None.
+        parts: the graphs' parts (``RawGraph.parts``), one graph's after the other's, without labels; or None.
+        part_ptr: (n + 1,) first part of each graph, or None.
     """
 
     x: Tensor
@@ -39,6 +44,8 @@ class PackedGraphs:
     edge_attr: Tensor | None = None
     y: Tensor | None = None
     env: Tensor | None = None
+    parts: PackedGraphs | None = None
+    part_ptr: Tensor | None = None
     _by_source: Tensor | None = field(default=None, init=False, repr=False)
     _layout: _Layout | None = field(default=None, init=False, repr=False)
 
@@ -70,18 +77,32 @@ class PackedGraphs:
         offset = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
         order = order_edges(edge_index + offset)  # ids ascend from graph to graph, so each graph is sorted in place
         attributes = [graph.edge_attr for graph in graphs if graph.edge_attr is not None]
+        parts, part_ptr = _pack_parts(graphs, node_features, edge_features)
         return cls(
             x=torch.from_numpy(np.concatenate([graph.x for graph in graphs])),
             edge_index=torch.from_numpy(edge_index[:, order]),
             node_ptr=torch.from_numpy(node_ptr),
             edge_ptr=torch.from_numpy(edge_ptr),
             edge_attr=torch.from_numpy(np.concatenate(attributes)[order]) if attributes else None,
+            parts=parts,
+            part_ptr=part_ptr,
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The fields that are present, by name: ``PackedGraphs(**tensors)`` is the inverse."""
-        present = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
-        return {name: value for name, value in present.items() if value is not None}
+        """The fields that are present, by name, those of the parts after ``parts/``; see :meth:`from_tensors`."""
+        present = {item.name: getattr(self, item.name) for item in fields(self) if item.init and item.name != "parts"}
+        parts = {} if self.parts is None else self.parts.tensors()
+        return {
+            **{name: value for name, value in present.items() if value is not None},
+            **{f"{PARTS}{name}": value for name, value in parts.items()},
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> PackedGraphs:
+        """The inverse of :meth:`tensors`."""
+        own = {name: value for name, value in tensors.items() if not name.startswith(PARTS)}
+        parts = {name.removeprefix(PARTS): value for name, value in tensors.items() if name.startswith(PARTS)}
+        return cls(**own, parts=cls.from_tensors(parts) if parts else None)
 
     def without_labels(self) -> PackedGraphs:
         """The same graphs without ``y`` and ``env``."""
@@ -89,12 +110,13 @@ class PackedGraphs:
 
     def to(self, device: torch.device | str) -> PackedGraphs:
         """The same graphs on a device."""
-        return PackedGraphs(**{name: value.to(device) for name, value in self.tensors().items()})
+        return PackedGraphs.from_tensors({name: value.to(device) for name, value in self.tensors().items()})
 
     def select(self, ids: Tensor) -> PackedGraphs:
         """Gather the graphs at ``ids`` (B,), in that order; a graph may be taken more than once."""
         nodes, node_ptr = _positions(self.node_ptr, ids)
         edges, edge_ptr = _positions(self.edge_ptr, ids)
+        parts, part_ptr = self._select_parts(ids)
         chosen = PackedGraphs(
             x=self.x.index_select(0, nodes),
             edge_index=torch.stack([ends.index_select(0, edges) for ends in self.edge_index]),
@@ -103,9 +125,18 @@ class PackedGraphs:
             edge_attr=None if self.edge_attr is None else self.edge_attr.index_select(0, edges),
             y=None if self.y is None else self.y.index_select(0, ids),
             env=None if self.env is None else self.env.index_select(0, ids),
+            parts=parts,
+            part_ptr=part_ptr,
         )
         chosen._by_source = self._local_order().index_select(0, edges)
         return chosen
+
+    def _select_parts(self, ids: Tensor) -> tuple[PackedGraphs | None, Tensor | None]:
+        """The parts of the graphs at ``ids``, and where each graph's begin."""
+        if self.parts is None or self.part_ptr is None:
+            return None, None
+        chosen, part_ptr = _positions(self.part_ptr, ids)
+        return self.parts.select(chosen), part_ptr
 
     def batch(self, ids: Tensor) -> Batch:
         """Gather the graphs at ``ids`` (B,), in that order. For a whole epoch, :meth:`batches` is cheaper."""
@@ -142,6 +173,7 @@ class PackedGraphs:
         ends = layout.ends[:, edges] - nodes.start
         indptr = layout.indptr[:, nodes.start : nodes.stop + 1] - edges.start
         edge_index = ends[:2]
+        parts, parts_of = self._cut_parts(layout.parts[start : stop + 1])
         return Batch(
             x=self.x[nodes],
             edge_index=edge_index,
@@ -152,8 +184,19 @@ class PackedGraphs:
             index=index,
             y=None if self.y is None else self.y[start:stop],
             env=None if self.env is None else self.env[start:stop],
+            parts=parts,
+            parts_of=parts_of,
             _outgoing=(edge_index, Outgoing(layout.by_source[edges] - edges.start, indptr[1], ends[2])),
         )
+
+    def _cut_parts(self, bounds: list[int]) -> tuple[Batch | None, Tensor | None]:
+        """The parts of neighbouring graphs as a batch, and the graph of each, counted from the first of these."""
+        if self.parts is None:
+            return None, None
+        device, counts = self.x.device, torch.tensor(bounds).diff().to(self.x.device)
+        index = torch.arange(bounds[0], bounds[-1], device=device)
+        owner = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
+        return self.parts._cut(bounds[0], bounds[-1], index), owner
 
     def _local_order(self) -> Tensor:
         """(ΣE,) each graph's edges sorted by source, as positions within the graph."""
@@ -171,6 +214,7 @@ class PackedGraphs:
             self._layout = _Layout(
                 nodes=self.node_ptr.tolist(),
                 edges=self.edge_ptr.tolist(),
+                parts=[] if self.part_ptr is None else self.part_ptr.tolist(),
                 owner=_spread(torch.arange(len(self) + 1, device=self.x.device), self.node_ptr),
                 ends=torch.stack([source, target, target.index_select(0, by_source)]),
                 by_source=by_source,
@@ -184,7 +228,7 @@ class _Layout:
     """What batches are cut from; never stored. Ids count through the whole packing.
 
     Attributes:
-        nodes, edges: ``node_ptr`` and ``edge_ptr`` as Python numbers.
+        nodes, edges, parts: ``node_ptr``, ``edge_ptr`` and ``part_ptr`` as Python numbers.
         owner: (ΣN,) graph of each node.
         ends: (3, ΣE) source and target of each edge, then the targets in the order of ``by_source``.
         by_source: (ΣE,) positions of the edges, sorted by source.
@@ -193,10 +237,28 @@ class _Layout:
 
     nodes: list[int]
     edges: list[int]
+    parts: list[int]
     owner: Tensor
     ends: Tensor
     by_source: Tensor
     indptr: Tensor
+
+
+def _pack_parts(
+    graphs: Sequence[RawGraph], node_features: Features | None, edge_features: Features | None
+) -> tuple[PackedGraphs | None, Tensor | None]:
+    """The parts of all graphs and where each graph's begin; nothing where no graph has parts."""
+    counts = [len(graph.parts) for graph in graphs]
+    if not any(counts):
+        return None, None
+    if 0 in counts:
+        raise DataError(f"graph {counts.index(0)}: it has no parts, while others have; give parts to all or to none")
+    every = [part for graph in graphs for part in graph.parts]
+    try:
+        packed = PackedGraphs.pack([replace(part, parts=()) for part in every], node_features, edge_features)
+    except DataError as error:
+        raise DataError(f"parts, counted through all graphs: {error}") from None
+    return packed, torch.from_numpy(np.cumsum([0, *counts], dtype=np.int64))
 
 
 def order_edges(edge_index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
 from harness.stage import Stage
 from harness.stages.context import Context, component
@@ -26,7 +27,7 @@ def body(stage: Stage, context: Context) -> None:
     if environment.requires not in ("", "env"):
         environment.groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
     if environment.trains_networks:
-        _set_up(environment, payload, len(train))
+        _set_up(environment, payload, train)
     oracle = (
         read_oracle(context.store, payload["oracle"], payload["train"], payload["fields"]) if payload["fields"] else {}
     )
@@ -41,9 +42,9 @@ def body(stage: Stage, context: Context) -> None:
         draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist(), "flags": environment.flags})
 
 
-def _set_up(environment: Environment, payload: Mapping[str, Any], num_train: int) -> None:
+def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedGraphs) -> None:
     loop = LoopSettings(**payload["loop"])
-    info = read_info(payload, num_train=num_train, environments=0, total_steps=total_steps(num_train, loop))
+    info = read_info(payload, train, environments=0, total_steps=total_steps(len(train), loop))
     environment.setup(
         info,
         read_model(payload),

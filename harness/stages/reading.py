@@ -11,7 +11,7 @@ from torch import Tensor
 
 from harness.data import Features, Task
 from harness.graphs import PackedGraphs
-from harness.graphs.packed import GROUP
+from harness.graphs.packed import GROUP, PARTS
 from harness.stages.context import component_class
 from harness.store import Store
 from harness.training.networks import LearnerInfo, ModelSpec
@@ -35,29 +35,35 @@ def read_model(payload: Mapping[str, Any]) -> ModelSpec:
     return ModelSpec(component_class(backbone), backbone["params"], payload["readout"], payload["head_layers"])
 
 
-def read_info(payload: Mapping[str, Any], *, num_train: int, environments: int, total_steps: int) -> LearnerInfo:
+def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: int, total_steps: int) -> LearnerInfo:
     """What a component that trains networks may know of its data."""
     return LearnerInfo(
         task=read_task(payload["task"]),
         node_features=read_features(payload["node_features"]),
         edge_features=read_features(payload["edge_features"]),
         num_environments=environments,
-        num_train=num_train,
+        num_train=len(train),
         total_steps=total_steps,
         epochs=payload["loop"]["epochs"],
+        has_parts=train.parts is not None,
     )
 
 
-def read_graphs(store: Store, key: str, split: str, *, labels: bool = False, env: bool = False) -> PackedGraphs:
+def read_graphs(
+    store: Store, key: str, split: str, *, labels: bool = False, env: bool = False, parts: bool = False
+) -> PackedGraphs:
     """One split of a prepared dataset, memory-mapped.
 
     Args:
         labels: hand out ``y`` (never present for a test split).
         env: hand out the dataset's own environment ids.
+        parts: hand out the graphs' parts, where the dataset has them.
     """
-    hidden = {name for name, shown in (("y", labels), ("env", env)) if not shown}
+    shown = _GRAPH_FIELDS - {name for name, given in (("y", labels), ("env", env), ("part_ptr", parts)) if not given}
     tensors = store.open(key).tensors(split)
-    return PackedGraphs(**{name: value for name, value in tensors.items() if name in _GRAPH_FIELDS - hidden})
+    return PackedGraphs.from_tensors(
+        {name: value for name, value in tensors.items() if name in shown or (parts and name.startswith(PARTS))}
+    )
 
 
 def read_labels(store: Store, key: str, split: str) -> Tensor:

@@ -13,7 +13,7 @@ from harness.data import Task
 from harness.graphs import PackedGraphs
 from harness.randomness import generator
 from harness.stage import Stage
-from harness.stages.context import Context, component
+from harness.stages.context import Context, component, component_class
 from harness.stages.reading import as_float32, read_graphs, read_info, read_labels, read_model, read_task
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Decorrelator, Environment, Learner
@@ -26,15 +26,16 @@ def body(stage: Stage, context: Context) -> None:
     """Write ``history``, ``checkpoints``, ``predictions`` (``<rule>/<split>``) and ``weights-<rule>``."""
     payload, store = stage.payload, context.store
     settings = LoopSettings(**payload["loop"])
-    train = read_graphs(store, payload["data"], payload["train"], labels=True)
+    parts = bool(component_class(payload["learner"]).reads_parts)
+    train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts)
     environment, train, count = _environments(context, payload, train)
-    learner = _learner(payload, settings, len(train), count)
+    learner = _learner(payload, settings, train, count)
     if payload.get("annotate"):
         learner.annotations = context.store.open(payload["annotate"]).tensors("extra")
     kept = _spurious(context, payload, learner)
     learner.upstream_outputs = read_upstream(context, payload)
     task = read_task(payload["task"])
-    graphs = {split: read_graphs(store, payload["data"], split) for split in payload["splits"]}
+    graphs = {split: read_graphs(store, payload["data"], split, parts=parts) for split in payload["splits"]}
     data = TrainingData(
         train=train,
         validation={split: graphs[split] for split in payload["validation"]},
@@ -55,10 +56,10 @@ def body(stage: Stage, context: Context) -> None:
             draft.write_tensors(f"weights-{rule}", checkpoint.state)
 
 
-def _learner(payload: Mapping[str, Any], settings: LoopSettings, num_train: int, environments: int) -> Learner:
+def _learner(payload: Mapping[str, Any], settings: LoopSettings, train: PackedGraphs, environments: int) -> Learner:
     learner: Learner = component(payload["learner"])
-    steps = total_steps(num_train, settings)
-    info = read_info(payload, num_train=num_train, environments=environments, total_steps=steps)
+    steps = total_steps(len(train), settings)
+    info = read_info(payload, train, environments=environments, total_steps=steps)
     learner.setup(
         info, read_model(payload), seed=payload["seed"], lr=payload["lr"], weight_decay=payload["weight_decay"]
     )
@@ -145,9 +146,10 @@ def restore(
         checkpoint: ``best-val`` on the monitored split, or ``last``; any other checkpoint where that one is missing.
     """
     settings = LoopSettings(**payload["loop"])
-    train = read_graphs(context.store, payload["data"], payload["train"])
+    parts = bool(component_class(payload["learner"]).reads_parts)
+    train = read_graphs(context.store, payload["data"], payload["train"], parts=parts)
     artifact = context.store.open(key)
-    learner = _learner(payload, settings, len(train), int(artifact.read_json("info")["environments"]))
+    learner = _learner(payload, settings, train, int(artifact.read_json("info")["environments"]))
     rules = artifact.read_json("checkpoints")
     wanted = LAST if checkpoint == "last" else best_rule(payload["monitor"])
     rule = wanted if wanted in rules else next(iter(rules))

@@ -49,6 +49,8 @@ class Learner(NetworkMaker, Component, nn.Module):
     """What the training must have: ``environments`` (``batch.env``), and names that an environment ``provides``."""
     default_environment: ClassVar[str] = ""
     """The environment component, as a suite writes it, of a method whose suite names none."""
+    reads_parts: ClassVar[bool] = False
+    """Whether batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
     uses_validation_labels: ClassVar[bool] = False
     """True where validation labels shape training itself, beyond the choice of checkpoint and configuration."""
@@ -199,6 +201,7 @@ class Encoder(Component):
     """
 
     kind: ClassVar[str] = "encoder"
+    reserved: ClassVar[frozenset[str]] = frozenset({"edge_features", "flags", "node_features", "rng", "seed"})
     layers: int = hparam(3, low=1, help="number of message-passing layers")
     hidden: int = hparam(32, low=1, help="width of the embedding")
     snapshots: list[int] = hparam(
@@ -215,6 +218,11 @@ class Encoder(Component):
     """The cell's seed for this stage, for libraries that want an integer."""
     rng: torch.Generator
     """Generator for augmentations and every other draw of the encoder."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self.flags: list[str] = []
+        """What a reader should know of the training, e.g. that a contrast was replaced; :meth:`fit` may add to it."""
 
     def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         """Train on graphs without labels.

@@ -85,6 +85,7 @@ class LearnerInfo:
         num_train: number of training graphs.
         total_steps: optimizer steps of the whole training.
         epochs: epochs of the whole training.
+        has_parts: whether batches carry the graphs' parts.
     """
 
     task: Task
@@ -94,6 +95,7 @@ class LearnerInfo:
     num_train: int = 0
     total_steps: int = 0
     epochs: int = 0
+    has_parts: bool = False
 
 
 class NetworkMaker:

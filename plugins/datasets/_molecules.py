@@ -20,11 +20,16 @@ MISSING = frozenset({"", "nan", "na", "none", "null"})
 
 @dataclass(frozen=True)
 class Molecule:
-    """One featurised molecule: ``x`` (n, 9), ``edge_index`` (2, m), ``edge_attr`` (m, 3), all int64."""
+    """One featurised molecule: ``x`` (n, 9), ``edge_index`` (2, m), ``edge_attr`` (m, 3), all int64.
+
+    ``scaffold`` (SMILES, '' without rings) and ``fragments`` are there where they were asked for.
+    """
 
     x: NDArray[np.int64]
     edge_index: NDArray[np.int64]
     edge_attr: NDArray[np.int64]
+    scaffold: str | None = None
+    fragments: tuple[Molecule, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import DataError
 from plugins.datasets._files import is_file, read_text
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
-from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, both_directions
+from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, Featuriser, both_directions, rdkit_session
+from plugins.datasets._scaffold import scaffold
+from plugins.datasets._structure import brics_fragments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,12 +28,15 @@ SPLIT_FILES = {"train": "train", "val": "valid", "test": "test"}
 class OGBRaw:
     """The folder ``ogbg_mol*``; ``label_columns`` are looked up in its ``mapping/mol.csv.gz``.
 
-    ``how`` says how to get the data, for messages.
+    ``how`` says how to get the data, for messages. ``scaffolds`` and ``fragments`` ask for what the folder lacks:
+    RDKit then reads the SMILES in ``mapping/mol.csv.gz``.
     """
 
     folder: Path
     label_columns: Sequence[str] | None
     how: str
+    scaffolds: bool = False
+    fragments: bool = False
 
     @property
     def where(self) -> Path:
@@ -46,7 +51,7 @@ class OGBRaw:
         """
         paths = [self._raw(name) for name in RAW]
         paths += [self.folder / "split" / "scaffold" / f"{name}.csv.gz" for name in SPLIT_FILES.values()]
-        paths += [self._mapping] if self.label_columns is not None else []
+        paths += [self._mapping] if self.label_columns is not None or self._wants_smiles else []
         missing = [path for path in paths if not is_file(path)]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -64,12 +69,41 @@ class OGBRaw:
             DataError: a file is truncated, foreign, or does not fit the others.
         """
         labels = self._labels()[1]
-        molecules = dict(enumerate(self._molecules(len(labels))))
+        found = self._molecules(len(labels))
+        molecules = dict(enumerate(self._with_structure(found) if self._wants_smiles else found))
         return MoleculeSet(molecules, labels, self._splits(len(labels)), facts={"source": "OGB raw folder"})
 
     @property
     def _mapping(self) -> Path:
         return self.folder / "mapping" / "mol.csv.gz"
+
+    @property
+    def _wants_smiles(self) -> bool:
+        return self.scaffolds or self.fragments
+
+    def _with_structure(self, molecules: Sequence[Molecule]) -> list[Molecule]:
+        """The same molecules with what RDKit finds in their SMILES; one that it cannot read is its own fragment."""
+        from rdkit import Chem
+
+        rows = list(csv.DictReader(io.StringIO(read_text(self._mapping))))
+        if len(rows) != len(molecules) or "smiles" not in rows[0]:
+            raise DataError(f"{self._mapping}: expected a column 'smiles' with {len(molecules)} rows")
+        found = []
+        with rdkit_session():
+            featuriser = Featuriser()
+            for number, (row, known) in enumerate(zip(rows, molecules, strict=True), start=1):
+                molecule = Chem.MolFromSmiles(row["smiles"])
+                if molecule is not None and molecule.GetNumAtoms() != len(known.x):
+                    raise DataError(f"{self._mapping}: the SMILES of molecule {number} is not that of its atoms")
+                pieces = (known,) if molecule is None else brics_fragments(molecule, featuriser)
+                found.append(
+                    replace(
+                        known,
+                        scaffold=None if molecule is None else scaffold(molecule),
+                        fragments=pieces if self.fragments else (),
+                    )
+                )
+        return found
 
     def _raw(self, name: str) -> Path:
         return self.folder / "raw" / f"{name}.csv.gz"

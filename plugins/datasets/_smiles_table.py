@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import DataError
@@ -13,6 +13,7 @@ from plugins.datasets._files import is_file, read_text
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
 from plugins.datasets._ogb_features import Featuriser, rdkit_session
 from plugins.datasets._scaffold import scaffold, scaffold_split
+from plugins.datasets._structure import brics_fragments, featurise
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,14 @@ class _Rows:
 class SmilesTable:
     """The CSV at ``path``; no ``label_columns`` means every column but the SMILES.
 
-    ``how`` says how to get the data, for messages.
+    ``how`` says how to get the data, for messages; ``fragments`` asks for the molecules' BRICS fragments.
     """
 
     path: Path
     smiles_column: str
     label_columns: Sequence[str] | None
     how: str
+    fragments: bool = False
 
     @property
     def where(self) -> Path:
@@ -63,7 +65,7 @@ class SmilesTable:
             DataError: the file is not such a table, or a split would be empty.
         """
         rows = self._rows()
-        molecules, scaffolds, skipped = _featurise(rows)
+        molecules, scaffolds, skipped = _featurise(rows, self.fragments)
         try:
             split = scaffold_split(scaffolds, len(rows.smiles))
         except DataError as error:
@@ -126,7 +128,7 @@ class SmilesTable:
         return tuple(names)
 
 
-def _featurise(rows: _Rows) -> tuple[dict[int, Molecule], dict[int, str], list[str]]:
+def _featurise(rows: _Rows, fragments: bool) -> tuple[dict[int, Molecule], dict[int, str], list[str]]:
     """Row -> molecule, row -> scaffold, and the rows left out with their reasons."""
     from rdkit import Chem
 
@@ -142,7 +144,11 @@ def _featurise(rows: _Rows) -> tuple[dict[int, Molecule], dict[int, str], list[s
                 skipped.append(f"{where}: RDKit cannot read the SMILES {smiles[:80]!r}")
             else:
                 scaffolds[row] = scaffold(molecule)
-                molecules[row] = Molecule(featuriser.atoms(molecule), *featuriser.bonds(molecule))
+                molecules[row] = replace(
+                    featurise(molecule, featuriser),
+                    scaffold=scaffolds[row],
+                    fragments=brics_fragments(molecule, featuriser) if fragments else (),
+                )
     return molecules, scaffolds, skipped
 
 

@@ -39,6 +39,8 @@ class Molecules(Dataset):
     path: str | None = hparam(None, help="a CSV table elsewhere; relative to the data folder")
     smiles_column: str = hparam("smiles", active={"source": ["auto", "csv"]}, help="the CSV's column of SMILES")
     label_columns: list[str] | None = hparam(None, help="columns to predict; none: all but the SMILES")
+    scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
+    fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """Reads the label columns.
@@ -52,6 +54,7 @@ class Molecules(Dataset):
             task=Task("multitask" if several else "binary", 2, len(tasks), metric="rocauc"),
             node_features=Features("categorical", ATOM_SIZES),
             edge_features=Features("categorical", BOND_SIZES),
+            groups=("scaffold",) if self.scaffolds else (),
             validation="OOD",
             variant="OGB features, OGB scaffold split",
             notes=(
@@ -76,13 +79,24 @@ class Molecules(Dataset):
         """
         source = self._source(data_dir)
         found = keep_labelled(source.read(), source.where)
+        groups = self._groups(found)
         splits = {
-            name: [_graph(found.molecules[row], found.labels[row]) for row in rows]
+            name: [_graph(found.molecules[row], found.labels[row], groups.get(row, {})) for row in rows]
             for name, rows in found.splits.items()
         }
         measured = {name: _measure(name, rows, found) for name, rows in found.splits.items()}
         facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, "splits": measured}
         return RawDataset(splits=splits, skipped=found.skipped, facts=facts)
+
+    def _groups(self, found: MoleculeSet) -> dict[int, dict[str, int]]:
+        """Row -> the number of its scaffold, in the order in which they are met; -1 where RDKit could not tell."""
+        if not self.scaffolds:
+            return {}
+        numbers: dict[str | None, int] = {}
+        for _, molecule in sorted(found.molecules.items()):
+            if molecule.scaffold is not None:
+                numbers.setdefault(molecule.scaffold, len(numbers))
+        return {row: {"scaffold": numbers.get(molecule.scaffold, -1)} for row, molecule in found.molecules.items()}
 
     def _source(self, data_dir: Path | None) -> Source:
         if self.path is not None:
@@ -93,7 +107,8 @@ class Molecules(Dataset):
             raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{self._how(None)}")
         folder, table = data_dir / self._folder, data_dir / self._csv
         if self.source == "ogb" or (self.source == "auto" and is_folder(folder)):
-            return OGBRaw(folder, self.label_columns, self._how(data_dir))
+            how = self._how(data_dir)
+            return OGBRaw(folder, self.label_columns, how, self.scaffolds, self.fragments == "brics")
         if self.source == "auto" and not is_file(table):
             raise DataError(f"missing data: neither {folder} nor {table} is there\n{self._how(data_dir)}")
         return self._table(table, self._how(data_dir))
@@ -109,7 +124,7 @@ class Molecules(Dataset):
         return chosen if data_dir is None else data_dir / chosen
 
     def _table(self, path: Path, how: str) -> SmilesTable:
-        return SmilesTable(path, self.smiles_column, self.label_columns, how)
+        return SmilesTable(path, self.smiles_column, self.label_columns, how, self.fragments == "brics")
 
     @property
     def _folder(self) -> str:
@@ -130,7 +145,7 @@ class Molecules(Dataset):
         )
 
 
-def _graph(molecule: Molecule, labels: Sequence[float]) -> RawGraph:
+def _graph(molecule: Molecule, labels: Sequence[float], groups: dict[str, int]) -> RawGraph:
     import numpy as np
 
     return RawGraph(
@@ -138,6 +153,8 @@ def _graph(molecule: Molecule, labels: Sequence[float]) -> RawGraph:
         edge_index=molecule.edge_index,
         edge_attr=molecule.edge_attr,
         y=int(labels[0]) if len(labels) == 1 else np.array(labels, dtype=np.float32),
+        groups=groups,
+        parts=[RawGraph(part.x, part.edge_index, 0, part.edge_attr) for part in molecule.fragments],
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,8 +11,6 @@ from harness.cli.main import app
 from harness.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.testing.report import Report
 
 
@@ -31,13 +28,13 @@ def check(
 ) -> None:
     """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
     from harness.results import dumps
-    from harness.testing.select import find
+    from harness.testing.select import check_entries, find
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
     entries = find(names or (), plugin or ())
     reports = []
-    for report in _reports(entries, data_dir, jobs):
+    for report in check_entries(entries, data_dir, jobs):
         reports.append(report)
         if not json:
             print(report.text(verbose=verbose), flush=True)
@@ -45,12 +42,12 @@ def check(
     if json:
         print(dumps({"passed": not failed, "reports": [report.to_json() for report in reports]}), end="")
     else:
-        print(f"{len(reports) - len(failed)} of {len(reports)} components passed")
+        print(f"{len(reports) - len(failed)} of {len(reports)} components passed" + _skipped(reports))
     if failed:
         raise typer.Exit(1)
 
 
-def _reports(entries: object, data_dir: Path | None, jobs: int) -> Iterator[Report]:
-    from harness.testing.select import check_entries
-
-    yield from check_entries(entries, data_dir, jobs)  # type: ignore[arg-type]
+def _skipped(reports: list[Report]) -> str:
+    """How many could not be checked at all, as they count as passed."""
+    count = sum(len(report.with_status("skipped")) == len(report.outcomes) for report in reports)
+    return f", {count} of them skipped" if count else ""

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
+from harness.errors import BenchError
 from harness.testing.bench import OTHER_SEED, SEED, PlainERM, different_tensors, differs, prepare, train
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.settings import pairs
 from harness.testing.subject import LearnerSubject
+from harness.testing.watch import Watch
+from harness.training.bases import Learner
 
 
 def trains(subject: LearnerSubject) -> Iterator[str]:
@@ -22,10 +25,14 @@ def trains(subject: LearnerSubject) -> Iterator[str]:
 def live_terms(subject: LearnerSubject) -> Iterator[str]:
     """Each loss term requires gradient and has one that is not zero at some step."""
     prepared, seen, _ = subject.watched()
+    yield from _dead_terms(prepared.learner, seen)
+
+
+def _dead_terms(learner: Learner, seen: Watch) -> Iterator[str]:
     for name in sorted(seen.not_live):
         yield f"the term '{name}' does not require gradient: it is detached, or computed without the network"
     for name, gradients in seen.term_gradient.items():
-        if name not in seen.not_live and prepared.learner.weight(name) and not any(gradients.values()):
+        if name not in seen.not_live and learner.weight(name) and not any(gradients.values()):
             yield f"the term '{name}' has a gradient of exactly zero in all {seen.steps} steps"
 
 
@@ -54,10 +61,30 @@ def weights_matter(subject: LearnerSubject) -> Iterator[str]:
 def every_module_learns(subject: LearnerSubject) -> Iterator[str]:
     """Each trainable module gets a gradient within three epochs, unless ``untrained`` names it."""
     prepared, seen, _ = subject.watched()
-    for name, module in prepared.learner.named_modules():
+    yield from _unreached(subject, prepared.learner, seen)
+
+
+def _unreached(subject: LearnerSubject, learner: Learner, seen: Watch) -> Iterator[str]:
+    for name, module in learner.named_modules():
         own = [f"{name}.{n}" if name else n for n, p in module.named_parameters(recurse=False) if p.requires_grad]
         if own and not seen.reached & set(own) and not _exempt(subject, own[0]):
             yield f"no parameter of '{name or 'the learner'}' ({', '.join(own)}) got a gradient in {seen.steps} steps"
+
+
+def each_mode_learns(subject: LearnerSubject) -> Iterator[str]:
+    """Terms are live and modules get gradients also with each other choice of a text hyperparameter."""
+    subject.watched()
+    modes = [name for name, declared in subject.cls.hparams.items() if declared.type == "str" and declared.choices]
+    if not modes:
+        raise Skip("no hyperparameter is a choice between texts")
+    for name in modes:
+        for _, values in pairs(subject.cls, name, subject.base):
+            try:
+                prepared, seen, _ = subject.watched(values)
+            except BenchError:
+                continue  # refused, which is allowed, or diverged, which `hyperparameters_matter` tells
+            for found in (_dead_terms(prepared.learner, seen), _unreached(subject, prepared.learner, seen)):
+                yield from (f"with {_brief(values)}: {problem}" for problem in found)
 
 
 def frozen_stays(subject: LearnerSubject) -> Iterator[str]:
@@ -150,6 +177,7 @@ CHECKS: tuple[CheckFunction, ...] = (
     live_terms,
     weights_matter,
     every_module_learns,
+    each_mode_learns,
     frozen_stays,
     training_mode,
     risk_on_logits,

@@ -86,11 +86,14 @@ class Report:
         return cls(data["kind"], data["name"], tuple(outcomes), data["seconds"])
 
     def text(self, *, verbose: bool = False) -> str:
-        """Lines for people: a heading, what failed, and with ``verbose`` every check."""
-        word = "ok    " if self.passed else "FAILED"
-        skipped = len(self.with_status("skipped"))
-        counts = f"{len(self.outcomes)} checks" + (f", {skipped} skipped" if skipped else "")
-        lines = [f"{word}  {self.kind}/{self.name}  ({counts}, {self.seconds:.1f} s)"]
+        """Lines for people: a heading, what failed or why all was skipped, and with ``verbose`` every check."""
+        skipped = self.with_status("skipped")
+        whole = len(skipped) == len(self.outcomes)
+        word = "FAILED" if not self.passed else "skipped" if whole else "ok"
+        counts = f"{len(self.outcomes)} checks" + (f", {len(skipped)} skipped" if skipped else "")
+        lines = [f"{word:<7} {self.kind}/{self.name}  ({counts}, {self.seconds:.1f} s)"]
+        if whole and skipped and not verbose:
+            lines.append(f"             {skipped[0].problems[0]}")
         for outcome in self.outcomes:
             if verbose or outcome.status == "failed":
                 lines.append(f"  {outcome.status:<7}  {outcome.check}: {outcome.about}")

@@ -108,6 +108,17 @@ class HardMask(Masked):
         return (super().mask(batch) > 0.5).float()
 
 
+class DeadMode(Masked):
+    """Another choice than the default cuts the gradient to the scorer."""
+
+    name = "dead-mode"
+    form: str = hparam("soft", choices=["soft", "hard"])
+
+    def mask(self, batch):
+        mask = super().mask(batch)
+        return mask if self.form == "soft" else (mask > 0.5).float()
+
+
 class LeftInEval(Baseline):
     """The classifier is put into evaluation mode to look at its predictions, and stays there."""
 

@@ -14,7 +14,7 @@ from harness.cli.main import main
 from harness.testing import Report
 
 ROOT = Path(__file__).resolve().parents[3]
-HEAD = "import torch\nfrom harness import Baseline, Environment, hookimpl, hparam\n\n"
+HEAD = "import torch\nfrom harness import Environment, hookimpl, hparam\n\n"
 SOUND = '''
 class Halves(Environment):
     """Two halves."""
@@ -25,11 +25,10 @@ class Halves(Environment):
         return torch.arange(len(train)) % 2
 '''
 FAULTY = '''
-class Idle(Baseline):
+class Idle(Halves):
     """Has a hyperparameter that does nothing."""
 
     name = "idle"
-    tasks = {"multiclass"}
     rate: float = hparam(0.5, low=0.0)
 '''
 TAIL = """
@@ -60,7 +59,7 @@ def bench(*words: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_file_s_components(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = bench(str(plugin), code=1, capsys=capsys)
     assert "ok      environment/halves" in out
-    assert "FAILED  baseline/idle" in out
+    assert "FAILED  environment/idle" in out
     assert "hyperparameters_matter" in out
     assert "'rate': 1.0 and 0.25 and 0.0 gives what 0.5 gives" in out
     assert "1 of 2 components passed" in out
@@ -127,7 +126,7 @@ def test_pytest_option(plugin: Path) -> None:
     assert code == 1
     assert "environment/halves-one_id_each PASSED" in out
     assert "environment/halves-ids_within_number SKIPPED" in out
-    assert "baseline/idle-hyperparameters_matter FAILED" in out
+    assert "environment/idle-hyperparameters_matter FAILED" in out
     assert "- 'rate': " in out
     assert "Traceback" not in out
     assert "1 failed" in out
@@ -158,7 +157,7 @@ def test_a_test_file_of_an_author(plugin: Path) -> None:
     assert code == 1
     assert "test_file[environment/halves-one_id_each] PASSED" in out
     assert "test_class[environment/halves-one_id_each] PASSED" in out
-    assert "test_file[baseline/idle-hyperparameters_matter] FAILED" in out
+    assert "test_file[environment/idle-hyperparameters_matter] FAILED" in out
     assert "1 failed" in out
 
 

@@ -16,6 +16,7 @@ LEARNERS = [
     (learners.NotFinite, "one_environment batch_of_two"),
     (learners.LostMask, "every_module_learns"),
     (learners.HardMask, "every_module_learns"),
+    (learners.DeadMode, "each_mode_learns"),
     (learners.LeftInEval, "training_mode"),
     (learners.HiddenVectors, "risk_on_logits every_module_learns"),
     (learners.HiddenVectorsOnTop, "risk_on_logits"),

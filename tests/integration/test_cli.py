@@ -19,7 +19,7 @@ from harness.runs.find import all_runs
 from harness.runs.session import Options
 from harness.store import Store
 
-COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor")
+COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor", "check")
 SMALL = TOY.replace("  IRM: {baseline: irm, envs: random(2)}\n", "")
 SHIPPED = """\
 bench: 1

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Baseline, environment_mean, hparam
+from harness import Baseline, Decorrelator, environment_mean, hparam
 
 
 class Sound(Baseline):
@@ -218,6 +218,16 @@ class ReadsLabels(Baseline):
     def forward(self, batch):
         logits = super().forward(batch)
         return logits if batch.y is None else logits + F.one_hot(batch.y, logits.size(1))
+
+
+class ReadsVotes(Decorrelator):
+    """Uses the spurious votes in the prediction where they are there."""
+
+    name = "reads-votes"
+
+    def forward(self, batch):
+        logits = super().forward(batch)
+        return logits if batch.spurious is None else logits + batch.spurious.mean(1)
 
 
 class NeedsEnvironments(Baseline):

@@ -27,6 +27,7 @@ LEARNERS = [
     (learners.FixedSeed, "other_seed"),
     (learners.Companions, "companions"),
     (learners.ReadsLabels, "reads_no_labels"),
+    (learners.ReadsVotes, "reads_no_labels hyperparameters_matter"),
     (learners.NeedsEnvironments, "trains"),
     (learners.DeadHyperparameter, "hyperparameters_matter"),
     (learners.NotFiniteChoice, "hyperparameters_matter"),

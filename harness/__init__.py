@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
     from harness.nn.conv import GCNConv as GCNConv
     from harness.nn.conv import GINConv as GINConv
+    from harness.nn.conv import LEConv as LEConv
     from harness.nn.edges import EdgeScorer as EdgeScorer
     from harness.nn.edges import average_directions as average_directions
     from harness.nn.edges import edge_ends as edge_ends
@@ -86,7 +87,7 @@ _HOME = {
     "harness.nn.cluster": ("Clusters", "kmeans"),
     "harness.nn.codebook": ("Codebook",),
     "harness.nn.contrastive": ("supervised_contrastive",),
-    "harness.nn.conv": ("GCNConv", "GINConv"),
+    "harness.nn.conv": ("GCNConv", "GINConv", "LEConv"),
     "harness.nn.edges": ("EdgeScorer", "average_directions", "edge_ends", "instance_norm", "reverse_edges"),
     "harness.nn.front": ("make_front",),
     "harness.nn.infomax": ("info_nce", "local_global_jsd"),

@@ -75,6 +75,40 @@ class GCNConv(nn.Module):
         return torch.addcmul(self.bias, received, scale)
 
 
+class LEConv(nn.Module):
+    """Local extremum convolution: a node is compared with its neighbours.
+
+    ``out_i = W_1 x_i + b_1 + sum_j w_ij (W_2 x_i - W_3 x_j - b_3 - e_ij)`` over incoming edges. Ranjan, Sanyal and
+    Talukdar, *ASAP: Adaptive Structure Aware Pooling for Learning Hierarchical Graph Representations*, AAAI 2020.
+    PyG's ``LEConv`` with W_2, W_3 and b_3 of the opposite sign, where there is no e.
+
+    Args:
+        in_dim, out_dim: widths.
+        edge_features: gives e by an embedding or a linear map of its own; None or kind ``none`` for e = 0.
+    """
+
+    def __init__(self, in_dim: int, out_dim: int, edge_features: Features | None = None) -> None:
+        super().__init__()
+        self.own = nn.Linear(in_dim, out_dim)
+        self.centre = nn.Linear(in_dim, out_dim, bias=False)
+        self.neighbour = nn.Linear(in_dim, out_dim)
+        self.edge_front = _edge_front(edge_features, out_dim)
+
+    def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
+        """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
+        if edge_weight is None:
+            degree = batch.indptr.diff().to(x.dtype).unsqueeze(1)
+        else:
+            degree = sum_to_targets(edge_weight.unsqueeze(1), batch)
+        received = neighbour_sum(self.neighbour(x), batch, edge_weight)
+        if self.edge_front is not None:
+            extra = self.edge_front(batch.edge_attr)
+            received = received + sum_to_targets(
+                extra if edge_weight is None else extra * edge_weight.unsqueeze(1), batch
+            )
+        return self.own(x) + degree * self.centre(x) - received  # type: ignore[no-any-return]
+
+
 def gcn_scale(batch: Batch, dtype: torch.dtype, edge_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Each node's (in-degree)^-½ and the weight of the self loop to add, both (N, 1).
 

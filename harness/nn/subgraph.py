@@ -12,8 +12,8 @@ from harness.graphs import Batch
 from harness.graphs.batch import pointer
 
 
-def top_k_edges(scores: Tensor, batch: Batch, ratio: float) -> Tensor:
-    """(E,) bool: the ceil(ratio · E_g) highest-scoring edges of each graph, at least one where it has any.
+def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: Literal["up", "down"] = "up") -> Tensor:
+    """(E,) bool: the highest-scoring ratio · E_g edges of each graph, at least one where it has any.
 
     Ties go to the edge that comes first, so the split is deterministic. Every directed edge counts for itself.
 
@@ -21,11 +21,14 @@ def top_k_edges(scores: Tensor, batch: Batch, ratio: float) -> Tensor:
         scores: (E,) one finite score per edge; only their order matters.
         batch: the graphs.
         ratio: share of the edges to keep, in (0, 1].
+        rounding: whether a number that is not whole is rounded up or down.
     """
     graph = batch.batch[batch.edge_index[0]]
     counts = torch.bincount(graph, minlength=batch.num_graphs)
-    # ratio · E may round to just above a whole number; the small slack keeps ceil from adding an edge then.
-    quota = torch.ceil(counts.double() * ratio - 1e-9).long().clamp(min=1).minimum(counts)
+    # ratio · E may miss a whole number by rounding; the small slack keeps that from adding or taking an edge.
+    wanted = counts.double() * ratio
+    whole = torch.ceil(wanted - 1e-9) if rounding == "up" else torch.floor(wanted + 1e-9)
+    quota = whole.long().clamp(min=1).minimum(counts)
     # Two stable sorts instead of one over graph-shifted scores: no resolution is lost to large scores or batches.
     order = torch.sort(scores.detach(), descending=True, stable=True).indices
     order = order[torch.sort(graph[order], stable=True).indices]

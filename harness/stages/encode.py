@@ -30,7 +30,7 @@ def body(stage: Stage, context: Context) -> None:
             draft.write_tensors(f"weights-{epoch}", {name: v.detach() for name, v in module.state_dict().items()})
             epochs.append(epoch)
         draft.write_tensors("embeddings", embeddings)
-        draft.write_json("snapshots", {"epochs": epochs})
+        draft.write_json("snapshots", {"epochs": epochs, "flags": encoder.flags})
 
 
 def _embed(

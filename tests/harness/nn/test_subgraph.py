@@ -39,6 +39,16 @@ def test_the_number_of_edges_is_rounded_up_and_clipped(edges, ratio, kept):
     assert int(mask[:edges].sum()) == kept
 
 
+@pytest.mark.parametrize(
+    ("edges", "ratio", "kept"),
+    [(3, 0.25, 1), (3, 1.0, 3), (7, 0.25, 1), (9, 0.25, 2), (100, 0.29, 29), (5, 0.6, 3), (1, 0.1, 1), (0, 0.5, 0)],
+)
+def test_the_number_of_edges_may_be_rounded_down(edges, ratio, kept):
+    batch = pack(chain(edges), chain(4))
+    mask = top_k_edges(torch.rand(edges + 4), batch, ratio, rounding="down")
+    assert int(mask[:edges].sum()) == kept
+
+
 def test_the_highest_scores_of_each_graph_are_kept():
     batch = pack(chain(3), chain(3))
     mask = top_k_edges(torch.tensor([0.1, 0.9, 0.5, -7.0, -9.0, -8.0]), batch, 0.34)

@@ -1,4 +1,4 @@
-"""GIN and GCN: parity with PyG, edge weights that reach the messages, and graphs that are easy to get wrong."""
+"""GIN, GCN and LEConv: parity with PyG, edge weights that reach the messages, and graphs that are easy to get wrong."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
-from harness import Backbone, Batch, Features, PackedGraphs, RawGraph, Task, pool
+from harness import Backbone, Batch, Features, LEConv, PackedGraphs, RawGraph, Task, pool
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN
+from plugins.backbones.leconv import LEConvStack
 from plugins.baselines.erm import ERM
 
 NUMERIC = Features("numeric", (4,))
@@ -22,7 +23,7 @@ CODES = Features("categorical", (6, 3))
 EDGE_NUMBERS = Features("numeric", (2,))
 EDGE_CODES = Features("categorical", (5, 2))
 NONE = Features("none")
-BOTH = pytest.mark.parametrize("backbone", [GIN, GCN])
+ALL = pytest.mark.parametrize("backbone", [GIN, GCN, LEConvStack])
 FLAVOURS = pytest.mark.parametrize("flavour", ["equad", "ogb"])
 
 
@@ -121,6 +122,50 @@ def test_gcn_convolution_is_pyg_gcn(weighted: bool, loops: bool) -> None:
     torch.testing.assert_close(conv(batch.x, batch, weight), other(batch.x, batch.edge_index, weight))
 
 
+def pyg_leconv(conv: LEConv) -> pyg.LEConv:
+    """PyG's convolution with the same weights; its message has the opposite sign."""
+    other = pyg.LEConv(conv.own.in_features, conv.own.out_features)
+    weights = {"lin3.weight": conv.own.weight, "lin3.bias": conv.own.bias, "lin2.weight": -conv.centre.weight}
+    neighbour = {"lin1.weight": -conv.neighbour.weight, "lin1.bias": -conv.neighbour.bias}
+    other.load_state_dict({**weights, **neighbour})
+    return other
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loops", [False, True])
+def test_leconv_convolution_is_pyg_leconv(weighted: bool, loops: bool) -> None:
+    graphs = raw_graphs()
+    if loops:
+        graphs[0].edge_index = np.concatenate([graphs[0].edge_index, [[1], [1]]], axis=1)
+    batch = PackedGraphs.pack(graphs).batch(torch.arange(8))
+    weight = torch.rand(batch.num_edges) + 0.1 if weighted else None
+    conv = equip(build(LEConvStack)).convs[0]
+    found, theirs = conv(batch.x, batch, weight), pyg_leconv(conv)(batch.x, batch.edge_index, weight)
+    torch.testing.assert_close(found, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_leconv_compares_a_node_with_each_neighbour() -> None:
+    batch = make_batch(edges=EDGE_NUMBERS)
+    weight = torch.rand(batch.num_edges) + 0.1
+    conv = equip(build(LEConvStack, edges=EDGE_NUMBERS, edge_features=True)).convs[0]
+    expected, extra = conv.own(batch.x), conv.edge_front(batch.edge_attr)
+    for edge, (source, target) in enumerate(batch.edge_index.t().tolist()):
+        compared = conv.centre(batch.x[target]) - conv.neighbour(batch.x[source]) - extra[edge]
+        expected = expected.index_add(0, torch.tensor([target]), (weight[edge] * compared).unsqueeze(0))
+    torch.testing.assert_close(conv(batch.x, batch, weight), expected, rtol=1e-5, atol=1e-5)
+
+
+@FLAVOURS
+def test_leconv_is_a_stack_of_pyg_leconv(flavour: str) -> None:
+    batch, network = make_batch(), equip(build(LEConvStack, flavour=flavour)).eval()
+    x = network.front(batch.x)
+    for layer, conv in enumerate(network.convs):
+        x = pyg_leconv(conv)(x, batch.edge_index)
+        x = network.norms[layer](x) if flavour == "ogb" else x
+        x = x.relu() if layer < 2 else x
+    torch.testing.assert_close(network(batch), x, rtol=1e-4, atol=1e-5)
+
+
 @FLAVOURS
 def test_gcn_is_a_stack_of_pyg_gcn(flavour: str) -> None:
     batch, network = make_batch(), equip(build(GCN, flavour=flavour)).eval()
@@ -147,7 +192,7 @@ def test_gcn_edge_features_join_the_message() -> None:
     torch.testing.assert_close(conv(batch.x, batch, weight), expected + conv.bias, rtol=1e-5, atol=1e-5)
 
 
-@BOTH
+@ALL
 @FLAVOURS
 @pytest.mark.parametrize("edges", [NONE, EDGE_CODES])
 def test_edge_weight_zero_is_no_edge_and_one_is_unweighted(
@@ -163,7 +208,7 @@ def test_edge_weight_zero_is_no_edge_and_one_is_unweighted(
     torch.testing.assert_close(network(batch, edge_weight=keep.float()), network(batch.keep_edges(keep)))
 
 
-@BOTH
+@ALL
 @FLAVOURS
 def test_edge_weight_has_the_right_gradient(backbone: type[Backbone], flavour: str) -> None:
     batch = make_batch()
@@ -175,7 +220,7 @@ def test_edge_weight_has_the_right_gradient(backbone: type[Backbone], flavour: s
     assert (gradient != 0).any()
 
 
-@BOTH
+@ALL
 def test_embeddings_do_not_depend_on_the_batch(backbone: type[Backbone]) -> None:
     graphs = PackedGraphs.pack(raw_graphs(CODES), CODES)
     network = build(backbone, CODES).eval()
@@ -184,7 +229,7 @@ def test_embeddings_do_not_depend_on_the_batch(backbone: type[Backbone]) -> None
     torch.testing.assert_close(alone, together, rtol=0, atol=1e-6)
 
 
-@BOTH
+@ALL
 @FLAVOURS
 @pytest.mark.parametrize("edges", [NONE, EDGE_NUMBERS])
 def test_a_batch_without_any_edge_is_finite_and_repeats(
@@ -205,7 +250,7 @@ def test_a_batch_without_any_edge_is_finite_and_repeats(
     assert torch.equal(network(batch), network(batch))
 
 
-@BOTH
+@ALL
 def test_x_replaces_the_node_features(backbone: type[Backbone]) -> None:
     batch, other = make_batch(), torch.randn(make_batch().x.shape)
     network = build(backbone)
@@ -214,7 +259,7 @@ def test_x_replaces_the_node_features(backbone: type[Backbone]) -> None:
     torch.testing.assert_close(found, network(batch))
 
 
-@BOTH
+@ALL
 def test_edge_features_change_nothing_unless_switched_on_and_present(backbone: type[Backbone]) -> None:
     rich = make_batch(edges=EDGE_NUMBERS)
     off, absent = build(backbone, edges=EDGE_NUMBERS), build(backbone, edges=NONE, edge_features=True)
@@ -223,7 +268,7 @@ def test_edge_features_change_nothing_unless_switched_on_and_present(backbone: t
     assert not torch.allclose(on(rich), off(rich))
 
 
-@BOTH
+@ALL
 @FLAVOURS
 def test_shapes_of_the_flavours(backbone: type[Backbone], flavour: str) -> None:
     network = build(backbone, flavour=flavour)
@@ -243,7 +288,7 @@ def test_equad_gin_is_linear_between_convolutions_and_eps_starts_at_zero() -> No
     assert not network.activates
 
 
-@BOTH
+@ALL
 def test_dropout_is_live_in_training_only(backbone: type[Backbone]) -> None:
     batch, network = make_batch(), build(backbone, dropout=0.5)
     assert (network(batch) == 0).any()

@@ -78,6 +78,7 @@ def prepare(
         edge_features=Features("none"),
         num_environments=count,
         num_train=len(train),
+        has_parts=train.parts is not None,
         total_steps=total_steps(len(train), settings),
         epochs=epochs,
     )

@@ -10,7 +10,7 @@ import torch
 from harness.data import TaskKind
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.subject import LearnerSubject, watch
-from harness.testing.toys import TASKS, Toy, one_node, raw_graphs, with_graphs, without_edges
+from harness.testing.toys import TASKS, Toy, one_node, raw_graphs, toy, with_graphs, without_edges
 
 
 def batch_of_two(subject: LearnerSubject) -> Iterator[str]:
@@ -56,6 +56,13 @@ def graphs_of_one_node(subject: LearnerSubject) -> Iterator[str]:
     data = subject.toy()
     chosen = [one_node(graph) if i % 3 == 0 else graph for i, graph in enumerate(raw_graphs(data.train))]
     yield from _finite(subject, replace(data, train=with_graphs(data.train, chosen)))
+
+
+def graphs_without_parts(subject: LearnerSubject) -> Iterator[str]:
+    """A learner that reads parts also trains on graphs that have none."""
+    if not subject.cls.reads_parts:
+        raise Skip("reads no parts")
+    yield from _finite(subject, toy(subject.task))
 
 
 def each_task(subject: LearnerSubject) -> Iterator[str]:
@@ -112,5 +119,6 @@ CHECKS: tuple[CheckFunction, ...] = (
     one_class,
     graphs_without_edges,
     graphs_of_one_node,
+    graphs_without_parts,
     each_task,
 )

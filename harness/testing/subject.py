@@ -42,7 +42,7 @@ class LearnerSubject:
         """The ordinary toy set of a task."""
         wanted = kind or self.task
         if wanted not in self._toys:
-            self._toys[wanted] = toy(wanted)
+            self._toys[wanted] = toy(wanted, parts=self.cls.reads_parts)
         return self._toys[wanted]
 
     def result(self, values: Mapping[str, Any] | None = None, seed: int = SEED) -> Result:

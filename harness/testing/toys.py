@@ -67,12 +67,16 @@ class KitBackbone(Backbone):
         return h
 
 
-def toy(kind: TaskKind = "multiclass") -> Toy:
-    """The ordinary toy set: connected graphs of 4 to 8 nodes whose features go with label and environment."""
+def toy(kind: TaskKind = "multiclass", *, parts: bool = False) -> Toy:
+    """The ordinary toy set: connected graphs of 4 to 8 nodes whose features go with label and environment.
+
+    With ``parts``, each graph comes with its two halves.
+    """
     task = TASKS[kind]
     rng = np.random.default_rng(derive(0, f"conformance/{kind}"))
     labels, env = rng.integers(task.num_classes, size=TRAIN + VALIDATION), rng.integers(2, size=TRAIN + VALIDATION)
     graphs = [_graph(rng, int(y), int(e)) for y, e in zip(labels, env, strict=True)]
+    graphs = [with_halves(graph) for graph in graphs] if parts else graphs
     y = _labels(rng, task, labels)
     train = replace(PackedGraphs.pack(graphs[:TRAIN]), y=y[:TRAIN], env=torch.from_numpy(env[:TRAIN]))
     return Toy(task, train, PackedGraphs.pack(graphs[TRAIN:]), y[TRAIN:])
@@ -109,8 +113,21 @@ def raw_graphs(packed: PackedGraphs) -> list[RawGraph]:
 
 
 def with_graphs(packed: PackedGraphs, graphs: Sequence[RawGraph]) -> PackedGraphs:
-    """The same labels and environments on other graphs."""
-    return replace(PackedGraphs.pack(graphs), y=packed.y, env=packed.env)
+    """The same labels and environments on other graphs, with parts where the others had them."""
+    given = graphs if packed.parts is None else [with_halves(graph) for graph in graphs]
+    return replace(PackedGraphs.pack(given), y=packed.y, env=packed.env)
+
+
+def with_halves(graph: RawGraph) -> RawGraph:
+    """The graph with its first and its second half of the nodes as parts; of a single node there is one half."""
+    size = len(graph.x)
+    cuts = [range((size + 1) // 2), range((size + 1) // 2, size)]
+    return replace(graph, parts=[_induced(graph, nodes) for nodes in cuts if len(nodes)])
+
+
+def _induced(graph: RawGraph, nodes: range) -> RawGraph:
+    inside = np.isin(graph.edge_index, nodes).all(0)
+    return RawGraph(graph.x[nodes.start : nodes.stop], graph.edge_index[:, inside] - nodes.start, graph.y)
 
 
 def without_edges(graph: RawGraph) -> RawGraph:

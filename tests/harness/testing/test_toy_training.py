@@ -113,3 +113,18 @@ def test_watching_changes_nothing() -> None:
     assert torch.equal(result(prepared).train, plain.train)
     assert seen.steps == 9
     assert "loss" not in vars(prepared.learner)
+
+
+def test_parts_are_the_halves_of_each_graph() -> None:
+    data = toy(parts=True)
+    batch = data.train.batch(torch.arange(4))
+    assert torch.bincount(batch.parts_of).tolist() == [2, 2, 2, 2]
+    assert torch.equal(batch.parts.x, batch.x)
+    assert torch.equal(data.train.x, toy().train.x)
+
+    class Reads(Baseline):
+        name = "reads"
+        reads_parts = True
+
+    assert prepare(Reads, {}, data).learner.info.has_parts
+    assert not prepare(Reads, {}, toy()).learner.info.has_parts

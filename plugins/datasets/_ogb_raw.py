@@ -95,13 +95,11 @@ class OGBRaw:
                 molecule = Chem.MolFromSmiles(row["smiles"])
                 if molecule is not None and molecule.GetNumAtoms() != len(known.x):
                     raise DataError(f"{self._mapping}: the SMILES of molecule {number} is not that of its atoms")
-                pieces = (known,) if molecule is None else brics_fragments(molecule, featuriser)
+                pieces: tuple[Molecule, ...] = ()
+                if self.fragments:
+                    pieces = (known,) if molecule is None else brics_fragments(molecule, featuriser)
                 found.append(
-                    replace(
-                        known,
-                        scaffold=None if molecule is None else scaffold(molecule),
-                        fragments=pieces if self.fragments else (),
-                    )
+                    replace(known, scaffold=None if molecule is None else scaffold(molecule), fragments=pieces)
                 )
         return found
 

@@ -54,3 +54,35 @@ def test_scaffolds_are_refused_where_a_dataset_has_none(workshop):
     text = SUITE.replace("envs: size(2)", "envs: scaffold(2)")
     with pytest.raises(UserError, match="reads the grouping 'scaffold', which dataset 'Toy' lacks"):
         workshop.open(workshop.write(text))
+
+
+MOLECULES = """\
+bench: 1
+name: molecular
+seeds: [1]
+model: {hidden: 8, layers: 2}
+train: {epochs: 2, batch_size: 8}
+datasets:
+  Rings: {use: molecules, path: rings.csv, scaffolds: true, fragments: brics}
+methods:
+  MoleOOD: {baseline: moleood, envs: moleood(2)}
+  Graph only: {baseline: {use: moleood, substructures: none}, envs: moleood(2)}
+  IRM: {baseline: irm, envs: scaffold(3)}
+  ERM: {baseline: erm}
+"""
+
+
+def test_fragments_and_scaffolds_reach_who_reads_them(workshop):
+    rows = [f"C1{'C' * (size % 12 + 1)}C1OC(=O){'C' * (size % 4 + 1)},{size % 2}\n" for size in range(60)]
+    table = workshop.folder / "rings.csv"
+    table.write_text("smiles,y\n" + "".join(rows), encoding="utf-8")
+    suite = workshop.write(MOLECULES.replace("rings.csv", str(table)))
+    outcome = workshop.run(suite)
+    assert outcome.exit_code == 0, outcome.record.failures
+    session, parameters, environments = workshop.open(suite), {}, {}
+    for cell in session.plan.cells:
+        info = session.store.open(cell.train).read_json("info")
+        parameters[cell.method], environments[cell.method] = info["parameters"], info["environments"]
+    assert parameters["Graph only"] == parameters["ERM"] == parameters["IRM"]
+    assert parameters["MoleOOD"] > 1.5 * parameters["ERM"], "a second network for the fragments"
+    assert environments["IRM"] == 3

@@ -1,11 +1,15 @@
 """MoleOOD's main model: both terms of the loss, their gradients, and what it leaves alone."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
-from learner_kit import MULTITASK, gradients, graphs, make, same, train
+from learner_kit import MULTICLASS, MULTITASK, TinyBackbone, gradients, graphs, make, reached, same, train
 
+from harness import Features, PackedGraphs, UserError
+from harness.testing.toys import one_node, raw_graphs
+from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.baselines.erm import ERM
 from plugins.baselines.moleood import MoleOOD
 
@@ -100,3 +104,95 @@ def test_a_batch_without_any_environment_is_finite():
 def test_it_needs_what_its_environment_provides():
     assert MoleOOD.default_environment == "moleood"
     assert MoleOOD.needs == {"environments", "expected_risk"}
+
+
+def with_parts(packed, *, reverse=False):
+    """The same graphs; each with its nodes one by one, and itself, as parts."""
+    raw = []
+    for graph in raw_graphs(packed):
+        single = [one_node(replace(graph, x=graph.x[i:])) for i in range(len(graph.x))]
+        parts = [*single, graph]
+        raw.append(replace(graph, parts=parts[::-1] if reverse else parts))
+    return replace(PackedGraphs.pack(raw), y=packed.y, env=packed.env)
+
+
+def attending(**values):
+    made = MoleOOD(**values)
+    info = LearnerInfo(MULTICLASS, Features("numeric", (4,)), Features("none"), 2, 12, 8, 2, has_parts=True)
+    made.setup(info, ModelSpec(TinyBackbone, {"layers": 2, "hidden": 6}, "sum", 1), seed=0)
+    made.annotations = {"expected_risk": torch.linspace(0.2, 2.0, 12)}
+    return made
+
+
+PARTS = with_parts(PACKED)
+
+
+def weights(made, batch):
+    h = made.pool(made.backbone(batch), batch)
+    return made.attention(h, made.pool(made.part_backbone(batch.parts), batch.parts), batch)
+
+
+def test_attention_sums_to_one_over_a_molecules_own_fragments():
+    made, batch = attending().eval(), PARTS.batch(torch.arange(12))
+    weight = weights(made, batch)
+    sums = torch.zeros(12).index_add(0, batch.parts_of, weight)
+    assert torch.allclose(sums, torch.ones(12), atol=1e-6)
+    assert (weight > 0).all()
+
+
+def test_attention_is_the_masked_softmax_over_all_fragments_of_the_batch():
+    """The form of the paper: every fragment scored for every molecule, foreign ones masked."""
+    made, batch = attending().eval(), PARTS.batch(torch.arange(12))
+    h, parts = made.pool(made.backbone(batch), batch), made.pool(made.part_backbone(batch.parts), batch.parts)
+    score = made.query(h) @ made.key(parts).t() / math.sqrt(6)
+    foreign = batch.parts_of.unsqueeze(0) != torch.arange(12).unsqueeze(1)
+    dense = score.masked_fill(foreign, -math.inf).softmax(1)
+    assert torch.allclose(dense[batch.parts_of, torch.arange(len(parts))], weights(made, batch), atol=1e-6)
+    assert torch.allclose(made.embed(batch), dense @ parts, atol=1e-5)
+
+
+def test_prediction_does_not_depend_on_the_order_of_fragments_nor_on_other_molecules():
+    made = attending().eval()
+    whole = made(PARTS.batch(torch.arange(12)))
+    other_order = made(with_parts(PACKED, reverse=True).batch(torch.arange(12)))
+    assert torch.allclose(whole, other_order, atol=1e-5)
+    alone = torch.cat([made(PARTS.batch(torch.tensor([i]))) for i in range(12)])
+    assert torch.allclose(whole, alone, atol=1e-5)
+
+
+def test_one_fragment_is_all_of_the_attention():
+    raw = [replace(graph, parts=[graph]) for graph in raw_graphs(PACKED)]
+    batch = PackedGraphs.pack(raw).batch(torch.arange(12))
+    made = attending().eval()
+    assert torch.allclose(weights(made, batch), torch.ones(12))
+    assert torch.allclose(made.embed(batch), made.pool(made.part_backbone(batch.parts), batch.parts), atol=1e-6)
+
+
+def test_large_scores_do_not_overflow():
+    made, batch = attending().eval(), PARTS.batch(torch.arange(12))
+    with torch.no_grad():
+        made.query.weight.mul_(1e6)
+    assert torch.isfinite(made(batch)).all()
+
+
+def test_all_networks_learn_from_each_term():
+    made, batch = attending(), PARTS.batch(torch.arange(12))
+    for name in ("environments", "deviation"):
+        found = gradients(made, made.loss(batch)[name])
+        assert all(reached(found, module) for module in ("backbone", "part_backbone", "query", "key", "head"))
+
+
+def test_training_on_fragments_is_reproducible():
+    assert same(train(attending(), PARTS), train(attending(), PARTS))
+
+
+def test_without_substructures_fragments_are_not_looked_at():
+    made = attending(substructures="none")
+    assert same(dict(made.state_dict()), dict(learner().state_dict()))
+    assert same(train(made, PARTS), train(learner(), PACKED))
+
+
+def test_insisting_on_fragments_that_are_not_there_is_refused():
+    with pytest.raises(UserError, match="gives no fragments"):
+        make(MoleOOD, substructures="brics")
+    assert attending(substructures="brics").attends

@@ -100,14 +100,14 @@ def test_environment_vectors_start_at_zero_and_learn():
     assert bool(model.vectors.any())
 
 
-def test_the_expected_loss_is_weighted_by_the_prior():
-    packed, made = graphs(12), component(k=4, prior="gaussian")
+def test_the_expected_loss_is_weighted_by_the_prior_and_free_of_dropout():
+    packed, made = graphs(12), component(k=4, prior="gaussian", dropout=0.5)
     kept = []
     fit = made.fit
     made.fit = lambda model, train: (fit(model, train), kept.append(model))
     _, extra = made.assign(packed, {}, {})
     with torch.no_grad():
-        _, risk = kept[0](packed.batch(torch.arange(12)))
+        _, risk = kept[0].eval()(packed.batch(torch.arange(12)))
     expected = risk @ made.log_prior().exp()
     assert torch.allclose(extra["expected_risk"], expected)
     assert not extra["expected_risk"].requires_grad

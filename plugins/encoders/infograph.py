@@ -1,0 +1,109 @@
+"""InfoGraph: a graph's vector should know its nodes' vectors at every depth (Sun et al., ICLR 2020)."""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from harness import Encoder, deviation, hookimpl, hparam, local_global_jsd, pool, reverse_gradient
+from plugins.encoders._common import GIN, train
+from plugins.encoders.mvgrl import Residual
+
+
+class InfoGraph(Encoder):
+    """Node vectors should agree with their own graph's vector and not with those of other graphs of the batch.
+
+    One GIN; a node's vector h is the concatenation of all layers' outputs, a graph's g the sum of its nodes'. Two
+    residual MLPs project nodes and graphs, and the loss is the Jensen-Shannon contrast J(g, h) within the batch, so
+    that the negatives are other graphs' nodes. The embedding is g before its projection, (B, layers * hidden).
+    ``prior`` adds a discriminator D that tells g from uniform noise u:
+    prior * (-E log D(u) - E log(1 - D(g))).
+
+    F.-Y. Sun, J. Hoffmann, V. Verma and J. Tang, *InfoGraph: Unsupervised and Semi-supervised Graph-Level
+    Representation Learning via Mutual Information Maximization*, ICLR 2020.
+    """
+
+    name = "infograph"
+    hidden: int = hparam(32, low=1, help="width of each layer; the embedding has ``layers`` times as many numbers")
+    prior: float = hparam(0.0, low=0.0, help="gamma: weight of the match with a uniform prior; 0 leaves it out")
+    prior_form: str = hparam(
+        "adversarial",
+        choices=["adversarial", "joint"],
+        help="the encoder works against the discriminator, or, as in public code, with it",
+    )
+    dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
+    probes = {"prior_form": {"prior": 0.1, "prior_form": "joint"}}
+    deviations = (
+        deviation(
+            "graph network",
+            paper="GIN, outputs of all layers concatenated",
+            public="the authors': ReLU and BatchNorm after each convolution, no ReLU on messages, hidden 32, 5 layers",
+            ours="EQuAD's GIN as in the other encoders, outputs of all layers concatenated",
+        ),
+        deviation(
+            "prior",
+            paper="not said",
+            public="the authors': optional, weight 0.1; encoder and discriminator minimise the same loss, so the "
+            "encoder makes itself easy to tell from the prior",
+            ours="optional; the encoder's gradient is reversed, so that it approaches the prior",
+            switch="prior: 0.1, prior_form: joint",
+        ),
+        deviation(
+            "contrast",
+            paper="the Jensen-Shannon estimate over nodes and graphs of a batch",
+            public="PyGCL's builds masks with a row for each pair of nodes",
+            ours="the same value without masks; a batch of one graph has no negatives and is left out",
+        ),
+    )
+
+    def fit(self, graphs):
+        module = LocalGlobal(self.node_features, self.hidden, self.layers, self.dropout, prior=self.prior > 0)
+        yield from train(self, module, partial(self._loss, module), graphs)
+
+    def _loss(self, module, batch):
+        nodes = module.nodes(batch)
+        graphs = pool(nodes, batch)
+        loss = module.contrast(graphs, nodes, batch)
+        if not self.prior:
+            return loss
+        noise = torch.rand(graphs.shape, generator=self.rng).to(graphs)
+        return loss + self.prior * module.prior(noise, graphs, adversarial=self.prior_form == "adversarial")
+
+
+class LocalGlobal(nn.Module):
+    """A GIN, the two projections and the prior's discriminator; maps a batch to (B, layers * hidden)."""
+
+    def __init__(self, features, hidden, layers, dropout, *, prior=False):
+        super().__init__()
+        width = hidden * layers
+        self.gin = GIN(features, hidden, layers, dropout)
+        self.node_projection, self.graph_projection = Residual(width), Residual(width)
+        if prior:
+            parts = [part for _ in range(2) for part in (nn.Linear(width, width), nn.ReLU())]
+            self.discriminator = nn.Sequential(*parts, nn.Linear(width, 1))
+
+    def forward(self, batch):
+        return pool(self.nodes(batch), batch)
+
+    def nodes(self, batch):
+        """(N, layers * hidden) outputs of all layers."""
+        x, outputs = self.gin.front(batch.x), []
+        for conv in self.gin.convs:
+            x = self.gin.dropout(conv(x, batch))
+            outputs.append(x)
+        return torch.cat(outputs, 1)
+
+    def contrast(self, graphs, nodes, batch):
+        """The contrast of the projected vectors: a live scalar."""
+        return local_global_jsd(self.graph_projection(graphs), self.node_projection(nodes), batch.batch)
+
+    def prior(self, noise, graphs, *, adversarial):
+        """-E log D(noise) - E log(1 - D(graphs)) of (B, d) each; a gradient that is reversed for the encoder."""
+        graphs = reverse_gradient(graphs) if adversarial else graphs
+        return F.softplus(-self.discriminator(noise)).mean() + F.softplus(self.discriminator(graphs)).mean()
+
+
+@hookimpl
+def bench_register(register):
+    register(InfoGraph)

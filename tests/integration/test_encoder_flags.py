@@ -1,0 +1,52 @@
+"""What an encoder has to say of its training is kept with its snapshots."""
+
+from __future__ import annotations
+
+from harness.store import Store
+
+PLUGIN = """\
+import numpy as np
+from harness import hookimpl
+import toy_plugin
+
+
+class Plain(toy_plugin.Toy):
+    name = "plain"
+
+    def build(self, data_dir):
+        raw = super().build(data_dir)
+        for graphs in raw.splits.values():
+            for graph in graphs:
+                graph.x = np.ones_like(graph.x)
+        return raw
+
+
+@hookimpl
+def bench_register(register):
+    register(Plain)
+"""
+SUITE = """\
+bench: 1
+name: flags
+plugins: [toy_plugin.py, plain_plugin.py]
+seeds: [1]
+model: {hidden: 8, layers: 2}
+train: {epochs: 1, batch_size: 8}
+datasets:
+  Toy: {use: toy}
+  Plain: {use: plain}
+methods:
+  DGI:
+    encoder: {use: dgi, layers: 2, hidden: 8, snapshots: [1], batch_size: 8}
+    quantifier: {use: svm, C: [1.0]}
+    decorrelator: {use: eqn7, keep: 1}
+"""
+
+
+def test_flags_of_an_encoder_are_kept_with_its_snapshots(workshop):
+    (workshop.folder / "plain_plugin.py").write_text(PLUGIN.replace("import toy_plugin", "from . import toy_plugin"))
+    workshop.run(workshop.write(SUITE))
+    store = Store(workshop.store)
+    encoded = [item for item in store.list() if item.kind == "encode"]
+    flags = sorted(len(store.open(item.key).read_json("snapshots")["flags"]) for item in encoded)
+    assert flags == [0, 1], "only features that are all alike are worth a flag"

@@ -37,9 +37,13 @@ class TrainSettings:
     Attributes:
         epochs: passes over the training graphs.
         batch_size: graphs per batch; ``eval_batch_size`` likewise when predicting.
-        lr, weight_decay: of Adam.
+        lr, weight_decay: of the optimizer.
         patience: stop after this many epochs without a better validation score; 0 for never.
         warmup: epochs that do not count for ``patience``.
+        optimizer: ``adam`` (weight decay as an L2 term) or ``adamw`` (decoupled).
+        lr_drop_epoch: epoch, from 0, from which on every learning rate is multiplied by ``lr_drop_factor``; 0 for none.
+        groups_per_batch: environments per batch, for learners with fixed environments; 0 for plain shuffling.
+        drop_last: leave out a last batch that is not full.
     """
 
     epochs: int = 50
@@ -49,6 +53,11 @@ class TrainSettings:
     weight_decay: float = 0.0
     patience: int = 0
     warmup: int = 0
+    optimizer: str = "adam"
+    lr_drop_epoch: int = 0
+    lr_drop_factor: float = 0.1
+    groups_per_batch: int = 0
+    drop_last: bool = False
 
 
 @dataclass(frozen=True)

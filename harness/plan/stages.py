@@ -12,13 +12,19 @@ from harness.data import Declaration
 from harness.errors import UserError
 from harness.keys import digest
 from harness.plan.datasets import DatasetFacts
-from harness.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
+from harness.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row, TrainSettings
 from harness.stage import Stage
 
 PROTOCOL_VERSION = 1
 """Part of every key; bumped when a default of the harness changes what a stage computes."""
 
 _MAX_UPSTREAM = 8
+_LOOP = (
+    *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
+    *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last"),
+)
+_SILENT_DEFAULTS = ("optimizer", "lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last")
+"""Training settings that leave no trace in a key at their default."""
 
 
 class StageFactory:
@@ -60,6 +66,7 @@ class StageFactory:
             raise UserError(f"'{configuration.learner.name}' builds on stages that build on it")
         pipeline = self._pipeline(where, configuration.pipeline) if configuration.pipeline else []
         environment = self._environment(where, configuration, depth)
+        configuration = configuration if environment else _shuffled(configuration)
         entry = self._catalog.get(configuration.learner.kind, configuration.learner.name)
         upstream, before = self._upstream(where, entry, configuration.learner, configuration, depth)
         backbone = self._catalog.get("backbone", configuration.model.backbone.name)
@@ -72,7 +79,7 @@ class StageFactory:
             learner=_identity(entry, configuration.learner),
             backbone=_identity(backbone, model.backbone),
             model={"readout": model.readout, "head_layers": model.head_layers},
-            train=asdict(train),
+            train=_train_identity(train),
             data=where.prepared.key,
             environment=environment[-1].key if environment else self._drawn(drawn),
             quantify=quantified,
@@ -100,23 +107,24 @@ class StageFactory:
     def _networks(self, configuration: Configuration) -> dict[str, Any]:
         """What a worker needs to make and train the suite's networks."""
         model, train = configuration.model, configuration.train
-        loop = ("epochs", "batch_size", "eval_batch_size", "patience", "warmup")
         return {
             "backbone": _reference(self._catalog.get("backbone", model.backbone.name), model.backbone),
             "readout": model.readout,
             "head_layers": model.head_layers,
             "lr": train.lr,
             "weight_decay": train.weight_decay,
-            "loop": {name: getattr(train, name) for name in loop},
+            "optimizer": train.optimizer,
+            "loop": {name: getattr(train, name) for name in _LOOP},
         }
 
     def _networks_identity(self, configuration: Configuration) -> dict[str, Any]:
         """What of the suite's networks enters the key of environments that train some."""
-        model, train = configuration.model, configuration.train
+        model, train = configuration.model, _train_identity(configuration.train)
+        used = ("epochs", "batch_size", "lr", "weight_decay", "optimizer")
         return {
             "backbone": _identity(self._catalog.get("backbone", model.backbone.name), model.backbone),
             "model": {"readout": model.readout, "head_layers": model.head_layers},
-            "train": {name: getattr(train, name) for name in ("epochs", "batch_size", "lr", "weight_decay")},
+            "train": {name: train[name] for name in used if name in train},
         }
 
     def _drawn(self, environment: ComponentSpec | None) -> Any:
@@ -300,6 +308,19 @@ def _brief(entry: Entry, spec: ComponentSpec) -> str:
     changed = entry.changed(spec.params)
     inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
     return f"{entry.name} ({inner})" if inner else entry.name
+
+
+def _shuffled(configuration: Configuration) -> Configuration:
+    """The same without ``groups_per_batch``, which says nothing to a training without fixed environments."""
+    return replace(configuration, train=replace(configuration.train, groups_per_batch=0))
+
+
+def _train_identity(train: TrainSettings) -> dict[str, Any]:
+    """What of the training settings enters a key."""
+    default = TrainSettings()
+    used = train if train.lr_drop_epoch else replace(train, lr_drop_factor=default.lr_drop_factor)
+    silent = [name for name in _SILENT_DEFAULTS if getattr(used, name) == getattr(default, name)]
+    return {name: value for name, value in asdict(used).items() if name not in silent}
 
 
 def _upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:

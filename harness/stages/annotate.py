@@ -12,7 +12,7 @@ from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
 from harness.stage import Stage
 from harness.stages.context import Context, component
-from harness.stages.reading import read_graphs, read_groups, read_info, read_model, read_oracle
+from harness.stages.reading import read_graphs, read_groups, read_info, read_model, read_optimizer, read_oracle
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Environment
 from harness.training.loop import LoopSettings, total_steps
@@ -43,15 +43,14 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedGraphs) -> None:
-    loop = LoopSettings(**payload["loop"])
+    loop = LoopSettings(*(payload["loop"][name] for name in ("epochs", "batch_size", "eval_batch_size")))
     info = read_info(payload, train, environments=0, total_steps=total_steps(len(train), loop))
     environment.setup(
         info,
         read_model(payload),
         seed=payload["seed"],
         batch_size=loop.batch_size,
-        lr=payload["lr"],
-        weight_decay=payload["weight_decay"],
+        **read_optimizer(payload),
     )
 
 

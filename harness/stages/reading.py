@@ -35,6 +35,11 @@ def read_model(payload: Mapping[str, Any]) -> ModelSpec:
     return ModelSpec(component_class(backbone), backbone["params"], payload["readout"], payload["head_layers"])
 
 
+def read_optimizer(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The optimizer settings that a payload carries, as arguments of ``setup``."""
+    return {name: payload[name] for name in ("lr", "weight_decay", "optimizer")}
+
+
 def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: int, total_steps: int) -> LearnerInfo:
     """What a component that trains networks may know of its data."""
     return LearnerInfo(

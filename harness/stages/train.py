@@ -14,7 +14,15 @@ from harness.graphs import PackedGraphs
 from harness.randomness import generator
 from harness.stage import Stage
 from harness.stages.context import Context, component, component_class
-from harness.stages.reading import as_float32, read_graphs, read_info, read_labels, read_model, read_task
+from harness.stages.reading import (
+    as_float32,
+    read_graphs,
+    read_info,
+    read_labels,
+    read_model,
+    read_optimizer,
+    read_task,
+)
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
@@ -60,9 +68,7 @@ def _learner(payload: Mapping[str, Any], settings: LoopSettings, train: PackedGr
     learner: Learner = component(payload["learner"])
     steps = total_steps(len(train), settings)
     info = read_info(payload, train, environments=environments, total_steps=steps)
-    learner.setup(
-        info, read_model(payload), seed=payload["seed"], lr=payload["lr"], weight_decay=payload["weight_decay"]
-    )
+    learner.setup(info, read_model(payload), seed=payload["seed"], **read_optimizer(payload))
     return learner
 
 

@@ -59,7 +59,10 @@ class Learner(NetworkMaker, Component, nn.Module):
     untrained: ClassVar[frozenset[str]] = frozenset()
     """Modules or parameters (name prefixes) that no loss term reaches, and why not is in the docstring. For the kit."""
     selectable_from: int = 0
-    """First epoch (from 0) whose checkpoint may be chosen."""
+    """First epoch (from 0) whose checkpoint may be chosen; the last epoch of a shorter training always may.
+
+    Epochs before it do not count for the suite's ``patience`` either.
+    """
 
     info: LearnerInfo
     rng: torch.Generator
@@ -81,10 +84,17 @@ class Learner(NetworkMaker, Component, nn.Module):
         return self.info.total_steps
 
     def setup(
-        self, info: LearnerInfo, model: ModelSpec, *, seed: int, lr: float = 1e-3, weight_decay: float = 0.0
+        self,
+        info: LearnerInfo,
+        model: ModelSpec,
+        *,
+        seed: int,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        optimizer: str = "adam",
     ) -> None:
         """Bind the learner to its data and build its modules under the seeds of their roles."""
-        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay)
+        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay, optimizer=optimizer)
         self.rng = generator(seed, "method")
         self.upstream_outputs, self.annotations = {}, {}
         with seeded(seed, "initialisation"):
@@ -127,7 +137,10 @@ class Learner(NetworkMaker, Component, nn.Module):
         return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
-        """One Adam over all trainable parameters. Called once, after :meth:`setup`."""
+        """The suite's optimizer over all trainable parameters. Called once, after :meth:`setup`.
+
+        Of several, the suite's drop of the learning rate applies to each.
+        """
         return [self.make_optimizer(self.parameters())]
 
     def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -315,9 +328,10 @@ class Environment(NetworkMaker, Component):
         batch_size: int = 32,
         lr: float = 1e-3,
         weight_decay: float = 0.0,
+        optimizer: str = "adam",
     ) -> None:
         """Bind a component with ``trains_networks`` to its data and to the suite's settings."""
-        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay)
+        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay, optimizer=optimizer)
         self.batch_size = batch_size
 
     def assign(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +14,10 @@ from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
 from harness.training.bases import Learner
+from harness.training.sampler import MIN_BATCH, epoch_batches, steps_per_epoch
 
 State = dict[str, Tensor]
 LAST = "last"
-MIN_BATCH = 2
-"""A training batch with fewer graphs is dropped: BatchNorm and in-batch terms are undefined on it."""
 
 
 def best_rule(split: str) -> str:
@@ -35,6 +34,10 @@ class LoopSettings:
     eval_batch_size: int
     patience: int = 0
     warmup: int = 0
+    lr_drop_epoch: int = 0
+    lr_drop_factor: float = 0.1
+    groups_per_batch: int = 0
+    drop_last: bool = False
 
 
 @dataclass
@@ -79,14 +82,12 @@ class Trained:
 
 def total_steps(num_train: int, settings: LoopSettings) -> int:
     """Optimizer steps of a whole training without early stopping."""
-    return settings.epochs * sum(1 for _ in _batch_sizes(num_train, settings.batch_size))
-
-
-def _batch_sizes(num_train: int, size: int) -> Iterator[int]:
-    full, rest = divmod(num_train, size)
-    yield from (size for _ in range(full))
-    if rest >= MIN_BATCH:
-        yield rest
+    return settings.epochs * steps_per_epoch(
+        num_train,
+        settings.batch_size,
+        groups_per_batch=settings.groups_per_batch,
+        drop_last=settings.drop_last,
+    )
 
 
 def fit(
@@ -113,19 +114,28 @@ def fit(
     with seeded(seed, "augmentation"):
         optimizers = learner.optimizers()
         learner.on_fit_start(data.train)
+        selectable = min(learner.selectable_from, settings.epochs - 1)
         waited = 0
         for epoch in range(settings.epochs):
             learner.epoch = epoch
+            if epoch and epoch == settings.lr_drop_epoch:
+                _drop_learning_rates(optimizers, settings.lr_drop_factor)
             row = {"epoch": epoch, **_train_epoch(learner, data, settings, optimizers, order)}
-            improved = _validate(learner, data, watch, row, trained)
+            improved = _validate(learner, data, watch, row, trained, selectable)
             trained.history.append(row)
             if not _finite(learner):
                 break
-            waited = 0 if improved or epoch < settings.warmup else waited + 1
+            waited = 0 if improved or epoch < max(settings.warmup, selectable) else waited + 1
             if settings.patience and waited >= settings.patience:
                 break
     _close(learner, trained)
     return trained
+
+
+def _drop_learning_rates(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] *= factor
 
 
 def _train_epoch(
@@ -140,9 +150,13 @@ def _train_epoch(
     learner.train()
     sums: dict[str, Tensor] = {}
     steps = 0
-    for batch in data.train.batches(settings.batch_size, torch.randperm(len(data.train), generator=order)):
-        if batch.num_graphs < MIN_BATCH:
-            continue
+    for batch in epoch_batches(
+        data.train,
+        settings.batch_size,
+        order,
+        groups_per_batch=settings.groups_per_batch,
+        drop_last=settings.drop_last,
+    ):
         if data.spurious is not None:
             batch.spurious = data.spurious[batch.index]
         if data.assign_batch is not None:
@@ -159,7 +173,12 @@ def _plain(value: float) -> float | None:
 
 
 def _validate(
-    learner: Learner, data: TrainingData, watch: Mapping[str, list[Batch]], row: dict[str, Any], trained: Trained
+    learner: Learner,
+    data: TrainingData,
+    watch: Mapping[str, list[Batch]],
+    row: dict[str, Any],
+    trained: Trained,
+    selectable: int,
 ) -> bool:
     """Score every validation split, keep the first best of each; True where the monitored one got better."""
     improved = False
@@ -170,7 +189,7 @@ def _validate(
         trained.ever_finite = trained.ever_finite or bool(torch.isfinite(logits).all())
         rule = best_rule(split)
         known = trained.checkpoints.get(rule)
-        if score is None or learner.epoch < learner.selectable_from:
+        if score is None or learner.epoch < selectable:
             continue
         if known is None or known.score is None or score > known.score:
             trained.checkpoints[rule] = Checkpoint(learner.epoch, score, _state(learner))

@@ -106,9 +106,19 @@ class NetworkMaker:
     _roles = ""
     """Put before each role, so that two components of a cell do not start from the same weights."""
 
-    def bind(self, info: LearnerInfo, model: ModelSpec, *, seed: int, lr: float, weight_decay: float) -> None:
+    def bind(
+        self,
+        info: LearnerInfo,
+        model: ModelSpec,
+        *,
+        seed: int,
+        lr: float,
+        weight_decay: float,
+        optimizer: str = "adam",
+    ) -> None:
         """Say for which data, with which architecture, seed and optimizer settings networks are made."""
-        self.info, self._model, self._seed, self._lr, self._weight_decay = info, model, seed, lr, weight_decay
+        self.info, self._model, self._seed = info, model, seed
+        self._lr, self._weight_decay, self._decoupled = lr, weight_decay, optimizer == "adamw"
         self._made: dict[str, int] = {}
 
     def make_backbone(self, *, in_dim: int | None = None, **values: Any) -> Backbone:
@@ -154,6 +164,7 @@ class NetworkMaker:
         return pool(nodes, batch, self.readout)
 
     def make_optimizer(self, parameters: Any, *, lr: float | None = None) -> torch.optim.Optimizer:
-        """An Adam with the suite's settings."""
+        """The suite's optimizer with its settings: Adam, or AdamW."""
         trainable = [p for p in parameters if p.requires_grad]
-        return Adam(trainable, lr=self._lr if lr is None else lr, weight_decay=self._weight_decay)
+        rate = self._lr if lr is None else lr
+        return Adam(trainable, lr=rate, weight_decay=self._weight_decay, decoupled=self._decoupled)

@@ -1,4 +1,4 @@
-"""Adam for networks of many small tensors."""
+"""Adam and AdamW for networks of many small tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 class Adam(torch.optim.Optimizer):
     """Adam (Kingma and Ba, *Adam: A Method for Stochastic Optimization*, ICLR 2015), bit for bit torch's fused one.
 
-    Weight decay is the L2 term of ``torch.optim.Adam``. On small graphs the bookkeeping around torch's fused kernel
+    Weight decay is the L2 term of ``torch.optim.Adam``, or with ``decoupled`` that of ``torch.optim.AdamW``, which
+    shrinks the weights by lr * weight_decay beside the step (Loshchilov and Hutter, *Decoupled Weight Decay
+    Regularization*, ICLR 2019). On small graphs the bookkeeping around torch's fused kernel
     costs several times the kernel itself: it advances a counter tensor per parameter. Counters are plain numbers
     here, and parameters that have taken equally many steps share one tensor of it. A parameter without a gradient
     is left alone and does not advance.
@@ -25,8 +27,10 @@ class Adam(torch.optim.Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        decoupled: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "decoupled": decoupled}
+        super().__init__(params, defaults)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients; they are never kept as zeros."""
@@ -53,7 +57,8 @@ class Adam(torch.optim.Optimizer):
             count: torch.full((), float(count), device=parameters[0].device)
             for count in {state["step"] for state in states}
         }
-        torch._fused_adam_(
+        fused = torch._fused_adamw_ if group["decoupled"] else torch._fused_adam_
+        fused(
             parameters,
             [parameter.grad for parameter in parameters if parameter.grad is not None],
             [state["exp_avg"] for state in states],

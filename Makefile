@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test lint types check bench install clean
+.PHONY: run test lint types check bench docs install clean
 .DEFAULT_GOAL := run
 
 install: $(VENV)/.installed
@@ -33,6 +33,9 @@ bench: install
 	$(BIN)/python benchmarks/erm_step.py
 	$(BIN)/python benchmarks/mvgrl.py
 	$(BIN)/python benchmarks/overhead.py
+
+docs: install
+	$(BIN)/python -m harness.reference docs/deviations.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

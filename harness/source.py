@@ -2,8 +2,8 @@
 
 A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
 imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout,
-and the ``help`` and ``search`` of a hyperparameter cannot change a result and do not enter. Imports by a computed
-name are not seen.
+the ``help`` and ``search`` of a hyperparameter, and what a class says for people and for the conformance kit cannot
+change a result and do not enter. Imports by a computed name are not seen.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _ALL_ROOMS = (
 )
 _ROOMS = {"dataset": ("graphs/packed.py", "graphs/batch.py", "graphs/checks.py", "stages/prepare.py")}
 _TEXT_ONLY = {"hparam": ("help", "search")}
+_TOLD_ONLY = ("deviations", "equals_erm", "probes", "untrained", "unused")
+"""Class attributes that nothing that computes reads."""
 
 
 def room_files(kind: str, core: Path = HARNESS) -> list[Path]:
@@ -194,9 +196,13 @@ def _tokens(node: ast.AST, found: list[str]) -> None:
 
 
 def _silent(item: object, parent: ast.AST) -> bool:
-    """Whether a part of a tree does nothing: a docstring, another bare string, ``pass``, a text-only argument."""
+    """Whether a part of a tree does nothing: a docstring, another bare string, ``pass``, what is only told."""
     if isinstance(item, ast.keyword) and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
         return item.arg in _TEXT_ONLY.get(parent.func.id, ())
+    if isinstance(item, ast.Assign) and isinstance(parent, ast.ClassDef):
+        return all(isinstance(target, ast.Name) and target.id in _TOLD_ONLY for target in item.targets)
+    if isinstance(item, ast.alias) and isinstance(parent, ast.ImportFrom):
+        return (parent.module, item.name) == ("harness", "deviation")
     if isinstance(item, ast.Expr):
         return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
     return isinstance(item, ast.Pass)

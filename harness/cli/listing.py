@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -73,13 +74,15 @@ def describe(
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
-    """Describe a component: what it does, its source, its hyperparameters; of a dataset also splits and slips."""
+    """Describe a component: source, hyperparameters, deviations from paper and public code; a dataset's splits."""
     from harness.index import load_catalog
     from harness.results import dumps
 
     catalog = load_catalog(plugin or ())
     entries = _find(catalog, name)
-    described = [{**entry.to_json(), **_dataset_facts(catalog, entry, sets, data_dir)} for entry in entries]
+    described = [
+        {**entry.to_json(), **_sources(entry), **_dataset_facts(catalog, entry, sets, data_dir)} for entry in entries
+    ]
     if json:
         print(dumps(described[0] if len(described) == 1 else described), end="")
         return
@@ -93,6 +96,12 @@ def _find(catalog: Catalog, name: str) -> list[Entry]:
         known = sorted({entry.name for entry in catalog})
         raise UserError(f"no component is called '{name}'{did_you_mean(short, known)}; `bench list` shows them")
     return found
+
+
+def _sources(entry: Entry) -> dict[str, Any]:
+    from harness.reference import deviations, headline
+
+    return {"headline": headline(entry), "deviations": deviations(entry)}
 
 
 def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_dir: Any) -> dict[str, Any]:
@@ -129,7 +138,9 @@ def _parse(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
 
 
 def _text(entry: Entry, facts: dict[str, Any]) -> str:
-    lines = [f"{entry.kind} {entry.name}  ({entry.module}, {entry.plugin})", "", entry.doc.strip()]
+    lines = [f"{entry.kind} {entry.name}  ({entry.module}, {entry.plugin})", ""]
+    lines += [facts["headline"], ""] if facts["headline"] else []
+    lines.append(entry.doc.strip())
     if entry.hparams:
         lines += ["", "hyperparameters:"]
     for declared in entry.hparams.values():
@@ -139,7 +150,12 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
                 lines.append(f"      {label} {', '.join(map(str, value))}")
         if declared.active:
             lines.append("      active when " + " and ".join(f"{k} in {list(v)}" for k, v in declared.active.items()))
-    traits = {name: value for name, value in entry.traits.items() if value not in ((), [], {}, "", None, False)}
+    if facts["deviations"]:
+        from harness.reference import as_text
+
+        lines += ["", "deviations:", *as_text(facts["deviations"], _width())]
+    silent: tuple[Any, ...] = ((), [], {}, "", None, False)
+    traits = {name: value for name, value in entry.traits.items() if value not in silent and name != "deviations"}
     if traits:
         lines += ["", "traits:"] + [f"  {name}: {value}" for name, value in traits.items()]
     if "unavailable" in facts:
@@ -147,6 +163,11 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
     if "declaration" in facts:
         lines += ["", *_declaration(facts["declaration"])]
     return "\n".join(lines)
+
+
+def _width() -> int:
+    """Columns to wrap at: the terminal's, within what can be read."""
+    return min(max(get_terminal_size((100, 24)).columns, 60), 120)
 
 
 def _declaration(declared: dict[str, Any]) -> list[str]:

@@ -104,6 +104,9 @@ def test_editing_what_computes_nothing_makes_nothing_stale(tree: Path, file: str
         ("search=[0.0, 1.0]", "search=[0.0, 0.5, 1.0]"),
         ("return batch.x * (1 + self.eps)", "return (\n            batch.x * (1 + self.eps)\n        )"),
         ('    name = "gin"\n', '    name = "gin"\n    """A documented attribute."""\n'),
+        ('    name = "gin"\n', '    name = "gin"\n    probes = {"*": {"eps": 1.0}}\n'),
+        ('    name = "gin"\n', '    name = "gin"\n    deviations = (deviation("eps", paper="0"),)\n'),
+        ("import Backbone, hparam", "import Backbone, deviation, hparam"),
     ],
 )
 def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> None:
@@ -118,6 +121,9 @@ def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> N
         ("hparam(0.0", "hparam(0.1"),
         ("batch.x", "batch.y"),
         ('"gin"', "'Gin'"),
+        ('    name = "gin"\n', '    name = "gin"\n    probed = {"*": {"eps": 1.0}}\n'),
+        ("return batch.x", "probes = batch.x\n        return probes"),
+        ("import Backbone, hparam", "import Backbone, hparam, pool"),
     ],
 )
 def test_editing_a_module_makes_it_and_its_importers_stale(tree: Path, old: str, new: str) -> None:

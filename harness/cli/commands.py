@@ -1,5 +1,5 @@
 """Importing this module registers every command."""
 
-from harness.cli import cache, check, doctor, export, listing, plan, report, run, runs, validate
+from harness.cli import cache, check, doctor, export, listing, plan, report, run, runs, schema, validate
 
-__all__ = ["cache", "check", "doctor", "export", "listing", "plan", "report", "run", "runs", "validate"]
+__all__ = ["cache", "check", "doctor", "export", "listing", "plan", "report", "run", "runs", "schema", "validate"]

@@ -19,7 +19,7 @@ from harness.runs.find import all_runs
 from harness.runs.session import Options
 from harness.store import Store
 
-COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor", "check")
+COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor", "check", "schema")
 SMALL = TOY.replace("  IRM: {baseline: irm, envs: random(2)}\n", "")
 SHIPPED = """\
 bench: 1
@@ -132,6 +132,27 @@ def test_json_before_there_is_a_run(bench) -> None:
     assert strict(bench("cache", "size", "--json"))["kinds"] == {}
     examined = strict(bench("doctor", "--json"))
     assert {"versions", "devices", "PyGCL", "store", "data folder", "broken plugins"} <= set(examined)
+
+
+def test_describe_shows_deviations_at_the_terminals_width(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = bench("describe", "eqn7")
+    assert "Yao et al., ICML 2024, Eqns. 7, 8" in told
+    rows = told.partition("\ndeviations:\n")[2].partition("\n\n")[0].splitlines()
+    assert "    switch       divide_by_k: false" in rows
+    assert max(map(len, rows)) <= 80
+    described = strict(bench("describe", "eqn7", "--json"))
+    assert "divide_by_k: false" in [row["switch"] for row in described["deviations"]]
+    assert described["headline"].startswith("EQuAD's decorrelation loss")
+    assert "deviations:" not in bench("describe", "two-piece")
+
+
+def test_the_schema_knows_the_components_and_those_of_a_plugin_file(bench) -> None:
+    told = strict(bench("schema"))
+    assert told["$schema"].startswith("https://json-schema.org/")
+    assert "erm" in told["$defs"]["baseline"]["anyOf"][0]["enum"]
+    assert "toy" not in told["$defs"]["dataset"]["anyOf"][0]["enum"]
+    assert "toy" in strict(bench("schema", "--plugin", "toy_plugin.py"))["$defs"]["dataset"]["anyOf"][0]["enum"]
 
 
 def test_texts_before_there_is_a_run(bench) -> None:

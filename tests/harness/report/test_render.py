@@ -221,7 +221,7 @@ def test_latex_compiles(tmp_path: Path, make_run):
 WIDE = """
 import sys
 sys.path.insert(0, {tests!r})
-from conftest import build_run
+from report_kit import build_run
 from rich.console import Console
 from harness.report.build import make_report
 from harness.report.terminal import print_report

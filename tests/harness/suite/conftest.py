@@ -1,4 +1,4 @@
-"""A small catalog of made-up components, and a way to load suites from text. Nothing here imports torch."""
+"""Fixtures of the suite language's tests."""
 
 from __future__ import annotations
 
@@ -6,148 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from suite_kit import Load, declare, made_up_catalog
 
-from harness.catalog import Catalog, Entry
-from harness.data import Declaration, Features, Task
-from harness.errors import DataError, SuiteError
-from harness.hparams import HParam
-from harness.spec import ComponentSpec, Suite
+from harness.catalog import Catalog
+from harness.errors import SuiteError
+from harness.spec import Suite
 from harness.suite import Overrides, load_suite
-
-
-def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:
-    """A row of the catalog."""
-    return Entry(
-        kind=kind,
-        name=name,
-        module="made_up",
-        qualname=name,
-        file=f"/made/up/{name}.py",
-        plugin="built-in",
-        digest="0",
-        hparams={declared.name: declared for declared in hparams},
-        doc=f"{name}, made up.",
-        traits=traits,
-    )
-
-
-def number(name: str, default: float, **more: object) -> HParam:
-    """A float."""
-    return HParam(name, "float", default, **more)  # type: ignore[arg-type]
-
-
-def whole(name: str, default: int, **more: object) -> HParam:
-    """An int from 1."""
-    return HParam(name, "int", default, low=1, **more)  # type: ignore[arg-type]
-
-
-BACKBONE = (
-    whole("layers", 3),
-    whole("hidden", 32),
-    number("dropout", 0.0, low=0.0, high=1.0),
-    HParam("edge_features", "bool", False),
-)
-ENCODER = (
-    whole("layers", 3),
-    whole("hidden", 32),
-    HParam("snapshots", "list[int]", [50, 100, 150], low=1),
-    whole("batch_size", 32),
-    number("lr", 1e-3),
-)
-STEP = (
-    whole("keep", 5),
-    number("tau", 0.1, low=0.0, search=(1.0, 0.1), active={"weighting": ("weighted",)}),
-    HParam("weighting", "str", "weighted", choices=("weighted", "average", "single")),
-)
-SINGLE = ["binary", "multiclass"]
 
 
 @pytest.fixture(scope="session")
 def catalog() -> Catalog:
     """Components under the names of real ones."""
-    seed = HParam("seed", "int", 0, low=0)
-    return Catalog(
-        [
-            entry(
-                "dataset",
-                "spmotif",
-                number("bias", 0.6, low=0.0, high=1.0),
-                HParam("variant", "str", "published", choices=("published", "clean")),
-                HParam("undirected", "bool", False),
-                HParam("num_per_class", "list[int]", None, optional=True, low=1),
-                seed,
-                family="synthetic",
-            ),
-            entry("dataset", "two-piece", number("invariant", 0.8), number("spurious", 0.9), seed, family="synthetic"),
-            entry("dataset", "molecules", HParam("dataset", "str", "bace"), family="ogb"),
-            entry("dataset", "toxic", seed, family="molecules"),
-            entry("dataset", "drugood", seed, family="drugood"),
-            entry("backbone", "gin", *BACKBONE, HParam("flavour", "str", "equad", choices=("equad", "ogb"))),
-            entry("backbone", "gcn", *BACKBONE),
-            entry("environment", "domain", requires="env"),
-            entry("environment", "base", oracle=["base"]),
-            entry("environment", "random", whole("k", 2), positional="k"),
-            entry("environment", "random-batch", whole("k", 2), positional="k", per_batch=True),
-            entry("encoder", "mvgrl", *ENCODER, HParam("views", "str", "adjacency-ppr")),
-            entry("encoder", "graphcl", *ENCODER, number("ratio", 0.1)),
-            entry("quantifier", "svm", HParam("C", "list[float]", [10.0], low=1e-8)),
-            entry("quantifier", "mlp", whole("epochs", 100)),
-            entry(
-                "decorrelator",
-                "eqn7",
-                *STEP,
-                number("gamma", 0.5, low=0.0, search=(0.7, 0.5, 0.1)),
-                number("strength", 0.1, low=0.0, search=(0.01, 0.1), weight_of="invariance"),
-                tasks=SINGLE,
-            ),
-            entry("decorrelator", "reweighted-erm", *STEP, number("gamma", 0.5, search=(0.9, 0.5)), tasks=SINGLE),
-            entry("baseline", "erm", tasks=[*SINGLE, "multitask"]),
-            entry(
-                "baseline",
-                "irm",
-                number("penalty", 10.0, low=0.0, search=(0.1, 1.0, 10.0)),
-                needs=["environments"],
-                tasks=[*SINGLE, "multitask"],
-            ),
-            entry(
-                "baseline",
-                "ciga",
-                HParam("variant", "str", "v1", choices=("v1", "v2"), search=("v1", "v2")),
-                number("contrast", 4.0, search=(1.0, 4.0)),
-                number("hinge", 1.0, search=(0.5, 1.0), active={"variant": ("v2",)}),
-                tasks=SINGLE,
-            ),
-            entry(
-                "baseline",
-                "eiil",
-                needs=["environments"],
-                upstream={"groups": {"kind": "environment", "name": "random", "train": {}, "params": {}}},
-            ),
-        ]
-    )
-
-
-def declare(spec: ComponentSpec) -> Declaration:
-    """What the made-up datasets say of themselves."""
-    features = Features("numeric", (4,))
-    if spec.name == "molecules" and spec.params.get("dataset") == "absent":
-        raise DataError("absent.csv is missing; put it at /data/absent.csv")
-    if spec.name == "molecules" and spec.params.get("dataset") == "buggy":
-        raise KeyError("size")
-    if spec.name == "toxic":
-        return Declaration(Task("multitask", 2, 12, "rocauc"), features)
-    if spec.name == "drugood":
-        splits = {"train": "train", "ood_val": "val", "iid_val": "val", "ood_test": "test"}
-        task = Task("binary", 2, metric="rocauc")
-        return Declaration(task, features, splits=splits, default_val="ood_val", environments=47)  # type: ignore[arg-type]
-    oracle = ("base",) if spec.name == "spmotif" else ()
-    return Declaration(Task("multiclass", 3), features, oracle=oracle)
-
-
-HEAD = "bench: 1\nseeds: [1]\n"
-DATA = "datasets:\n  SP: {use: spmotif}\n"
-EQUAD = "  EQuAD: {encoder: mvgrl, quantifier: svm, decorrelator: eqn7}\n"
-Load = Callable[..., Suite]
+    return made_up_catalog()
 
 
 @pytest.fixture
@@ -176,8 +46,3 @@ def faults(load: Load, tmp_path: Path) -> Callable[..., list[str]]:
         return [line.removeprefix(f"{tmp_path}/").removeprefix("suite.yaml:") for line in lines]
 
     return found
-
-
-def methods(text: str, data: str = DATA) -> str:
-    """A suite around the given methods."""
-    return f"{HEAD}{data}methods:\n{text}"

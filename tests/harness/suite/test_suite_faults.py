@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import DATA, EQUAD, HEAD, Load, methods
+from suite_kit import DATA, EQUAD, HEAD, Load, methods
 
 from harness.catalog import BrokenPlugin, Catalog
 from harness.errors import SuiteError, UserError

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from conftest import declare
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from suite_kit import declare
 
 from harness.catalog import Catalog
 from harness.errors import SuiteError

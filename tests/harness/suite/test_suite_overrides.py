@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import HEAD, Load
+from suite_kit import HEAD, Load
 
 from harness.spec import Configuration, Suite
 

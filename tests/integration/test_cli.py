@@ -19,7 +19,20 @@ from harness.runs.find import all_runs
 from harness.runs.session import Options
 from harness.store import Store
 
-COMMANDS = ("run", "plan", "report", "validate", "list", "describe", "runs", "cache", "export", "doctor", "check", "schema")
+COMMANDS = [
+    "run",
+    "plan",
+    "report",
+    "validate",
+    "list",
+    "describe",
+    "schema",
+    "runs",
+    "cache",
+    "export",
+    "doctor",
+    "check",
+]
 SMALL = TOY.replace("  IRM: {baseline: irm, envs: random(2)}\n", "")
 SHIPPED = """\
 bench: 1

@@ -38,6 +38,24 @@ def test_bit_for_bit_torch_fused_adam(weight_decay: float) -> None:
     assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_bit_for_bit_torch_fused_adamw(weight_decay: float) -> None:
+    ours, theirs, plain = parameters(), parameters(), parameters()
+    walk(Adam(ours, lr=0.01, weight_decay=weight_decay, decoupled=True), range(10))
+    walk(torch.optim.AdamW(theirs, lr=0.01, weight_decay=weight_decay, fused=True), range(10))
+    walk(Adam(plain, lr=0.01, weight_decay=weight_decay), range(10))
+    assert all(torch.equal(one, other) for one, other in zip(ours, theirs, strict=True))
+    assert all(torch.equal(one, other) == (weight_decay == 0) for one, other in zip(ours, plain, strict=True))
+
+
+def test_decoupled_decay_shrinks_by_the_rate_times_the_decay() -> None:
+    """With a gradient of zero the step is zero, and a weight of 2 becomes 2 (1 - 0.1 * 0.5)."""
+    weight = torch.full((1,), 2.0, requires_grad=True)
+    weight.grad = torch.zeros(1)
+    Adam([weight], lr=0.1, weight_decay=0.5, decoupled=True).step()  # type: ignore[list-item]
+    assert weight.item() == pytest.approx(1.9)
+
+
 def test_state_can_be_saved_and_loaded() -> None:
     whole, parts = parameters(), parameters()
     walk(Adam(whole), range(8))

@@ -4,7 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from harness import Task, environment_mean, per_sample_loss, scale_gradient
+from harness import (
+    Task,
+    environment_mean,
+    generalized_cross_entropy,
+    per_sample_loss,
+    reverse_gradient,
+    scale_gradient,
+)
 
 MULTICLASS, MULTITASK = Task("multiclass", 3), Task("multitask", 2, num_tasks=3, metric="rocauc")
 
@@ -65,3 +72,71 @@ def test_environment_means_are_live():
     values = torch.tensor([1.0, 2.0, 4.0], requires_grad=True)
     environment_mean(values, torch.tensor([0, 0, 1])).sum().backward()
     assert values.grad.tolist() == [0.5, 0.5, 1.0]
+
+
+class TestGeneralizedCrossEntropy:
+    """(1 - p_y^q) / q, of Zhang and Sabuncu; learning from failure weighs cross-entropy by p_y^q instead."""
+
+    Z, Y = torch.linspace(-2, 2, 12, dtype=torch.float64).reshape(4, 3).sin() * 3, torch.tensor([0, 1, 2, 0])
+
+    @pytest.mark.parametrize("q", [0.1, 0.5, 0.7, 1.0])
+    def test_it_is_the_formula(self, q):
+        p = self.Z.softmax(1)[torch.arange(4), self.Y]
+        torch.testing.assert_close(generalized_cross_entropy(self.Z, self.Y, q), (1 - p**q) / q)
+        torch.testing.assert_close(generalized_cross_entropy(self.Z, self.Y.unsqueeze(1), q), (1 - p**q) / q)
+
+    def test_small_q_is_cross_entropy_and_one_is_the_absolute_error(self):
+        cross = F.cross_entropy(self.Z, self.Y, reduction="none")
+        torch.testing.assert_close(generalized_cross_entropy(self.Z, self.Y, 1e-9), cross)
+        p = self.Z.softmax(1)[torch.arange(4), self.Y]
+        torch.testing.assert_close(generalized_cross_entropy(self.Z, self.Y, 1.0), 1 - p)
+
+    @pytest.mark.parametrize("q", [0.3, 0.7])
+    def test_the_weighted_form_has_q_times_its_gradient(self, q):
+        """The gradient of q * sg[p_y^q] * CE, as DisC's code has it, is exactly q times this one's."""
+        z = self.Z.clone().requires_grad_()
+        (own,) = torch.autograd.grad(generalized_cross_entropy(z, self.Y, q).sum(), z)
+        cross = F.cross_entropy(z, self.Y, reduction="none")
+        weighted = q * (-cross).exp().detach() ** q * cross
+        (other,) = torch.autograd.grad(weighted.sum(), z)
+        torch.testing.assert_close(other, q * own)
+
+    def test_its_gradient_grows_with_confidence(self):
+        """Relative to cross-entropy's it is p_y^q: 0.929 at p_y = 0.9 and 0.200 at 0.1, for q = 0.7."""
+        for p, expected in ((0.9, 0.929), (0.1, 0.200)):
+            z = torch.tensor([[p, 1 - p]], dtype=torch.float64).log().requires_grad_()
+            y = torch.tensor([0])
+            (own,) = torch.autograd.grad(generalized_cross_entropy(z, y, 0.7).sum(), z)
+            (cross,) = torch.autograd.grad(F.cross_entropy(z, y), z)
+            assert (own / cross)[0, 0].item() == pytest.approx(expected, abs=1e-3)
+
+    def test_certain_and_wrong_predictions_are_finite(self):
+        z = torch.tensor([[200.0, -200.0], [-200.0, 200.0]], requires_grad=True)
+        loss = generalized_cross_entropy(z, torch.tensor([0, 0]), 0.7)
+        loss.sum().backward()
+        assert loss.tolist() == pytest.approx([0.0, 1 / 0.7])
+        assert bool(z.grad.isfinite().all())
+
+
+class TestReverseGradient:
+    """Identity one way, -alpha times the gradient the other."""
+
+    @pytest.mark.parametrize("alpha", [0.0, 0.2, 1.0])
+    def test_forward_is_the_identity_and_backward_is_reversed(self, alpha):
+        x = torch.linspace(-1, 1, 6, dtype=torch.float64).reshape(2, 3).requires_grad_()
+        assert torch.equal(reverse_gradient(x, alpha), x)
+        (plain,) = torch.autograd.grad((x.sin() * 3).sum(), x)
+        (found,) = torch.autograd.grad((reverse_gradient(x, alpha).sin() * 3).sum(), x)
+        torch.testing.assert_close(found, -alpha * plain)
+
+    def test_finite_differences_see_the_identity(self):
+        """What the loss really does to x has the opposite sign of the gradient that x gets."""
+        x, step = torch.tensor([0.3], dtype=torch.float64, requires_grad=True), 1e-6
+        (found,) = torch.autograd.grad(reverse_gradient(x, 0.5).exp().sum(), x)
+        slope = (reverse_gradient(x + step, 0.5).exp() - reverse_gradient(x - step, 0.5).exp()) / (2 * step)
+        assert found.item() == pytest.approx(-0.5 * slope.item(), rel=1e-6)
+
+    def test_what_comes_after_it_learns_as_usual(self):
+        x, w = torch.ones(1, requires_grad=True), torch.full((1,), 2.0, requires_grad=True)
+        (reverse_gradient(x) * w).backward()
+        assert (x.grad.item(), w.grad.item()) == (-2.0, 1.0)

@@ -33,6 +33,7 @@ bench: install
 	$(BIN)/python benchmarks/erm_step.py
 	$(BIN)/python benchmarks/mvgrl.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/method_cost.py
 
 docs: install
 	$(BIN)/python -m harness.reference docs/deviations.md

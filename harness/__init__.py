@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from harness.nn.infomax import info_nce as info_nce
     from harness.nn.infomax import local_global_jsd as local_global_jsd
     from harness.nn.mode import evaluating as evaluating
+    from harness.nn.mode import keeping_statistics as keeping_statistics
     from harness.nn.norm import BatchNorm as BatchNorm
     from harness.nn.pool import pool as pool
     from harness.nn.propagate import neighbour_sum as neighbour_sum
@@ -91,7 +92,7 @@ _HOME = {
     "harness.nn.edges": ("EdgeScorer", "average_directions", "edge_ends", "instance_norm", "reverse_edges"),
     "harness.nn.front": ("make_front",),
     "harness.nn.infomax": ("info_nce", "local_global_jsd"),
-    "harness.nn.mode": ("evaluating",),
+    "harness.nn.mode": ("evaluating", "keeping_statistics"),
     "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_targets"),

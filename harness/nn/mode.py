@@ -1,4 +1,4 @@
-"""Evaluation mode for the length of a block."""
+"""Evaluation mode, or fixed running statistics, for the length of a block."""
 
 from __future__ import annotations
 
@@ -23,3 +23,21 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes:
             part.training = training
+
+
+@contextmanager
+def keeping_statistics(*modules: nn.Module) -> Iterator[None]:
+    """Let BatchNorm normalise by the batch, as in training, without moving its running statistics.
+
+    For passes over inputs that are never predicted from, such as the left-over part of a graph: running statistics
+    that mix them in would not fit what evaluation sees. Gradients are as ever.
+    """
+    norms = [part for module in modules for part in module.modules() if isinstance(part, nn.BatchNorm1d)]
+    before = [(part.momentum, part.track_running_stats) for part in norms]
+    for part in norms:
+        part.momentum, part.track_running_stats = 0.0, False  # the second, so that torch's own does not count batches
+    try:
+        yield
+    finally:
+        for part, (momentum, tracked) in zip(norms, before, strict=True):
+            part.momentum, part.track_running_stats = momentum, tracked

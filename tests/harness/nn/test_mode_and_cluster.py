@@ -1,4 +1,4 @@
-"""Evaluation mode for a block; k-means against scikit-learn, on blobs, and on degenerate rows."""
+"""Evaluation mode and fixed statistics for a block; k-means against scikit-learn, on blobs, and on degenerate rows."""
 
 import random
 
@@ -8,7 +8,7 @@ import torch
 from sklearn.cluster import KMeans
 from torch import nn
 
-from harness import DivergedError, evaluating, kmeans
+from harness import BatchNorm, DivergedError, evaluating, keeping_statistics, kmeans
 
 
 def gen(seed=0):
@@ -28,6 +28,28 @@ def test_evaluating_gives_each_part_its_own_mode_back_also_after_an_error():
     with pytest.raises(RuntimeError), evaluating(net):
         raise RuntimeError
     assert net.training
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d, BatchNorm])
+def test_keeping_statistics_normalises_by_the_batch_and_moves_nothing(norm):
+    net, x = nn.Sequential(norm(3)), torch.randn(8, 3, generator=gen()) * 5
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    with keeping_statistics(net):
+        kept = net(x)
+    with pytest.raises(RuntimeError), keeping_statistics(net):
+        raise RuntimeError
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert torch.allclose(kept, (x - x.mean(0)) / (x.var(0, unbiased=False) + 1e-5).sqrt(), atol=1e-5)
+    assert torch.equal(net(x), kept)
+    assert not torch.equal(net[0].running_mean, before["0.running_mean"])
+
+
+def test_keeping_statistics_leaves_evaluation_alone():
+    net, x = nn.Sequential(nn.BatchNorm1d(3), BatchNorm(3)), torch.randn(8, 3, generator=gen())
+    net(x)
+    expected = net.eval()(x)
+    with keeping_statistics(net):
+        assert torch.equal(net(x), expected)
 
 
 def test_two_separated_blobs_are_recovered():

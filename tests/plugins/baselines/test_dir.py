@@ -259,6 +259,19 @@ def test_the_extra_layer_is_only_in_the_shortcuts_own_loss():
     assert all(torch.equal(first[name], second[name]) for name in ("erm", "intervention", "variance"))
 
 
+def test_running_statistics_are_those_of_rationales_and_training_is_the_same():
+    learner, both = make(DIR, alpha=1.0), make(DIR, alpha=1.0, statistics="both")
+    alone = make(DIR, alpha=1.0)
+    learner.loss(BATCH)
+    alone.embed(BATCH)
+    assert same(learner.state_dict(), alone.state_dict())
+    assert all(norm.momentum == 0.1 for norm in learner.backbone.norm)
+    first, second = train(learner, PACKED), train(both, PACKED)
+    weights = tuple(name for name, _ in learner.named_parameters())
+    assert same(first, second, only=weights)
+    assert not same(first, second, only="backbone.norm")
+
+
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
 def test_training_is_repeatable_and_learns(task):
     packed = graphs(12, task=task, nodes=(4, 8))

@@ -43,6 +43,7 @@ BACKBONE = (
     number("dropout", 0.0, low=0.0, high=1.0),
     HParam("edge_features", "bool", False),
 )
+FLAVOUR = HParam("flavour", "str", "equad", choices=("equad", "ogb"))
 ENCODER = (
     whole("layers", 3),
     whole("hidden", 32),
@@ -77,12 +78,15 @@ def made_up_catalog() -> Catalog:
             entry("dataset", "molecules", HParam("dataset", "str", "bace"), family="ogb"),
             entry("dataset", "toxic", seed, family="molecules"),
             entry("dataset", "drugood", seed, family="drugood"),
-            entry("backbone", "gin", *BACKBONE, HParam("flavour", "str", "equad", choices=("equad", "ogb"))),
-            entry("backbone", "gcn", *BACKBONE),
+            entry("backbone", "gin", *BACKBONE, FLAVOUR),
+            entry("backbone", "gcn", *BACKBONE, FLAVOUR),
+            entry("backbone", "bare", *BACKBONE),
             entry("environment", "domain", requires="env"),
             entry("environment", "base", oracle=["base"]),
             entry("environment", "random", whole("k", 2), positional="k"),
             entry("environment", "random-batch", whole("k", 2), positional="k", per_batch=True),
+            entry("environment", "latent", whole("k", 10), positional="k", provides=["weight"]),
+            entry("environment", "latent-too", provides=["other", "weight"]),
             entry("encoder", "mvgrl", *ENCODER, HParam("views", "str", "adjacency-ppr")),
             entry("encoder", "graphcl", *ENCODER, number("ratio", 0.1)),
             entry("quantifier", "svm", HParam("C", "list[float]", [10.0], low=1e-8)),
@@ -112,6 +116,10 @@ def made_up_catalog() -> Catalog:
                 number("hinge", 1.0, search=(0.5, 1.0), active={"variant": ("v2",)}),
                 tasks=SINGLE,
             ),
+            entry("baseline", "inferring", needs=["environments"], default_environment="latent(3)"),
+            entry("baseline", "weighing", needs=["environments", "weight"], default_environment="latent"),
+            entry("baseline", "demanding", needs=["environments", "weight"]),
+            entry("baseline", "impossible", needs=["environments", "weight", "unheard-of"]),
             entry(
                 "baseline",
                 "eiil",

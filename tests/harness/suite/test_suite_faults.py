@@ -31,9 +31,9 @@ CASES = {
         ["'hiden' in 'model'", "'hidden'", "readout"],
     ),
     "key of another backbone": (
-        HEAD + DATA + ERM + "model: {backbone: gcn, flavour: ogb}\n",
-        "6:24",
-        ["'flavour' in 'model' with backbone 'gcn'"],
+        HEAD + DATA + ERM + "model: {backbone: bare, flavour: ogb}\n",
+        "6:25",
+        ["'flavour' in 'model' with backbone 'bare'"],
     ),
     "use in model": (HEAD + DATA + ERM + "model: {use: gcn}\n", "6:9", ["write backbone: NAME"]),
     "unknown method key": (methods("  A: {basline: erm}\n"), "6:7", ["'basline' in method 'A'", "'baseline'"]),
@@ -252,7 +252,26 @@ CASES = {
     "no environments": (
         methods("  IRM: {baseline: irm}\n"),
         "6:3",
-        ["'IRM' (irm) needs environments and dataset 'SP' has none", "'envs:'", "base, random(k), random-batch(k)"],
+        [
+            "'IRM' (irm) needs environments and dataset 'SP' has none",
+            "'envs:'",
+            "base, latent(k), latent-too, random(k)",
+        ],
+    ),
+    "environments without what is needed": (
+        methods("  A: {baseline: demanding, envs: random(2)}\n"),
+        "6:35",
+        ["'A' (demanding) needs environments that come with weight", "these do: latent, latent-too"],
+    ),
+    "a default replaced by less": (
+        methods("  A: {baseline: weighing, envs: base}\n"),
+        "6:34",
+        ["'A' (weighing) needs environments that come with weight"],
+    ),
+    "what no environment provides": (
+        methods("  A: {baseline: impossible, envs: latent}\n"),
+        "6:36",
+        ["come with unheard-of; none does"],
     ),
     "domain without domains": (
         methods("  IRM: {baseline: irm, envs: domain}\n"),

@@ -132,6 +132,24 @@ class TestEnvironments:
         assert only(suite, "B").environment == ComponentSpec("environment", "base", {})
         assert only(suite, "C").environment is None
 
+    def test_a_learners_default_holds_where_nothing_is_written(self, load: Load) -> None:
+        """Also over the dataset's: a method that infers environments does so on all datasets."""
+        data = "datasets:\n  S: {use: spmotif, envs: random(2)}\n  D: {use: drugood}\n"
+        text = "  A: {baseline: inferring}\n  B: {baseline: inferring, envs: random(4)}\n"
+        text += "  C: {baseline: inferring, envs: {k: 5}}\n  D: {baseline: irm}\n"
+        suite = load(methods(text, data))
+        found = {(r.method, r.dataset): r.configurations[0].environment for r in suite.rows}
+        for dataset in "SD":
+            assert found["A", dataset] == ComponentSpec("environment", "latent", {"k": 3})
+            assert found["B", dataset] == ComponentSpec("environment", "random", {"k": 4})
+            assert found["C", dataset] == ComponentSpec("environment", "latent", {"k": 5})
+        assert found["D", "S"] == ComponentSpec("environment", "random", {"k": 2})
+
+    def test_what_is_provided_may_be_needed(self, load: Load) -> None:
+        text = "  A: {baseline: weighing}\n  B: {baseline: demanding, envs: latent-too}\n"
+        suite = load(methods(text, self.DRUG))
+        assert [only(suite, name).environment.name for name in "AB"] == ["latent", "latent-too"]  # type: ignore[union-attr]
+
     def test_a_learner_that_infers_its_own_needs_none(self, load: Load) -> None:
         assert only(load(methods("  A: {baseline: eiil}\n")), "A").environment is None
 

@@ -11,8 +11,9 @@ from harness.data import Declaration, Features, Task
 from harness.errors import DataError
 from harness.index import load_catalog
 from harness.plan.datasets import DatasetFacts
+from harness.published import load_published
 from harness.spec import ComponentSpec, Suite
-from harness.suite import find_suite, installed_suites, load_suite, suites_folder
+from harness.suite import Overrides, find_suite, installed_suites, load_suite, suites_folder
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def real() -> Catalog:
     return load_catalog()
 
 
-def load(path: Path, catalog: Catalog) -> Suite:
+def load(path: Path, catalog: Catalog, overrides: Overrides | None = None) -> Suite:
     """A suite whose data need not be there."""
     facts = DatasetFacts(catalog, None, lambda _: "")
 
@@ -31,7 +32,7 @@ def load(path: Path, catalog: Catalog) -> Suite:
         except DataError:
             return Declaration(Task("binary", 2, metric="rocauc"), Features("categorical", (5,)))
 
-    return load_suite(path, catalog, declare)
+    return load_suite(path, catalog, declare, overrides=overrides)
 
 
 @pytest.mark.parametrize("name", installed_suites())
@@ -93,3 +94,44 @@ def test_a_baseline_under_a_bundle_shares_its_training(bundle: str, real: Catalo
     equad, erm = (row.configurations[0] for row in rows)
     assert erm.pipeline is None
     assert (erm.model, erm.train) == (equad.model, equad.train)
+
+
+SEVENTEEN = {"erm", "irm", "vrex", "ib-irm", "eiil", "grea", "gsat", "ciga", "disc", "gil", "gala"}
+SEVENTEEN |= {"coral", "mixup", "dir", "cal", "moleood", "imold"}
+
+
+def test_all_methods_has_every_method_untuned_and_two_with_oracle_environments(real: Catalog) -> None:
+    suite = load(find_suite("all-methods"), real)
+    assert all(len(row.configurations) == 1 for row in suite.rows)
+    learners = {row.configurations[0].learner.name for row in suite.rows}
+    assert learners == SEVENTEEN | {"eqn7", "reweighted-erm"}
+    environments = {row.method: row.configurations[0].environment for row in suite.rows}
+    named = {method: spec.name for method, spec in environments.items() if spec is not None}
+    inferred = {"EIIL": "eiil", "MoleOOD": "moleood"}
+    oracle = {"IRM, base graphs": "base", "V-REx, base graphs": "base"}
+    assert named == {**dict.fromkeys(("IRM", "V-REx", "IB-IRM", "Coral"), "random"), **inferred, **oracle}
+
+
+@pytest.mark.parametrize(("name", "table"), [("paper/synthetic", "synthetic"), ("paper/realworld", "real")])
+def test_the_papers_tables_have_the_published_rows(name: str, table: str, real: Catalog) -> None:
+    suite = load(find_suite(name), real)
+    printed = load_published(suite.report.published or "").table(table)
+    assert set(suite.methods) == set(printed.rows)
+    labels = {dataset.label for dataset in suite.datasets}
+    assert labels == {column for column in printed.columns if not column.startswith("DrugOOD")}
+    for row in suite.rows:
+        assert {c.model.backbone.params["layers"] for c in row.configurations} == {3, 5}
+        assert row.method == "ERM" or any(path.startswith(("baseline.", "decorrelator.")) for path in row.tuned)
+        pipeline = row.configurations[0].pipeline
+        if pipeline is not None:
+            assert sum(len(spec.params["snapshots"]) for spec in pipeline.encoders) == 18
+
+
+@pytest.mark.parametrize("name", ["all-methods", "paper/synthetic", "paper/realworld"])
+def test_the_big_suites_run_in_parts(name: str, real: Catalog) -> None:
+    suite = load(find_suite(name), real)
+    label = suite.datasets[-1].label
+    part = load(find_suite(name), real, Overrides(datasets=(label,), methods=("EQuAD*", "ERM"), sets=("budget=5",)))
+    assert [dataset.label for dataset in part.datasets] == [label]
+    assert set(part.methods) == {m for m in suite.methods if m == "ERM" or m.startswith("EQuAD")}
+    assert max(len(row.configurations) for row in part.rows) <= 5

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from harness.report.build import Options, make_report
 from harness.results import DatasetFacts
 from harness.spec import SelectSettings
+from harness.suite.files import protocols
 
 
 def caption(run, **options):
@@ -86,3 +89,8 @@ def test_rows_that_were_left_out_are_counted(make_run):
     skipped = ("row 3 (line 4): cannot read 'X'", "row 9 (line 10): cannot read 'Y'")
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
     assert "Rows of the data left out: D: 2, first row 3 (line 4): cannot read 'X'." in caption(run)
+
+
+@pytest.mark.parametrize("protocol", protocols())
+def test_the_protocol_is_named(protocol, make_run):
+    assert f"Protocol: {protocol}." in caption(make_run({"A": {"D": [0.5]}}, seeds=(1,), protocol=protocol))

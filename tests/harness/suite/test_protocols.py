@@ -166,7 +166,7 @@ def test_faults_of_the_new_settings(written: str, fault: str, faults: Any) -> No
 
 
 def test_another_name_is_refused_with_all_that_there_are(faults: Any) -> None:
-    found, *_ = faults(f"bench: 1\nprotocol: gala2\n{DATA}{METHODS}")
+    found, *_ = faults(f"bench: 1\nseeds: 1\nprotocol: gala2\n{DATA}{METHODS}")
     assert "did you mean 'gala'" in found
     assert f"there are: {', '.join(NAMES)}" in found
 

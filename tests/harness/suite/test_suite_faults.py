@@ -260,17 +260,17 @@ CASES = {
     ),
     "environments without what is needed": (
         methods("  A: {baseline: demanding, envs: random(2)}\n"),
-        "6:35",
+        "6:34",
         ["'A' (demanding) needs environments that come with weight", "these do: latent, latent-too"],
     ),
     "a default replaced by less": (
         methods("  A: {baseline: weighing, envs: base}\n"),
-        "6:34",
+        "6:33",
         ["'A' (weighing) needs environments that come with weight"],
     ),
     "what no environment provides": (
         methods("  A: {baseline: impossible, envs: latent}\n"),
-        "6:36",
+        "6:35",
         ["come with unheard-of; none does"],
     ),
     "domain without domains": (

@@ -67,7 +67,11 @@ if TYPE_CHECKING:
     from harness.training.bases import Fitted as Fitted
     from harness.training.bases import Learner as Learner
     from harness.training.bases import Quantifier as Quantifier
-    from harness.training.losses import environment_mean as environment_mean
+    from harness.training.environments import environment_mean as environment_mean
+    from harness.training.environments import environment_moments as environment_moments
+    from harness.training.environments import environment_size as environment_size
+    from harness.training.environments import environment_variance as environment_variance
+    from harness.training.environments import position_in_environment as position_in_environment
     from harness.training.losses import generalized_cross_entropy as generalized_cross_entropy
     from harness.training.losses import has_label as has_label
     from harness.training.losses import per_sample_loss as per_sample_loss
@@ -108,8 +112,14 @@ _HOME = {
         "Quantifier",
     ),
     "harness.training.optim": ("Adam",),
-    "harness.training.losses": (
+    "harness.training.environments": (
         "environment_mean",
+        "environment_moments",
+        "environment_size",
+        "environment_variance",
+        "position_in_environment",
+    ),
+    "harness.training.losses": (
         "generalized_cross_entropy",
         "has_label",
         "per_sample_loss",

@@ -1,4 +1,4 @@
-"""Per-graph losses and environment statistics, shared by every learner."""
+"""Per-graph losses, shared by every learner."""
 
 from __future__ import annotations
 
@@ -30,20 +30,6 @@ def has_label(y: Tensor, task: Task) -> Tensor:
     if task.kind != "multitask":
         return torch.ones(len(y), dtype=torch.bool, device=y.device)
     return ~torch.isnan(y).all(1)
-
-
-def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tensor:
-    """(P,) means over the environments present in a batch, in ascending order of their ids.
-
-    Args:
-        values: (B,) or (B, d), one row per graph.
-        env: (B,) ids; negative ids belong to no environment.
-        at_least: environments with fewer graphs than this are left out.
-    """
-    ids, inverse, counts = torch.unique(env, return_inverse=True, return_counts=True)
-    sums = values.new_zeros((len(ids), *values.shape[1:])).index_add(0, inverse, values)
-    means: Tensor = sums / counts.reshape(-1, *([1] * (values.dim() - 1))).to(values.dtype)
-    return means[(ids >= 0) & (counts >= at_least)]
 
 
 def scale_gradient(logits: Tensor, y: Tensor, task: Task) -> Tensor:

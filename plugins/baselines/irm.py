@@ -3,10 +3,21 @@
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, UserError, environment_mean, hookimpl, hparam, scale_gradient
+from harness import (
+    Batch,
+    UserError,
+    deviation,
+    environment_mean,
+    environment_size,
+    hookimpl,
+    hparam,
+    position_in_environment,
+    scale_gradient,
+)
+from plugins.baselines._annealed import EnvironmentPenalty
 
 
-class IRM(Baseline):
+class IRM(EnvironmentPenalty):
     """Penalise the gradient of each environment's risk with respect to a factor on the logits, at factor one.
 
     With g_i that derivative for graph i (in closed form: no second backward pass) and P environments in the batch,
@@ -22,52 +33,58 @@ class IRM(Baseline):
     """
 
     name = "irm"
-    needs = frozenset({"environments"})
+    annealed = "invariance"
     equals_erm = {"penalty": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
+    deviations = (
+        deviation(
+            "penalty",
+            paper="sum over environments of the squared gradient by a fixed scale of 1 (IRMv1)",
+            public="CIGA's and GALA's: the product of two random halves' gradients; DomainBed's: product of the even "
+            "and odd halves of each environment",
+            ours="mean over the environments present of the squared gradient, in closed form",
+            switch="form: cross2, or form: split",
+        ),
+        deviation(
+            "weight",
+            paper="a hyperparameter",
+            public="DrugOOD's: read and never multiplied in, and the scale is a trained parameter",
+            ours="multiplied in; the scale is the constant 1",
+        ),
+        deviation(
+            "schedule",
+            paper="weight 1 first, then a large weight",
+            public="DomainBed's: weight 1 for 500 steps, then the optimizer starts afresh; GOOD's: constant",
+            ours="constant",
+            switch="anneal_steps: 500",
+        ),
+        deviation(
+            "one environment in a batch",
+            paper="does not occur",
+            public="GOOD's: a NaN penalty becomes the number 0, without a graph",
+            ours="a zero that keeps the graph",
+        ),
+    )
     penalty: float = hparam(
         10.0, low=0.0, search=[0.1, 1.0, 10.0, 100.0], weight_of="invariance", help="weight of the gradient penalty"
     )
     form: str = hparam("squared", choices=["squared", "split", "cross2"], help="estimator of the squared gradient")
-    erm_term: str = hparam(
-        "samples", choices=["samples", "environments"], help="risk: mean over graphs, or over environments present"
-    )
-    anneal_steps: int = hparam(
-        0, low=0, help="steps with ``pre_weight`` instead of ``penalty``; the optimizer starts afresh after them"
-    )
-    pre_weight: float = hparam(1.0, low=0.0, help="weight of the penalty during ``anneal_steps``")
 
     def build(self) -> None:
         if self.form == "cross2" and self.info.num_environments != 2:
             raise UserError(f"irm, form 'cross2': needs two environments, there are {self.info.num_environments}")
         super().build()
 
-    def weight(self, term: str) -> float:
-        early = term == "invariance" and self.step < self.anneal_steps
-        return self.pre_weight if early else super().weight(term)
-
-    def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-        if 0 < self.anneal_steps == self.step:
-            for optimizer in optimizers:
-                optimizer.state.clear()
-        return super().training_step(batch, optimizers)
-
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        logits = self(batch)
+        return self.terms(self(batch), batch)
+
+    def terms(self, logits: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """The risk and the gradient penalty, from (B, C) logits."""
         risk, gradient = self.risk(logits, batch), scale_gradient(logits, batch.y, self.info.task)
         env = self.environments(batch)
-        by_environment = environment_mean(risk, env)
-        average = self.erm_term == "environments" and len(by_environment) > 0
-        erm = by_environment.mean() if average else risk.mean()
-        terms = environment_penalties(gradient, env, self.form)
-        enough = len(by_environment) > 1 and len(terms) > 0
-        return {"erm": erm, "invariance": terms.mean() if enough else gradient.sum() * 0.0}
-
-    def environments(self, batch: Batch) -> Tensor:
-        """(B,) ids, -1 for graphs without any label: they count in no environment."""
-        if self.info.task.kind != "multitask":
-            return batch.env
-        return torch.where(torch.isnan(batch.y).all(1), torch.full_like(batch.env, -1), batch.env)
+        penalties = environment_penalties(gradient, env, self.form)
+        enough = len(torch.unique(env[env >= 0])) > 1 and len(penalties) > 0
+        return {"erm": self.mean_risk(risk, env), "invariance": penalties.mean() if enough else gradient.sum() * 0.0}
 
 
 def environment_penalties(gradient: Tensor, env: Tensor, form: str) -> Tensor:
@@ -86,17 +103,6 @@ def environment_penalties(gradient: Tensor, env: Tensor, form: str) -> Tensor:
     if form == "squared":
         return means.square()
     return means.prod().reshape(1) if len(means) == 2 else means[:0]
-
-
-def position_in_environment(env: Tensor) -> Tensor:
-    """(B,) number of earlier graphs of the same environment."""
-    same = env.unsqueeze(0) == env.unsqueeze(1)
-    return same.tril(-1).sum(1)
-
-
-def environment_size(env: Tensor) -> Tensor:
-    """(B,) number of graphs of each graph's environment."""
-    return (env.unsqueeze(0) == env.unsqueeze(1)).sum(1)
 
 
 @hookimpl

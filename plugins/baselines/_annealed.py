@@ -1,0 +1,51 @@
+"""What the penalties over environments share: which graphs count, the risk term, and a start at another weight."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from harness import Baseline, Batch, environment_mean, has_label, hparam
+
+
+class EnvironmentPenalty(Baseline):
+    """A risk plus a penalty that starts at ``pre_weight`` and is at full weight from step ``anneal_steps`` on.
+
+    At that step the optimizer starts afresh, once, as the moments it holds belong to another objective (Gulrajani and
+    Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021).
+    """
+
+    needs = frozenset({"environments"})
+    annealed: ClassVar[str] = ""
+    """The loss term that ``pre_weight`` weighs at first."""
+    erm_term: str = hparam(
+        "samples", choices=["samples", "environments"], help="risk: mean over graphs, or over environments present"
+    )
+    anneal_steps: int = hparam(
+        0, low=0, help="steps with ``pre_weight`` instead of the penalty's weight; the optimizer starts afresh after"
+    )
+    pre_weight: float = hparam(1.0, low=0.0, help="weight of the penalty during ``anneal_steps``")
+
+    def weight(self, term: str) -> float:
+        early = term == self.annealed and self.step < self.anneal_steps
+        return self.pre_weight if early else super().weight(term)
+
+    def restarts(self) -> set[int]:
+        """Steps at which the optimizer starts afresh."""
+        return {self.anneal_steps} - {0}
+
+    def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+        if self.step in self.restarts():
+            for optimizer in optimizers:
+                optimizer.state.clear()
+        return super().training_step(batch, optimizers)
+
+    def environments(self, batch: Batch) -> Tensor:
+        """(B,) ids, -1 for graphs without any label: they count in no environment."""
+        return torch.where(has_label(batch.y, self.info.task), batch.env, torch.full_like(batch.env, -1))
+
+    def mean_risk(self, risk: Tensor, env: Tensor) -> Tensor:
+        """The risk term, by ``erm_term``, of (B,) losses."""
+        if self.erm_term == "environments" and bool((env >= 0).any()):
+            return environment_mean(risk, env).mean()
+        return risk.mean()

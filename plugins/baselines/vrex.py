@@ -1,0 +1,65 @@
+"""V-REx: penalise the variance of the environments' risks (Krueger et al., ICML 2021)."""
+
+from torch import Tensor
+
+from harness import Batch, deviation, environment_mean, hookimpl, hparam
+from plugins.baselines._annealed import EnvironmentPenalty
+
+
+class VREx(EnvironmentPenalty):
+    """Risk extrapolation: the risks R_e of the P environments in a batch should be equal.
+
+        L = mean_i l_i + penalty * Var_e(R_e)
+
+    The variance is over P (``spread: sample`` for P - 1), so one environment alone has none. Citation: Krueger et al.,
+    *Out-of-Distribution Generalization via Risk Extrapolation (REx)*, ICML 2021.
+    """
+
+    name = "vrex"
+    annealed = "variance"
+    equals_erm = {"penalty": 0.0}
+    probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
+    deviations = (
+        deviation(
+            "gradient of the penalty",
+            paper="the variance of the risks is trained",
+            public="CIGA's and GALA's: the variance of numbers copied out of the graph, whose gradient is zero",
+            ours="live; the conformance kit checks it",
+        ),
+        deviation(
+            "variance",
+            paper="of the training environments' risks",
+            public="DomainBed's: over P; GOOD's, CIGA's and GALA's: over P - 1, undefined for one environment",
+            ours="over P; zero for one environment",
+            switch="spread: sample",
+        ),
+        deviation(
+            "risk and schedule",
+            paper="sum of the environments' risks",
+            public="DomainBed's: mean over environments, weight 1 for 500 steps, then the optimizer starts afresh",
+            ours="mean over graphs, constant weight",
+            switch="erm_term: environments, anneal_steps: 500",
+        ),
+        deviation(
+            "environments",
+            paper="given",
+            public="CIGA's and GALA's: random halves of each batch",
+            ours="those of the suite's `envs`, named in every table",
+            switch="envs: random-batch(2)",
+        ),
+    )
+    penalty: float = hparam(
+        10.0, low=0.0, search=[1.0, 10.0, 100.0, 1000.0], weight_of="variance", help="weight of the risks' variance"
+    )
+    spread: str = hparam("population", choices=["population", "sample"], help="divide by P, or by P - 1")
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        risk, env = self.risk(self(batch), batch), self.environments(batch)
+        risks = environment_mean(risk, env)
+        variance = risks.var(unbiased=self.spread == "sample") if len(risks) > 1 else risk.sum() * 0.0
+        return {"erm": self.mean_risk(risk, env), "variance": variance}
+
+
+@hookimpl
+def bench_register(register):
+    register(VREx)

@@ -1,0 +1,89 @@
+"""MixUp: its limits, soft labels, missing labels and its own draws."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from learner_kit import MULTITASK, graphs, make, same, train
+
+from plugins.baselines.erm import ERM
+from plugins.baselines.mixup import MixUp
+
+SHIFT = torch.tensor([1, 2, 3, 4, 5, 0])
+
+
+def one_batch(n=6, **kwargs):
+    return next(iter(graphs(n, **kwargs).batches(n)))
+
+
+def mixed(learner, batch, lam, partner):
+    return learner.mixed(learner.embed(batch), batch.y, lam, partner)
+
+
+def test_lam_one_is_erm_in_loss_and_gradient():
+    batch, losses, found = one_batch(), [], []
+    for learner, loss in ((make(MixUp), lambda m: mixed(m, batch, 1.0, SHIFT)), (make(ERM), None)):
+        value = loss(learner) if loss else learner.loss(batch)["erm"]
+        value.backward()
+        losses.append(value)
+        found.append(learner.backbone.linear[0].weight.grad)
+    torch.testing.assert_close(*losses)
+    torch.testing.assert_close(*found)
+
+
+def test_pairing_each_graph_with_itself_is_erm_for_any_lam():
+    batch, learner = one_batch(), make(MixUp)
+    expected = make(ERM).loss(batch)["erm"]
+    torch.testing.assert_close(mixed(learner, batch, 0.3, torch.arange(6)), expected)
+
+
+def test_it_equals_cross_entropy_against_the_mixed_labels():
+    batch, learner = one_batch(), make(MixUp)
+    h, lam = learner.embed(batch), 0.3
+    target = lam * F.one_hot(batch.y, 3) + (1 - lam) * F.one_hot(batch.y[SHIFT], 3)
+    logits = learner.head(lam * h + (1 - lam) * h[SHIFT])
+    torch.testing.assert_close(mixed(learner, batch, lam, SHIFT), F.cross_entropy(logits, target))
+
+
+def test_at_one_half_a_swap_of_the_pair_changes_nothing():
+    batch, learner = one_batch(), make(MixUp)
+    swap = torch.tensor([1, 0, 3, 2, 5, 4])
+    before = mixed(learner, batch, 0.5, swap)
+    batch.y = batch.y[swap]
+    torch.testing.assert_close(mixed(learner, batch, 0.5, swap), before)
+
+
+def test_probability_zero_is_erm():
+    packed = graphs(12)
+    assert same(train(make(MixUp, probability=0.0), packed), train(make(ERM), packed))
+
+
+def test_the_share_of_mixed_batches_and_the_mean_of_lam():
+    learner, batch = make(MixUp, probability=0.4), one_batch()
+    seen = []
+    learner.mixed = lambda h, _labels, lam, _partner: seen.append(lam) or h.sum()
+    for _ in range(2000):
+        learner.loss(batch)
+    assert len(seen) / 2000 == pytest.approx(0.4, abs=0.04)
+    assert sum(seen) / len(seen) == pytest.approx(0.5, abs=0.04)
+
+
+def test_smoothing_gives_the_smoothed_targets():
+    learner, batch = make(MixUp, smoothing=0.1), one_batch()
+    logits = learner(batch)
+    target = (F.one_hot(batch.y, 3) + 0.1 / 3) / 1.1
+    torch.testing.assert_close(learner.smoothed(logits, batch.y).mean(), F.cross_entropy(logits, target))
+
+
+def test_a_task_counts_where_both_graphs_have_its_label():
+    learner, batch = make(MixUp, task=MULTITASK), one_batch(task=MULTITASK)
+    batch.y[2, 1] = torch.nan
+    h = learner.embed(batch)
+    loss = learner.mixed(h, batch.y, 0.3, SHIFT)
+    logits = learner.head(0.3 * h + 0.7 * h[SHIFT])
+    both = ~(batch.y.isnan() | batch.y[SHIFT].isnan())
+
+    def one_side(y):
+        each = F.binary_cross_entropy_with_logits(logits, y.nan_to_num(), reduction="none") * both
+        return (each.sum(1) / both.sum(1)).mean()
+
+    torch.testing.assert_close(loss, 0.3 * one_side(batch.y) + 0.7 * one_side(batch.y[SHIFT]))

@@ -1,0 +1,223 @@
+"""Stages and keys: training settings at their defaults, environments per batch, stages that others build on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any, cast
+
+import pytest
+
+from harness import upstream
+from harness.catalog import Catalog, Entry
+from harness.data import Declaration, Features, Task
+from harness.hparams import HParam
+from harness.plan.datasets import DatasetFacts
+from harness.plan.stages import StageFactory
+from harness.spec import (
+    ComponentSpec,
+    Configuration,
+    DatasetSpec,
+    ModelSettings,
+    Row,
+    SelectSettings,
+    TrainSettings,
+)
+from harness.stage import Stage
+
+FIRST = ("epochs", "batch_size", "eval_batch_size", "lr", "weight_decay", "patience", "warmup")
+NEW: dict[str, Any] = {
+    "optimizer": "adamw",
+    "lr_drop_epoch": 3,
+    "groups_per_batch": 4,
+    "drop_last": True,
+}
+GROUPED: dict[str, Any] = {"groups_per_batch": 4}
+
+
+def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:
+    """A row of the catalog."""
+    declared = {item.name: item for item in hparams}
+    return Entry(kind, name, "made_up", name, f"/made/up/{name}.py", "built-in", "0", declared, name, traits)
+
+
+MODE = HParam("mode", "str", "assisted", choices=("assisted", "probed", "alone"))
+RULE = HParam("rule", "str", "best-val", choices=("best-val", "last"))
+EPOCHS = HParam("assistant_epochs", "int", None, optional=True)
+CATALOG = Catalog(
+    [
+        entry("dataset", "data"),
+        entry("backbone", "gin"),
+        entry("environment", "fixed"),
+        entry("environment", "drawn", per_batch=True),
+        entry("environment", "trained", trains_networks=True),
+        entry("baseline", "erm"),
+        entry("baseline", "irm", needs=["environments"]),
+        entry(
+            "baseline",
+            "student",
+            MODE,
+            RULE,
+            EPOCHS,
+            upstream={
+                "assistant": upstream(
+                    "baseline",
+                    "erm",
+                    train={"epochs": "$assistant_epochs"},
+                    when={"mode": ["assisted", "probed"]},
+                    checkpoint="$rule",
+                ),
+                "groups": upstream("environment", "fixed", when={"mode": ["probed"]}),
+            },
+        ),
+        entry("baseline", "plain-student", upstream={"assistant": upstream("baseline", "erm")}),
+    ]
+)
+
+
+class Facts:
+    """A dataset without files."""
+
+    def declare(self, spec: ComponentSpec) -> Declaration:
+        del spec
+        return Declaration(Task("multiclass", 3), Features("numeric", (4,)))
+
+    def files(self, spec: ComponentSpec) -> list[dict[str, str]]:
+        del spec
+        return []
+
+
+def chain(learner: str, *, environment: str | None = None, train: dict[str, Any] | None = None, **params: Any) -> Any:
+    """The stages of a cell without its score; the last is its training."""
+    configuration = Configuration(
+        "-",
+        {},
+        ComponentSpec("baseline", learner, params),
+        None,
+        None if environment is None else ComponentSpec("environment", environment),
+        ModelSettings(ComponentSpec("backbone", "gin")),
+        TrainSettings(**(train or {})),
+    )
+    factory = StageFactory(CATALOG, cast("DatasetFacts", Facts()))
+    dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
+    return factory.cell(dataset, Row("M", "D", (configuration,), SelectSettings()), configuration, 1)[:-1]
+
+
+def key(learner: str, **more: Any) -> str:
+    return str(chain(learner, **more)[-1].key)
+
+
+def of_kind(stages: list[Stage], kind: str) -> list[Stage]:
+    return [stage for stage in stages if stage.kind == kind]
+
+
+class TestTrainingSettings:
+    """What of them enters a key."""
+
+    def test_the_first_settings_are_all_and_the_others_only_where_they_differ(self) -> None:
+        train = chain("erm")[-1].preimage["train"]
+        assert train == {name: asdict(TrainSettings())[name] for name in FIRST}
+        changed = chain("irm", environment="fixed", train=NEW)[-1].preimage["train"]
+        assert {name: changed[name] for name in NEW} == NEW
+
+    @pytest.mark.parametrize("name", NEW)
+    def test_each_changes_the_key(self, name: str) -> None:
+        assert key("irm", environment="fixed", train={name: NEW[name]}) != key("irm", environment="fixed")
+
+    def test_a_factor_without_a_drop_changes_nothing(self) -> None:
+        assert key("erm", train={"lr_drop_factor": 0.5}) == key("erm")
+        dropped = {"lr_drop_epoch": 3}
+        assert key("erm", train={**dropped, "lr_drop_factor": 0.5}) != key("erm", train=dropped)
+
+    def test_all_reach_the_worker(self) -> None:
+        payload = chain("irm", environment="fixed", train=NEW)[-1].payload
+        given = {**payload["loop"], "optimizer": payload["optimizer"]}
+        assert {name: given[name] for name in NEW} == NEW
+        assert set(given) | {"lr", "weight_decay"} == set(asdict(TrainSettings()))
+
+    def test_of_an_environment_that_trains_networks_only_the_optimizer_is_new(self) -> None:
+        def annotate(**train: Any) -> str:
+            (stage,) = of_kind(chain("irm", environment="trained", train=train), "annotate")
+            return stage.key
+
+        assert annotate(optimizer="adamw") != annotate()
+        assert all(annotate(**{name: NEW[name]}) == annotate() for name in NEW if name != "optimizer")
+
+
+class TestEnvironmentsPerBatch:
+    """They concern trainings with fixed environments alone."""
+
+    @pytest.mark.parametrize(("learner", "environment"), [("erm", None), ("irm", "drawn"), ("erm", "fixed")])
+    def test_others_shuffle_plainly_and_share_their_training(self, learner: str, environment: str | None) -> None:
+        stage = chain(learner, environment=environment, train=GROUPED)[-1]
+        assert stage.payload["loop"]["groups_per_batch"] == 0
+        assert stage.key == key(learner, environment=environment)
+
+    def test_what_they_build_on_shuffles_plainly_too(self) -> None:
+        stages = of_kind(chain("plain-student", train=GROUPED), "train")
+        assert [stage.payload["loop"]["groups_per_batch"] for stage in stages] == [0, 0]
+        assert stages[0].key == key("erm")
+
+    def test_fixed_environments_are_grouped(self) -> None:
+        stage = chain("irm", environment="fixed", train=GROUPED)[-1]
+        assert stage.payload["loop"]["groups_per_batch"] == 4
+
+
+class TestUpstream:
+    """``when`` and ``checkpoint``."""
+
+    @pytest.mark.parametrize(
+        ("mode", "roles"), [("assisted", ["assistant"]), ("probed", ["assistant", "groups"]), ("alone", [])]
+    )
+    def test_stages_are_planned_only_where_they_are_needed(self, mode: str, roles: list[str]) -> None:
+        stages = chain("student", mode=mode)
+        last = stages[-1]
+        assert sorted(last.payload["upstream"]) == sorted(last.preimage["upstream"]) == roles
+        below = [stage.key for stage in stages[1:-1]]
+        assert sorted(below) == sorted(item["key"] for item in last.payload["upstream"].values())
+        assert set(below) <= set(last.inputs)
+
+    def test_the_default_of_the_hyperparameter_counts(self) -> None:
+        assert "assistant" in chain("student")[-1].payload["upstream"]
+
+    def test_a_checkpoint_may_be_a_hyperparameter(self) -> None:
+        for rule in ("best-val", "last"):
+            assert chain("student", rule=rule)[-1].payload["upstream"]["assistant"]["checkpoint"] == rule
+        assert chain("plain-student")[-1].payload["upstream"]["assistant"]["checkpoint"] == "best-val"
+
+    def test_another_checkpoint_is_another_training_on_the_same_assistant(self) -> None:
+        best, last = chain("student", rule="best-val"), chain("student", rule="last")
+        assert best[-2].key == last[-2].key
+        assert best[-1].preimage["upstream"] != last[-1].preimage["upstream"]
+        assert best[-1].preimage["upstream"] == {"assistant": best[-2].key}, "the default leaves no trace"
+
+    def test_the_suites_training_settings_hold_but_for_overrides(self) -> None:
+        train: dict[str, Any] = {"optimizer": "adamw", "epochs": 9}
+        own, other = chain("student", train=train), chain("student", train=train, assistant_epochs=2)
+        assert [(s.payload["loop"]["epochs"], s.payload["optimizer"]) for s in (own[-2], other[-2])] == [
+            (9, "adamw"),
+            (2, "adamw"),
+        ]
+        assert other[-1].payload["loop"]["epochs"] == 9
+        assert own[-2].key == key("erm", train=train)
+
+    def test_a_component_that_builds_on_itself_is_refused(self) -> None:
+        circular = replace(
+            CATALOG.get("baseline", "plain-student"),
+            traits={"upstream": {"self": upstream("baseline", "plain-student")}},
+        )
+        factory = StageFactory(
+            Catalog([circular, CATALOG.get("backbone", "gin"), CATALOG.get("dataset", "data")]),
+            cast("DatasetFacts", Facts()),
+        )
+        configuration = Configuration(
+            "-",
+            {},
+            ComponentSpec("baseline", "plain-student"),
+            None,
+            None,
+            ModelSettings(ComponentSpec("backbone", "gin")),
+            TrainSettings(),
+        )
+        dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
+        with pytest.raises(Exception, match="builds on stages that build on it"):
+            factory.cell(dataset, Row("M", "D", (configuration,), SelectSettings()), configuration, 1)

@@ -91,7 +91,7 @@ def turns(learner: Learner, data: Toy, epochs: int) -> Iterator[None]:
         learner.train()
         learner.on_epoch_start(train)
         learner.train()
-        for batch in epoch_batches(train, BATCH, order):
+        for batch in epoch_batches(train, BATCH, order, reorder=learner.training_order):
             if spurious is not None:
                 batch.spurious = spurious[batch.index]
             learner.training_step(batch, optimizers)

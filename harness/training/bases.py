@@ -40,8 +40,8 @@ class Learner(NetworkMaker, Component, nn.Module):
     """What trains a final classifier. Override the least you need.
 
     The engine calls, in this order: the constructor, :meth:`setup` (which calls :meth:`build` under the
-    initialisation seeds), :meth:`on_fit_start`, and per epoch :meth:`on_epoch_start`, :meth:`training_step`
-    for each batch, :meth:`on_epoch_end`.
+    initialisation seeds), :meth:`on_fit_start`, and per epoch :meth:`on_epoch_start`, :meth:`training_order`,
+    :meth:`training_step` for each batch, :meth:`on_epoch_end`.
     """
 
     reserved: ClassVar[frozenset[str]] = MODULE_NAMES
@@ -80,7 +80,7 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     @property
     def total_steps(self) -> int:
-        """Optimizer steps of the whole training."""
+        """Optimizer steps of the whole training; where :meth:`training_order` repeats graphs, those without repeats."""
         return self.info.total_steps
 
     def setup(
@@ -163,6 +163,19 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     def on_epoch_start(self, train: PackedGraphs) -> None:
         """Called before each epoch; ``self.epoch`` counts from 0."""
+
+    def training_order(self, order: Tensor) -> Tensor:
+        """The order of an epoch's training graphs; override to take some of them several times.
+
+        Called after :meth:`on_epoch_start`, unless the suite draws environments per batch (``groups_per_batch``).
+
+        Args:
+            order: (n,) a random order of all training graphs.
+
+        Returns:
+            positions of training graphs, at least two.
+        """
+        return order
 
     def on_epoch_end(self, validation_score: float | None) -> None:
         """Called after each epoch with the score on the validation split (None where undefined)."""

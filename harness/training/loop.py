@@ -81,7 +81,7 @@ class Trained:
 
 
 def total_steps(num_train: int, settings: LoopSettings) -> int:
-    """Optimizer steps of a whole training without early stopping."""
+    """Optimizer steps of a whole training without early stopping, of a learner that takes each graph once an epoch."""
     return settings.epochs * steps_per_epoch(
         num_train,
         settings.batch_size,
@@ -156,6 +156,7 @@ def _train_epoch(
         order,
         groups_per_batch=settings.groups_per_batch,
         drop_last=settings.drop_last,
+        reorder=learner.training_order,
     ):
         if data.spurious is not None:
             batch.spurious = data.spurious[batch.index]

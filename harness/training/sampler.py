@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -24,7 +24,13 @@ def steps_per_epoch(num_train: int, batch_size: int, *, groups_per_batch: int = 
 
 
 def epoch_batches(
-    train: PackedGraphs, batch_size: int, rng: torch.Generator, *, groups_per_batch: int = 0, drop_last: bool = False
+    train: PackedGraphs,
+    batch_size: int,
+    rng: torch.Generator,
+    *,
+    groups_per_batch: int = 0,
+    drop_last: bool = False,
+    reorder: Callable[[Tensor], Tensor] | None = None,
 ) -> Iterator[Batch]:
     """One epoch of training batches.
 
@@ -35,16 +41,20 @@ def epoch_batches(
         groups_per_batch: environments per batch, see :func:`grouped_order`; 0 for each graph once, in random order,
             where a last batch of a single graph is left out.
         drop_last: leave out any last batch that is not full, unless it is the only one.
+        reorder: is given the random order of all graphs, (n_train,), and returns the one to use, in which graphs may
+            occur several times; without effect on environments per batch.
 
     Raises:
         ValueError: ``groups_per_batch`` is given and the graphs have no environment ids.
     """
-    steps = steps_per_epoch(len(train), batch_size, groups_per_batch=groups_per_batch, drop_last=drop_last)
     if not groups_per_batch:
-        order = torch.randperm(len(train), generator=rng)[: steps * batch_size]
-        return train.batches(batch_size, order)
+        order = torch.randperm(len(train), generator=rng)
+        order = order if reorder is None else reorder(order)
+        steps = steps_per_epoch(len(order), batch_size, drop_last=drop_last)
+        return train.batches(batch_size, order[: steps * batch_size])
     if train.env is None:
         raise ValueError("environments per batch need training graphs with environment ids")
+    steps = steps_per_epoch(len(train), batch_size, groups_per_batch=groups_per_batch, drop_last=drop_last)
     rows = grouped_order(train.env, batch_size, groups_per_batch, steps, rng)
     return train.batches(rows.size(1), rows.flatten())
 

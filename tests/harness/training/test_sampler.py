@@ -49,6 +49,17 @@ class TestShuffling:
         assert [len(index) for index in batches] == expected
         assert steps_per_epoch(n, size, drop_last=drop_last) == len(expected)
 
+    def test_a_learner_may_take_graphs_several_times(self) -> None:
+        settings = LoopSettings(epochs=2, batch_size=4, eval_batch_size=8)
+        learner = ready(settings, 7)
+        learner.training_order = lambda order: torch.cat([order, order[order < 2]])  # type: ignore[method-assign]
+        fit(learner, data(packed(7)), settings, seed=0)
+        assert [[len(index) for index in epoch] for epoch in learner.seen] == [[4, 4], [4, 4]], "9 = 4 + 4 + 1"
+        learner.training_order = lambda order: torch.cat([order, order[order < 3]])  # type: ignore[method-assign]
+        fit(learner, data(packed(7)), settings, seed=0)
+        assert [torch.cat(epoch).bincount().tolist() for epoch in learner.seen] == [[2, 2, 2, 1, 1, 1, 1]] * 2
+        assert learner.total_steps == 4, "the count without repeats"
+
 
 class TestEnvironmentsPerBatch:
     """n distinct environments, b // n graphs each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,56 @@ def test_the_table_of_defaults_is_that_of_the_protocol() -> None:
     assert set(told) == set(declared)
     for key, value in told.items():
         assert float(value) == declared[key] if isinstance(declared[key], float) else value == declared[key]
+
+
+def settings_of(protocol: str, family: str) -> dict[str, Any]:
+    """A protocol's settings for a family of datasets, flat."""
+    text = page(f"harness/protocols/{protocol}.yaml")
+    tree = yaml.safe_load(re.sub(r"\b(\d)e-", r"\1.0e-", text))
+    layers = [
+        layer.get(section, {}) for section in ("model", "train") for layer in (tree, tree["families"].get(family, {}))
+    ]
+    merged = {key: value for layer in layers for key, value in layer.items()}
+    return {**merged, "seeds": tree["seeds"], "backbone": merged["backbone"]["use"], **merged["backbone"]}
+
+
+@pytest.mark.parametrize("protocol", protocols())
+def test_the_table_of_protocols_is_that_of_their_files(protocol: str) -> None:
+    lines = page("docs/suites.md").partition("### Protocols")[2].partition("\n\nWeight decay")[0].splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    column = table[0].index(f"`{protocol}`")
+    told = {row[0]: row[column] for row in table[2:]}
+    families = [settings_of(protocol, family) for family in ("synthetic", "drugood")]
+
+    def by_family(say: Callable[[dict[str, Any]], object]) -> str:
+        return "; ".join(dict.fromkeys(str(say(settings)) for settings in families))
+
+    first = families[0]
+    warmup = by_family(lambda s: s["warmup"])
+    assert told == {
+        "backbone": by_family(lambda s: s["backbone"].upper()),
+        "flavour": f"`{by_family(lambda s: s['flavour'])}`",
+        "layers": by_family(lambda s: s["layers"]),
+        "hidden": by_family(lambda s: s["hidden"]),
+        "dropout": by_family(lambda s: f"{s['dropout']:g}"),
+        "edge features": by_family(lambda s: "yes" if s["edge_features"] else "no"),
+        "readout": by_family(lambda s: s["readout"]),
+        "hidden layers of the head": by_family(lambda s: s["head_layers"]),
+        "epochs": by_family(lambda s: s["epochs"]) + (", `ogb` 100" if protocol == "equad" else ""),
+        "patience after warm-up": f"{first['patience']} after {warmup}" if first["patience"] else "none",
+        "batch size": by_family(lambda s: s["batch_size"]) + (", full ones only" if first["drop_last"] else ""),
+        "optimizer": optimizer(first),
+        "environments per batch": str(first["groups_per_batch"] or "–"),
+        "seeds": f"1–{len(first['seeds'])}",
+    }
+
+
+def optimizer(settings: dict[str, Any]) -> str:
+    """The optimizer as the table has it."""
+    name = {"adam": "Adam", "adamw": "AdamW"}[settings["optimizer"]]
+    rate = f"{settings['lr']:.0e}".replace("e-0", "e-")
+    drop = f", a tenth from epoch {settings['lr_drop_epoch']}" if settings["lr_drop_epoch"] else ""
+    return f"{name} {rate}{drop}"
 
 
 def test_the_faults_shown_are_those_reported(desk: Desk) -> None:

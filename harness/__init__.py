@@ -38,13 +38,11 @@ if TYPE_CHECKING:
     from harness.nn.cluster import kmeans as kmeans
     from harness.nn.codebook import Codebook as Codebook
     from harness.nn.contrastive import environment_contrastive as environment_contrastive
-    from harness.nn.contrastive import cross_environment_contrastive as cross_environment_contrastive
     from harness.nn.contrastive import supervised_contrastive as supervised_contrastive
     from harness.nn.conv import GCNConv as GCNConv
     from harness.nn.conv import GINConv as GINConv
     from harness.nn.conv import LEConv as LEConv
     from harness.nn.edges import EdgeScorer as EdgeScorer
-    from harness.nn.edges import NodeScorer as NodeScorer
     from harness.nn.edges import NodeScorer as NodeScorer
     from harness.nn.edges import average_directions as average_directions
     from harness.nn.edges import edge_ends as edge_ends
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from harness.nn.infomax import info_nce as info_nce
     from harness.nn.infomax import local_global_jsd as local_global_jsd
     from harness.nn.mode import evaluating as evaluating
-    from harness.nn.mode import frozen as frozen
     from harness.nn.mode import keeping_statistics as keeping_statistics
     from harness.nn.norm import BatchNorm as BatchNorm
     from harness.nn.pool import pool as pool
@@ -108,7 +105,7 @@ _HOME = {
     ),
     "harness.nn.front": ("make_front",),
     "harness.nn.infomax": ("info_nce", "local_global_jsd"),
-    "harness.nn.mode": ("evaluating", "frozen", "keeping_statistics"),
+    "harness.nn.mode": ("evaluating", "keeping_statistics"),
     "harness.nn.norm": ("BatchNorm",),
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_targets"),

@@ -25,24 +25,27 @@ def supervised_contrastive(z: Tensor, y: Tensor, temperature: float = 1.0) -> Te
     return _contrast(z, (y.unsqueeze(0) == y.unsqueeze(1)) & others, others, temperature)
 
 
-def cross_environment_contrastive(z: Tensor, y: Tensor, env: Tensor, temperature: float = 1.0) -> Tensor:
+def environment_contrastive(
+    z: Tensor, y: Tensor, env: Tensor, temperature: float = 1.0, *, fallback: bool = True
+) -> Tensor:
     """Pull one class together across environments, against other classes of the same environment: a live scalar.
 
     The loss of Chen et al. (*Does Invariant Graph Learning via Environment Augmentation Learn Invariance?*, NeurIPS
     2023): that of :func:`supervised_contrastive` with P_i = {j: y_j = y_i, e_j ≠ e_i}, and in the logarithm only P_i
-    and {j: y_j ≠ y_i, e_j = e_i}. A batch in which no graph has a positive falls back to
-    :func:`supervised_contrastive`.
+    and {j: y_j ≠ y_i, e_j = e_i}. It is never negative.
 
     Args:
         z: (B, d) embeddings; their length does not matter.
         y: (B,) classes.
         env: (B,) environment ids.
         temperature: divides the similarities.
+        fallback: a batch in which no graph has a positive gets :func:`supervised_contrastive`, else a zero that keeps
+            the graph.
     """
     y = y.reshape(-1)
     alike, together = y.unsqueeze(0) == y.unsqueeze(1), env.unsqueeze(0) == env.unsqueeze(1)
     positive = alike & ~together
-    if not bool(positive.any()):
+    if fallback and not bool(positive.any()):
         return supervised_contrastive(z, y, temperature)
     return _contrast(z, positive, alike ^ together, temperature)
 

@@ -1,8 +1,9 @@
-"""Edge scores: pairs of end points, per-graph normalisation over edges, the scorer, and reverse edges."""
+"""Edge and node scores: pairs of end points, normalisation within graphs, the scorers, and reverse edges."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -34,36 +35,66 @@ def instance_norm(values: Tensor, owner: Tensor, num_graphs: int, eps: float = 1
     return centred * (variance + eps).rsqrt().index_select(0, owner)
 
 
-class EdgeScorer(nn.Module):
-    """One logit per edge from its end points: an MLP [2d, 4d, d, 1] with ReLU and dropout after hidden layers.
+class RowScorer(nn.Module):
+    """One logit per row: an MLP with ReLU and dropout after hidden layers, rows standardised within their graph.
 
     The extractor of GSAT (Miao et al., *Interpretable and Generalizable Graph Learning via Stochastic Attention
     Mechanism*, ICML 2022), which GALA uses as well.
 
     Args:
-        width: d, of the node embeddings.
+        widths: of the input and of the hidden layers.
         dropout: after each hidden layer.
-        norm: standardise hidden values over the edges of each graph, before the ReLU.
+        norm: standardise hidden values over the rows of each graph, before the ReLU.
+    """
+
+    def __init__(self, widths: Sequence[int], *, dropout: float = 0.0, norm: bool = True) -> None:
+        super().__init__()
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+        self.last = nn.Linear(widths[-1], 1)
+        self.dropout = nn.Dropout(dropout)
+        self.norm = norm
+
+    def score(self, values: Tensor, owner: Tensor, num_graphs: int) -> Tensor:
+        """(M,) logits of (M, d) rows, whose graphs are ``owner`` (M,)."""
+        for layer in self.hidden:
+            values = layer(values)
+            if self.norm:
+                values = instance_norm(values, owner, num_graphs)
+            values = self.dropout(torch.relu(values))
+        return self.last(values).squeeze(1)  # type: ignore[no-any-return]
+
+
+class EdgeScorer(RowScorer):
+    """One logit per edge from its end points: the MLP [2d, 4d, d, 1]; see :class:`RowScorer`.
+
+    Args:
+        width: d, of the node embeddings.
+        dropout, norm: as there.
     """
 
     def __init__(self, width: int, *, dropout: float = 0.0, norm: bool = True) -> None:
-        super().__init__()
-        widths = [2 * width, 4 * width, width]
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
-        self.last = nn.Linear(width, 1)
-        self.dropout = nn.Dropout(dropout)
-        self.norm = norm
+        super().__init__([2 * width, 4 * width, width], dropout=dropout, norm=norm)
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
         """(E,) logits from (N, d) node embeddings."""
         owner = batch.batch.index_select(0, batch.edge_index[0])
-        values = edge_ends(h, batch)
-        for layer in self.hidden:
-            values = layer(values)
-            if self.norm:
-                values = instance_norm(values, owner, batch.num_graphs)
-            values = self.dropout(torch.relu(values))
-        return self.last(values).squeeze(1)  # type: ignore[no-any-return]
+        return self.score(edge_ends(h, batch), owner, batch.num_graphs)
+
+
+class NodeScorer(RowScorer):
+    """One logit per node: the MLP [d, 2d, d, 1]; see :class:`RowScorer`.
+
+    Args:
+        width: d, of the node embeddings.
+        dropout, norm: as there.
+    """
+
+    def __init__(self, width: int, *, dropout: float = 0.0, norm: bool = True) -> None:
+        super().__init__([width, 2 * width, width], dropout=dropout, norm=norm)
+
+    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        """(N,) logits from (N, d) node embeddings."""
+        return self.score(h, batch.batch, batch.num_graphs)
 
 
 def reverse_edges(batch: Batch) -> Tensor:

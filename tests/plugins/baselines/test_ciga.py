@@ -37,7 +37,7 @@ def test_every_setting_trains_every_module_by_the_risk_alone(c_in, c_rep, varian
     terms = learner.loss(BATCH)
     assert list(terms) == TERMS[variant]
     found = gradients_of(learner, terms["erm"])
-    assert all(reached(found, module) for module in ("featurizer", "scorer", "backbone", "head"))
+    assert all(reached(found, module) for module in ("featurizer", "edge_scorer", "backbone", "head"))
 
 
 @pytest.mark.parametrize("backbone", [GIN, GCN])
@@ -45,23 +45,23 @@ def test_every_setting_trains_every_module_by_the_risk_alone(c_in, c_rep, varian
 def test_the_real_backbones_pass_edge_weights_on_to_the_scorer(backbone, values):
     learner = hopeless(make(CIGA, variant="v2", backbone=backbone, ratio=0.6, **values))
     for term in ("erm", "hinge"):
-        assert reached(gradients_of(learner, learner.loss(BATCH)[term]), "scorer")
+        assert reached(gradients_of(learner, learner.loss(BATCH)[term]), "edge_scorer")
 
 
 @pytest.mark.parametrize(
     ("term", "values", "modules"),
     [
-        ("contrast", {"c_rep": "rep"}, {"featurizer", "scorer", "backbone"}),
+        ("contrast", {"c_rep": "rep"}, {"featurizer", "edge_scorer", "backbone"}),
         ("contrast", {"c_rep": "feat"}, {"featurizer"}),
-        ("hinge", {"s_rep": "rep"}, {"featurizer", "scorer", "backbone", "spurious_head"}),
-        ("hinge", {"s_rep": "conv"}, {"featurizer", "scorer", "spurious_backbone", "spurious_head"}),
+        ("hinge", {"s_rep": "rep"}, {"featurizer", "edge_scorer", "backbone", "spurious_head"}),
+        ("hinge", {"s_rep": "conv"}, {"featurizer", "edge_scorer", "spurious_backbone", "spurious_head"}),
         ("hinge", {"detach_spurious": True}, {"spurious_head"}),
     ],
 )
 def test_each_penalty_trains_the_modules_it_should(term, values, modules):
     learner = hopeless(make(CIGA, variant="v2", **values))
     found = gradients_of(learner, learner.loss(BATCH)[term])
-    names = {"featurizer", "scorer", "backbone", "head", "spurious_backbone", "spurious_head"}
+    names = {"featurizer", "edge_scorer", "backbone", "head", "spurious_backbone", "spurious_head"}
     assert {name for name in names if reached(found, name)} == modules
 
 
@@ -69,7 +69,7 @@ def scorer_gradient(**values):
     learner = hopeless(make(CIGA, variant="v2", contrast=0.0, **values))
     learner.zero_grad()
     learner.total(learner.loss(BATCH)).backward()
-    return torch.cat([p.grad.flatten() for p in learner.scorer.parameters()])
+    return torch.cat([p.grad.flatten() for p in learner.edge_scorer.parameters()])
 
 
 def test_the_hinge_moves_the_scorer_unless_it_is_detached():
@@ -82,12 +82,11 @@ def test_the_hinge_moves_the_scorer_unless_it_is_detached():
 
 def test_the_parts_share_out_the_edges():
     learner = make(CIGA, ratio=0.6)
-    h, scores, kept = learner.split(BATCH)
-    edges = torch.bincount(BATCH.batch[BATCH.edge_index[0]], minlength=10)
-    causal, spurious = subgraph(BATCH, kept), subgraph(BATCH, ~kept, without_edges="empty")
-    assert torch.bincount(BATCH.batch[BATCH.edge_index[0]][kept], minlength=10).tolist() == [
-        -(-6 * int(e) // 10) for e in edges
-    ]
+    h, scores = learner.score(BATCH)
+    owner = BATCH.batch[BATCH.edge_index[0]]
+    edges = torch.bincount(owner, minlength=10)
+    causal, spurious = learner.parts(BATCH, scores)
+    assert torch.bincount(owner[causal.edges], minlength=10).tolist() == [-(-6 * int(e) // 10) for e in edges]
     assert sorted([*causal.edges.tolist(), *spurious.edges.tolist()]) == list(range(BATCH.num_edges))
     assert h.shape == (BATCH.num_nodes, 6)
     torch.testing.assert_close(scores.sigmoid() + (-scores).sigmoid(), torch.ones_like(scores))
@@ -97,14 +96,14 @@ def test_messages_are_weighted_by_the_scores():
     learner = make(CIGA, ratio=1.0).eval()
     before = learner(BATCH)
     with torch.no_grad():
-        learner.scorer[-1].bias.fill_(-1e4)
+        learner.edge_scorer[-1].bias.fill_(-1e4)
     silent = learner(BATCH)
     no_edges = subgraph(BATCH, torch.zeros(BATCH.num_edges, dtype=torch.bool)).batch
     expected = learner.head(learner.pool(learner.backbone(no_edges), no_edges))
     torch.testing.assert_close(silent, expected)
     assert not torch.allclose(before, silent)
     with torch.no_grad():
-        learner.scorer[-1].bias.fill_(1e4)
+        learner.edge_scorer[-1].bias.fill_(1e4)
     whole = learner.head(learner.pool(learner.backbone(BATCH), BATCH))
     torch.testing.assert_close(learner(BATCH), whole)
 
@@ -166,3 +165,60 @@ def test_a_batch_of_one_class_and_one_without_positives():
 def test_v2_starts_from_the_weights_of_v1():
     v1, v2 = make(CIGA).state_dict(), make(CIGA, variant="v2").state_dict()
     assert all(torch.equal(value, v2[name]) for name, value in v1.items())
+
+
+def test_weights_of_one_mean_the_whole_graph_in_a_soft_split():
+    learner = make(CIGA, split="soft").eval()
+    with torch.no_grad():
+        learner.edge_scorer[-1].bias.fill_(1e4)
+    torch.testing.assert_close(learner(BATCH), learner.head(learner.pool(learner.backbone(BATCH), BATCH)))
+
+
+@pytest.mark.parametrize("scorer", ["mlp", "normalised"])
+def test_a_soft_split_keeps_all_edges_and_still_trains_every_module(scorer):
+    learner = hopeless(make(CIGA, split="soft", variant="v2", scorer=scorer))
+    _, scores = learner.score(BATCH)
+    assert all(len(part.edges) == BATCH.num_edges for part in learner.parts(BATCH, scores))
+    terms = learner.loss(BATCH)
+    for term in terms:
+        found = gradients_of(learner, learner.loss(BATCH)[term])
+        assert all(reached(found, module) for module in ("featurizer", "edge_scorer", "backbone"))
+
+
+def test_a_graph_without_edges_has_no_left_over_in_either_split():
+    batch = hard_batch()
+    for split in ("hard", "soft"):
+        learner = make(CIGA, task=BINARY, split=split)
+        assert not bool(learner.parts(batch, torch.zeros(batch.num_edges))[1].present[0])
+
+
+def test_tied_directions_have_one_score():
+    raw = RawGraph(np.eye(4, dtype=np.float32), np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]), 0)
+    batch = PackedGraphs.pack([raw]).batch(torch.tensor([0]))
+    tied, free = (make(CIGA, tie_directions=tie).eval() for tie in (True, False))
+    scores = {tuple(edge): value for edge, value in zip(batch.edge_index.T.tolist(), tied.score(batch)[1], strict=True)}
+    alone = {tuple(edge): value for edge, value in zip(batch.edge_index.T.tolist(), free.score(batch)[1], strict=True)}
+    for (source, target), value in scores.items():
+        torch.testing.assert_close(value, (alone[source, target] + alone[target, source]) / 2)
+    assert any(not torch.allclose(alone[source, target], alone[target, source]) for source, target in alone)
+
+
+def test_goods_form_has_a_shallow_featurizer_whose_output_the_classifier_reads():
+    learner = make(CIGA, featurizer_layers=1, c_in="feat", layers=3)
+    assert (learner.featurizer.layers, learner.backbone.layers) == (1, 3)
+    assert learner.backbone.linear[0].in_features == learner.featurizer.out_dim
+    assert make(CIGA, layers=3).featurizer.layers == 3
+
+
+def test_summed_featurizer_outputs_do_not_depend_on_the_weights_of_edges():
+    learner = make(CIGA, c_rep="feat", split="soft").eval()
+    before = learner.loss(BATCH)["contrast"]
+    with torch.no_grad():
+        learner.edge_scorer[-1].bias.add_(3.0)
+    assert torch.equal(before, learner.loss(BATCH)["contrast"])
+
+
+def test_every_deviation_names_settings_that_exist():
+    for row in CIGA.deviations:
+        names = [part.split(":")[0].strip() for part in row["switch"].split(",") if part]
+        assert all(name in CIGA.hparams or name.startswith("model.") for name in names)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from harness import (
     Batch,
     EdgeScorer,
+    NodeScorer,
     PackedGraphs,
     RawGraph,
     average_directions,
@@ -170,3 +171,24 @@ class TestEdgeScorer:
         assert not torch.equal(*twice())
         scorer.eval()
         assert torch.equal(*twice())
+
+
+class TestNodeScorer:
+    """An MLP [d, 2d, d, 1] on nodes."""
+
+    def test_its_widths(self) -> None:
+        linear = [part for part in NodeScorer(6).modules() if isinstance(part, nn.Linear)]
+        assert [(part.in_features, part.out_features) for part in linear] == [(6, 12), (12, 6), (6, 1)]
+
+    @pytest.mark.parametrize("norm", [False, True])
+    def test_it_is_the_mlp_graph_by_graph(self, norm: bool) -> None:
+        scorer, h = NodeScorer(6, norm=norm).double(), torch.randn(MIXED.num_nodes, 6, dtype=torch.float64)
+        found = scorer(h, MIXED)
+        for graph in range(MIXED.num_graphs):
+            values = h[graph == MIXED.batch]
+            for layer in scorer.hidden:
+                values = layer(values)
+                if norm:
+                    values = (values - values.mean(0)) / (values.var(0, unbiased=False) + 1e-5).sqrt()
+                values = values.relu()
+            torch.testing.assert_close(found[graph == MIXED.batch], scorer.last(values).squeeze(1))

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from harness.training.environments import environment_moments as environment_moments
     from harness.training.environments import environment_size as environment_size
     from harness.training.environments import environment_variance as environment_variance
+    from harness.training.environments import labelled_environments as labelled_environments
     from harness.training.environments import position_in_environment as position_in_environment
     from harness.training.losses import generalized_cross_entropy as generalized_cross_entropy
     from harness.training.losses import has_label as has_label
@@ -126,6 +127,7 @@ _HOME = {
         "environment_moments",
         "environment_size",
         "environment_variance",
+        "labelled_environments",
         "position_in_environment",
     ),
     "harness.training.losses": (

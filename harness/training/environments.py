@@ -5,6 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from harness.data import Task
+from harness.training.losses import has_label
+
+
+def labelled_environments(env: Tensor, y: Tensor, task: Task) -> Tensor:
+    """(B,) ids, -1 for graphs without any label: they count in no environment.
+
+    Args:
+        env: (B,) ids; negative ids belong to no environment.
+        y: (B,) labels, or (B, T) of a multi-task set, NaN where missing.
+        task: what the labels are.
+    """
+    return torch.where(has_label(y, task), env, torch.full_like(env, -1))
+
 
 def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tensor:
     """(P,) means over the environments present in a batch, in ascending order of their ids.

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, environment_mean, has_label, hparam
+from harness import Baseline, Batch, environment_mean, hparam, labelled_environments
 
 
 class EnvironmentPenalty(Baseline):
@@ -42,7 +42,7 @@ class EnvironmentPenalty(Baseline):
 
     def environments(self, batch: Batch) -> Tensor:
         """(B,) ids, -1 for graphs without any label: they count in no environment."""
-        return torch.where(has_label(batch.y, self.info.task), batch.env, torch.full_like(batch.env, -1))
+        return labelled_environments(batch.env, batch.y, self.info.task)
 
     def mean_risk(self, risk: Tensor, env: Tensor) -> Tensor:
         """The risk term, by ``erm_term``, of (B,) losses."""

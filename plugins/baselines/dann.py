@@ -5,7 +5,7 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, deviation, hookimpl, hparam, reverse_gradient
+from harness import Baseline, Batch, deviation, hookimpl, hparam, labelled_environments, reverse_gradient
 
 
 class DANN(Baseline):
@@ -59,9 +59,10 @@ class DANN(Baseline):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         h = self.embed(batch)
-        known = batch.env >= 0
+        env = labelled_environments(batch.env, batch.y, self.info.task)
+        known = env >= 0
         logits = self.domain_head(reverse_gradient(h, self.reversal()))[known]
-        domain = F.cross_entropy(logits, batch.env[known]) if bool(known.any()) else logits.sum()
+        domain = F.cross_entropy(logits, env[known]) if bool(known.any()) else logits.sum()
         return {"erm": self.risk(self.head(h), batch).mean(), "domain": domain}
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, deviation, environment_mean, has_label, hookimpl, hparam
+from harness import Baseline, Batch, UserError, deviation, environment_mean, hookimpl, hparam, labelled_environments
 
 
 class GroupDRO(Baseline):
@@ -29,7 +29,7 @@ class GroupDRO(Baseline):
             paper="q is kept over the whole training",
             public="GOOD's: starts at 1 in every batch, a softmax of that batch's risks",
             ours="kept, and saved with the weights",
-            switch="stateless: true",
+            switch="stateless: true, renormalise: true",
         ),
         deviation(
             "absent groups",
@@ -55,17 +55,19 @@ class GroupDRO(Baseline):
     log_q: Tensor
 
     def build(self) -> None:
+        if self.by_class and self.info.task.kind == "multitask":
+            raise UserError("groupdro, groups 'environment-class': a multi-task graph has no single class")
         super().build()
         classes = self.info.task.num_classes if self.by_class else 1
         self.register_buffer("log_q", uniform(max(self.info.num_environments, 1) * classes))
 
     @property
     def by_class(self) -> bool:
-        return self.groups == "environment-class" and self.info.task.kind != "multitask"
+        return self.groups == "environment-class"
 
     def group_ids(self, batch: Batch) -> Tensor:
         """(B,) group of each graph, -1 for those that are in none."""
-        env = torch.where(has_label(batch.y, self.info.task), batch.env, torch.full_like(batch.env, -1))
+        env = labelled_environments(batch.env, batch.y, self.info.task)
         if not self.by_class:
             return env
         return torch.where(env >= 0, env * self.info.task.num_classes + batch.y.reshape(-1), env)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from learner_kit import gradients, graphs, make, reached, same, train
+from learner_kit import MULTITASK, gradients, graphs, make, reached, same, train
 
 from plugins.baselines.dann import DANN, schedule
 from plugins.baselines.erm import ERM
@@ -71,3 +71,12 @@ def test_graphs_without_environment_are_left_out():
     learner, batch = make(DANN), one_batch()
     batch.env = torch.full_like(batch.env, -1)
     assert learner.loss(batch)["domain"].item() == 0.0
+
+
+def test_graphs_without_any_label_are_left_out():
+    packed = graphs(6, task=MULTITASK)
+    learner = make(DANN, task=MULTITASK).eval()
+    expected = learner.loss(packed.batch(torch.arange(5)))["domain"].item()
+    packed.y[5] = torch.nan
+    packed.env[5] = 1 - packed.env[:5].mode().values
+    assert learner.loss(packed.batch(torch.arange(6)))["domain"].item() == pytest.approx(expected, rel=1e-6)

@@ -183,6 +183,17 @@ def test_the_weight_changes_at_the_step_itself_and_the_optimizer_starts_afresh(m
     assert counts == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("method", [VREx, IBIRM, Coral, IRM])
+def test_the_optimizer_is_empty_when_the_loss_of_the_switching_step_is_computed(method):
+    learner, filled = make(method, anneal_steps=2), []
+    optimizers, batch, loss = learner.optimizers(), one_batch(graphs(12)), learner.loss
+    learner.loss = lambda given: filled.append(len(optimizers[0].state)) or loss(given)
+    for learner.step in range(4):
+        learner.training_step(batch, optimizers)
+    count = len(list(learner.parameters()))
+    assert filled == [0, count, 0, count]
+
+
 def test_two_equal_thresholds_restart_once():
     assert make(IBIRM, anneal_steps=3, bottleneck_start=3).restarts() == {3}
     assert make(IBIRM, anneal_steps=3, bottleneck_start=5).restarts() == {3, 5}

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from learner_kit import graphs, make, same, train
+from learner_kit import MULTITASK, graphs, make, same, train
 
-from harness import environment_mean
+from harness import UserError, environment_mean
 from plugins.baselines.groupdro import GroupDRO
 
 
@@ -31,8 +31,15 @@ def test_the_ratio_grows_with_the_difference_of_the_losses():
 
 
 def test_the_weights_stay_finite_and_sum_to_one():
-    q = steps(make(GroupDRO, step_size=1.0), [0.0, 50.0], 2000)
+    learner = make(GroupDRO)
+    steps(learner, [0.0, 50.0], 100)
+    gap = (learner.log_q[1] - learner.log_q[0]).item()
+    assert gap == pytest.approx(100 * 0.01 * 50, rel=1e-4)
+    learner.log_q = torch.tensor([-gap * 999, 0.0])  # 99,900 steps: the gap grows by the same amount in each
+    q = steps(learner, [0.0, 50.0], 100)
+    assert (learner.log_q[1] - learner.log_q[0]).item() == pytest.approx(100_000 * 0.01 * 50, rel=1e-4)
     assert q.tolist() == pytest.approx([0.0, 1.0])
+    assert bool(torch.isfinite(learner.log_q).all())
 
 
 def test_an_absent_group_keeps_its_share_of_the_others():
@@ -84,3 +91,47 @@ def test_a_batch_without_environments_is_a_live_zero():
     loss = learner.loss(batch)["worst"]
     loss.backward()
     assert loss.item() == 0.0
+
+
+def test_the_weights_are_a_buffer_that_a_checkpoint_restores():
+    learner = make(GroupDRO, step_size=0.5)
+    saved = train(learner, graphs(12))
+    assert saved["log_q"].exp().sum().item() == pytest.approx(1.0)
+    assert not torch.equal(saved["log_q"], make(GroupDRO).log_q)
+    restored = make(GroupDRO, step_size=0.5, seed=1)
+    restored.load_state_dict(saved)
+    assert torch.equal(restored.log_q, saved["log_q"])
+    batch = next(iter(graphs(12).batches(12)))
+    assert torch.equal(restored.eval().loss(batch)["worst"], learner.eval().loss(batch)["worst"])
+
+
+def test_computing_a_loss_does_not_move_the_weights_and_a_step_does():
+    learner = make(GroupDRO, step_size=0.5)
+    batch, start = next(iter(graphs(12).batches(12))), learner.log_q.clone()
+    learner.loss(batch)
+    assert torch.equal(learner.log_q, start)
+    learner.training_step(batch, learner.optimizers())
+    assert not torch.equal(learner.log_q, start)
+
+
+def test_stateless_and_renormalised_is_a_softmax_over_the_groups_present():
+    learner = make(GroupDRO, envs=4, step_size=3.0, stateless=True, renormalise=True)
+    optimizers, batch = learner.optimizers(), next(iter(graphs(12, envs=2).batches(12)))
+    for _ in range(3):
+        learner.training_step(batch, optimizers)
+    learner.eval()
+    risks = environment_mean(learner.risk(learner(batch), batch), batch.env)
+    expected = (3.0 * risks.detach()).softmax(0) @ risks
+    torch.testing.assert_close(learner.loss(batch)["worst"], expected)
+
+
+def test_step_size_zero_is_the_mean_over_the_groups_present_where_weights_are_renormalised():
+    learner = make(GroupDRO, envs=5, step_size=0.0, renormalise=True)
+    batch = next(iter(graphs(12, envs=2).batches(12)))
+    expected = environment_mean(learner.risk(learner(batch), batch), batch.env).mean()
+    torch.testing.assert_close(learner.loss(batch)["worst"], expected)
+
+
+def test_multi_task_graphs_have_no_class_to_be_grouped_by():
+    with pytest.raises(UserError, match="no single class"):
+        make(GroupDRO, task=MULTITASK, groups="environment-class")

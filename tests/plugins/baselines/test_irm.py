@@ -36,6 +36,44 @@ def test_the_closed_form_is_the_derivative_by_the_scale():
     torch.testing.assert_close(scale_gradient(z, y, MULTICLASS), torch.stack(expected), rtol=0, atol=1e-6)
 
 
+def by_autograd(z, y, env, form):
+    """The penalties of three environments by a second backward pass through a factor on the logits."""
+    w = torch.ones((), dtype=torch.float64, requires_grad=True)
+
+    def derivative(rows):
+        return torch.autograd.grad(F.cross_entropy(w * z[rows], y[rows]), w, create_graph=True)[0]
+
+    members = [(env == e).nonzero().squeeze(1) for e in range(3)]
+    if form == "squared":
+        return torch.stack([derivative(rows) ** 2 for rows in members])
+    return torch.stack([derivative(rows[::2]) * derivative(rows[1::2]) for rows in members])
+
+
+@pytest.mark.parametrize("form", ["squared", "split"])
+def test_penalties_and_their_gradients_agree_with_automatic_differentiation_in_float64(form):
+    rng = torch.Generator().manual_seed(0)
+    z = torch.randn(15, 3, dtype=torch.float64, generator=rng, requires_grad=True)
+    y, env = torch.randint(3, (15,), generator=rng), torch.randperm(15, generator=rng) % 3
+    ours = environment_penalties(scale_gradient(z, y, MULTICLASS), env, form)
+    theirs = by_autograd(z, y, env, form)
+    torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-14)
+    (left,), (right,) = (torch.autograd.grad(values.mean(), z) for values in (ours, theirs))
+    torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-14)
+
+
+def test_cross2_agrees_with_automatic_differentiation_in_float64():
+    z = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    y, env = torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([0, 1, 1, 0, 1, 0])
+    w = torch.ones((), dtype=torch.float64, requires_grad=True)
+    means = [
+        torch.autograd.grad(F.cross_entropy(w * z[env == e], y[env == e]), w, create_graph=True)[0] for e in (0, 1)
+    ]
+    ours = environment_penalties(scale_gradient(z, y, MULTICLASS), env, "cross2")[0]
+    torch.testing.assert_close(ours, means[0] * means[1], rtol=1e-11, atol=1e-14)
+    (left,), (right,) = (torch.autograd.grad(value, z) for value in (ours, means[0] * means[1]))
+    torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-14)
+
+
 def test_split_of_identical_halves_equals_squared():
     g = torch.tensor([0.3, 0.3, -1.0, -1.0, 0.5, 0.5, 0.7, 0.7])
     env = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])

@@ -104,7 +104,7 @@ class GSAT(Baseline):
     def build(self) -> None:
         super().build()
         scorer = EdgeScorer if self.attention == "edge" else NodeScorer
-        self.scorer = scorer(self.backbone.out_dim, dropout=self.scorer_dropout, norm=self.scorer_norm)
+        self.scorer = scorer(self.backbone.out_dim, dropout=self.scorer_dropout, norm=self.scorer_norm, rng=self.rng)
         falls = max(math.ceil((self.init_r - self.final_r) / self.decay_r - 1e-9), 0)
         self.selectable_from = max(min(falls * self.decay_interval, self.info.epochs - 1), 0)
 

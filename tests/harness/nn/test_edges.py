@@ -18,6 +18,7 @@ from harness import (
     instance_norm,
     reverse_edges,
 )
+from harness.nn.edges import drop
 
 
 def batch_of(*graphs: tuple[int, list[tuple[int, int]]]) -> Batch:
@@ -192,3 +193,50 @@ class TestNodeScorer:
                     values = (values - values.mean(0)) / (values.var(0, unbiased=False) + 1e-5).sqrt()
                 values = values.relu()
             torch.testing.assert_close(found[graph == MIXED.batch], scorer.last(values).squeeze(1))
+
+
+class TestDrop:
+    """Dropout whose draws come from a generator."""
+
+    @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+    def test_as_many_are_zero_as_said_and_the_others_keep_the_mean(self, p: float) -> None:
+        found = drop(torch.ones(401, 499), p, True, torch.Generator().manual_seed(0))
+        assert float((found == 0).float().mean()) == pytest.approx(p, abs=0.004)
+        assert found[found > 0].unique().tolist() == pytest.approx([1 / (1 - p)])
+        assert float(found.mean()) == pytest.approx(1, abs=0.02)
+
+    def test_neighbours_are_dropped_independently(self) -> None:
+        kept = (drop(torch.ones(40000), 0.5, True, torch.Generator().manual_seed(1)) > 0).double()
+        for lag in (1, 2, 3, 4, 8):
+            assert float(torch.corrcoef(torch.stack([kept[lag:], kept[:-lag]]))[0, 1]) == pytest.approx(0, abs=0.025)
+
+    def test_the_extremes_evaluation_and_no_rows(self) -> None:
+        values, rng = torch.randn(5, 3), torch.Generator().manual_seed(0)
+        before = rng.get_state()
+        assert drop(values, 0.0, True, rng) is values
+        assert drop(values, 0.5, False, rng) is values
+        assert torch.equal(rng.get_state(), before)
+        assert drop(values, 1.0, True, rng).equal(torch.zeros(5, 3))
+        assert drop(values[:0], 0.5, True, rng).shape == (0, 3)
+
+    def test_the_gradient_passes_where_values_do(self) -> None:
+        values = torch.randn(9, 7, requires_grad=True)
+        found = drop(values, 0.3, True, torch.Generator().manual_seed(0))
+        found.sum().backward()
+        assert values.grad is not None
+        torch.testing.assert_close(values.grad * values, found)
+
+    @pytest.mark.parametrize("scorer", [EdgeScorer, NodeScorer])
+    def test_a_scorer_with_a_generator_draws_from_nothing_else(
+        self, scorer: type[EdgeScorer] | type[NodeScorer]
+    ) -> None:
+        rng = torch.Generator().manual_seed(0)
+        module, h = scorer(6, dropout=0.5, rng=rng), torch.randn(MIXED.num_nodes, 6)
+        state, start = torch.get_rng_state(), rng.get_state()
+        first, second = module(h, MIXED), module(h, MIXED)
+        assert torch.equal(torch.get_rng_state(), state)
+        assert not torch.equal(first, second)
+        rng.set_state(start)
+        assert torch.equal(module(h, MIXED), first)
+        module.eval()
+        assert torch.equal(module(h, MIXED), module(h, MIXED))

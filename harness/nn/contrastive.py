@@ -25,9 +25,7 @@ def supervised_contrastive(z: Tensor, y: Tensor, temperature: float = 1.0) -> Te
     return _contrast(z, (y.unsqueeze(0) == y.unsqueeze(1)) & others, others, temperature)
 
 
-def environment_contrastive(
-    z: Tensor, y: Tensor, env: Tensor, temperature: float = 1.0, *, fallback: bool = True
-) -> Tensor:
+def environment_contrastive(z: Tensor, y: Tensor, env: Tensor, temperature: float = 1.0) -> Tensor:
     """Pull one class together across environments, against other classes of the same environment: a live scalar.
 
     The loss of Chen et al. (*Does Invariant Graph Learning via Environment Augmentation Learn Invariance?*, NeurIPS
@@ -45,7 +43,7 @@ def environment_contrastive(
     y = y.reshape(-1)
     alike, together = y.unsqueeze(0) == y.unsqueeze(1), env.unsqueeze(0) == env.unsqueeze(1)
     positive = alike & ~together
-    if fallback and not bool(positive.any()):
+    if not bool(positive.any()):
         return supervised_contrastive(z, y, temperature)
     return _contrast(z, positive, alike ^ together, temperature)
 

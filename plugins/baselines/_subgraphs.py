@@ -57,7 +57,9 @@ class SubgraphLearner(Baseline):
         self.backbone = self.make_backbone(in_dim=self.classifier_input)
         self.head = self.make_head()
         self.edge_scorer = (
-            EdgeScorer(width, dropout=self.featurizer.dropout) if self.scorer == "normalised" else PairScorer(width)
+            EdgeScorer(width, dropout=self.featurizer.dropout, rng=self.rng)
+            if self.scorer == "normalised"
+            else PairScorer(width)
         )
 
     @property
@@ -71,12 +73,17 @@ class SubgraphLearner(Baseline):
         scores = self.edge_scorer(h, batch)
         return h, average_directions(scores, batch) if self.tie_directions else scores
 
-    def parts(self, batch: Batch, scores: Tensor) -> tuple[Subgraph, Subgraph]:
-        """G_c and G_s. In a hard split a graph without edges keeps its nodes in G_c and has none in G_s."""
+    def causal(self, batch: Batch, scores: Tensor) -> Subgraph:
+        """G_c. In a hard split a graph without edges keeps its nodes."""
+        return whole(batch) if self.split == "soft" else subgraph(batch, top_k_edges(scores, batch, self.ratio))
+
+    def left_over(self, batch: Batch, causal: Subgraph) -> Subgraph:
+        """G_s. In a hard split a graph none of whose edges is left has no nodes."""
         if self.split == "soft":
-            return whole(batch), whole(batch)
-        kept = top_k_edges(scores, batch, self.ratio)
-        return subgraph(batch, kept), subgraph(batch, ~kept, without_edges="empty")
+            return causal
+        left = torch.ones(batch.num_edges, dtype=torch.bool, device=batch.x.device)
+        left[causal.edges] = False
+        return subgraph(batch, left, without_edges="empty")
 
     def embed_part(self, network: Backbone, part: Subgraph, h: Tensor, scores: Tensor) -> Tensor:
         """(B, d) embeddings of a part, its messages weighted by the sigmoid of its edges' scores."""
@@ -85,7 +92,7 @@ class SubgraphLearner(Baseline):
 
     def embed(self, batch: Batch) -> Tensor:
         h, scores = self.score(batch)
-        return self.embed_part(self.backbone, self.parts(batch, scores)[0], h, scores)
+        return self.embed_part(self.backbone, self.causal(batch, scores), h, scores)
 
     def contrasted(self, part: Subgraph, embedding: Tensor, h: Tensor) -> Tensor:
         """(B, d) what the contrastive term compares."""

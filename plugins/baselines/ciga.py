@@ -105,12 +105,13 @@ class CIGA(SubgraphLearner):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         h, scores = self.score(batch)
-        causal, spurious = self.parts(batch, scores)
+        causal = self.causal(batch, scores)
         embedding = self.embed_part(self.backbone, causal, h, scores)
         risk = self.risk(self.head(embedding), batch)
         contrasted = self.contrasted(causal, embedding, h)
         terms = {"erm": risk.mean(), "contrast": supervised_contrastive(contrasted, batch.y)}
         if self.variant == "v2":
+            spurious = self.left_over(batch, causal)
             terms["hinge"] = hinge(self.spurious_risk(batch, spurious, h, scores), risk, spurious.present)
         return terms
 

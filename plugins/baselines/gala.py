@@ -71,9 +71,6 @@ class GALA(SubgraphLearner):
     )
     clusters: int = hparam(3, low=1, search=[2, 3, 5], active={"environment": ["kmeans"]}, help="number of clusters")
     warmup_epochs: int = hparam(10, low=0, help="epochs before the contrast starts")
-    without_positives: str = hparam(
-        "classes", choices=["classes", "skip"], help="batch without positives: contrast of classes alone, or none"
-    )
     resample: bool = hparam(True, help="repeat graphs of the smaller group: the assistant is right, or wrong")
     repeats: int | None = hparam(
         None,
@@ -86,7 +83,6 @@ class GALA(SubgraphLearner):
         "*": {"warmup_epochs": 1},
         "warmup_epochs": {"warmup_epochs": 2},
         "repeats": {"repeats": 3, "warmup_epochs": 1},
-        "without_positives": {"without_positives": "skip", "clusters": 1, "warmup_epochs": 0},
     }
     deviations = (
         deviation(
@@ -94,8 +90,7 @@ class GALA(SubgraphLearner):
             paper="does not occur",
             public="the authors' takes graphs of the class as positives and leaves them out of the denominator: the "
             "loss can be negative",
-            ours="the supervised contrastive loss",
-            switch="without_positives: skip",
+            ours="the supervised contrastive loss of the classes",
         ),
         deviation(
             "which group is repeated",
@@ -162,14 +157,10 @@ class GALA(SubgraphLearner):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         h, scores = self.score(batch)
-        part, _ = self.parts(batch, scores)
+        part = self.causal(batch, scores)
         embedding = self.embed_part(self.backbone, part, h, scores)
-        contrast = environment_contrastive(
-            self.contrasted(part, embedding, h),
-            batch.y,
-            self.env[batch.index],
-            fallback=self.without_positives == "classes",
-        )
+        contrasted = self.contrasted(part, embedding, h)
+        contrast = environment_contrastive(contrasted, batch.y, self.env[batch.index])
         return {"erm": self.risk(self.head(embedding), batch).mean(), "contrast": contrast}
 
 

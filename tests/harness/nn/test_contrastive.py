@@ -116,15 +116,13 @@ class TestEnvironments:
         assert z.grad[3:].equal(torch.zeros(2, 3)), "no anchor, and of another class and environment than the anchors"
 
     @pytest.mark.parametrize("env", [[0, 0, 1, 1], [0, 0, 0, 0]])
-    def test_without_any_positive_the_environments_are_ignored_or_the_term_is_left_out(self, env):
+    def test_without_any_positive_the_environments_are_ignored(self, env):
         z = torch.randn(4, 3, requires_grad=True)
         found = environment_contrastive(z, self.y, torch.tensor(env))
         assert torch.equal(found, supervised_contrastive(z, self.y))
         assert found.item() > 0
-        nothing = environment_contrastive(z, self.y, torch.tensor(env), fallback=False)
-        nothing.backward()
-        assert nothing.item() == 0.0
-        assert z.grad.equal(torch.zeros(4, 3))
+        found.backward()
+        assert float(z.grad.abs().sum()) > 0
 
     def test_classes_that_all_differ_give_a_live_zero(self):
         z = torch.randn(3, 2, requires_grad=True)

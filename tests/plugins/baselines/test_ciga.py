@@ -85,7 +85,8 @@ def test_the_parts_share_out_the_edges():
     h, scores = learner.score(BATCH)
     owner = BATCH.batch[BATCH.edge_index[0]]
     edges = torch.bincount(owner, minlength=10)
-    causal, spurious = learner.parts(BATCH, scores)
+    causal = learner.causal(BATCH, scores)
+    spurious = learner.left_over(BATCH, causal)
     assert torch.bincount(owner[causal.edges], minlength=10).tolist() == [-(-6 * int(e) // 10) for e in edges]
     assert sorted([*causal.edges.tolist(), *spurious.edges.tolist()]) == list(range(BATCH.num_edges))
     assert h.shape == (BATCH.num_nodes, 6)
@@ -178,7 +179,8 @@ def test_weights_of_one_mean_the_whole_graph_in_a_soft_split():
 def test_a_soft_split_keeps_all_edges_and_still_trains_every_module(scorer):
     learner = hopeless(make(CIGA, split="soft", variant="v2", scorer=scorer))
     _, scores = learner.score(BATCH)
-    assert all(len(part.edges) == BATCH.num_edges for part in learner.parts(BATCH, scores))
+    causal = learner.causal(BATCH, scores)
+    assert all(len(part.edges) == BATCH.num_edges for part in (causal, learner.left_over(BATCH, causal)))
     terms = learner.loss(BATCH)
     for term in terms:
         found = gradients_of(learner, learner.loss(BATCH)[term])
@@ -189,7 +191,8 @@ def test_a_graph_without_edges_has_no_left_over_in_either_split():
     batch = hard_batch()
     for split in ("hard", "soft"):
         learner = make(CIGA, task=BINARY, split=split)
-        assert not bool(learner.parts(batch, torch.zeros(batch.num_edges))[1].present[0])
+        causal = learner.causal(batch, torch.zeros(batch.num_edges))
+        assert not bool(learner.left_over(batch, causal).present[0])
 
 
 def test_tied_directions_have_one_score():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -36,7 +37,8 @@ def entry(tmp_path: Path) -> Entry:
 
 def test_the_page_is_what_the_components_say() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == renewed(page, load_catalog()), "the components have changed: run `make docs`"
+    fresh = page == renewed(page, load_catalog())
+    assert fresh, "the components' deviations have changed: run `make docs`"
 
 
 def test_the_command_renews_a_page(tmp_path: Path) -> None:
@@ -89,18 +91,25 @@ def test_an_empty_part_has_no_line() -> None:
     assert not any("switch" in line for line in as_text([{**ROW, "switch": ""}], 80))
 
 
+def settings(switch: str) -> dict[str, Any]:
+    """The settings that a switch names, dotted; those without a value are None. Text in parentheses explains."""
+    plain = re.sub(r"\s*\([^)]*\)", "", switch).replace(", or ", ", ")
+    found: dict[str, Any] = {}
+    for name, value in (yaml.safe_load("{" + plain + "}") or {}).items():
+        found |= {f"{name}.{key}": item for key, item in value.items()} if isinstance(value, dict) else {name: value}
+    return found
+
+
 @pytest.mark.parametrize("entry", DECLARING, ids=lambda entry: f"{entry.kind} {entry.name}")
-def test_every_switch_is_a_setting_with_a_value_that_is_allowed(entry: Entry) -> None:
-    """A switch is YAML as a suite has it: hyperparameters of the component, or dotted settings of the suite."""
+def test_every_switch_names_settings_with_values_that_are_allowed(entry: Entry) -> None:
     for row in deviations(entry):
-        for name, value in (yaml.safe_load("{" + row["switch"] + "}") or {}).items():
-            head, dot, rest = name.partition(".")
-            if name in entry.hparams:
-                assert value == "WEIGHT" or entry.hparams[name].coerce(value) is not ...
-            elif dot and head == "train":
-                TRAIN[rest].coerce(value)
-            else:
-                assert (dot and head in SECTIONS) or name in ("bundle", "envs", "baseline"), name
+        for name, value in settings(row["switch"]).items():
+            head, _, rest = name.partition(".")
+            declared = entry.hparams.get(name) or (TRAIN[rest] if head == "train" else None)
+            if declared is None:
+                assert (head in SECTIONS and rest) or name in ("bundle", "envs", "baseline"), name
+            elif value not in (None, "WEIGHT"):
+                declared.coerce(value)
 
 
 @pytest.mark.parametrize("entry", DECLARING, ids=lambda entry: f"{entry.kind} {entry.name}")

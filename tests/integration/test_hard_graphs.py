@@ -21,7 +21,7 @@ datasets:
   Hard: {use: hard}
 methods:
 """
-ENCODERS = {"mvgrl", "graphcl"}
+ENCODERS = {"mvgrl", "graphcl", "infograph", "dgi"}
 QUANTIFIERS = {"svm": "{use: svm, C: [1.0]}", "mlp": "{use: mlp, epochs: 2}"}
 DECORRELATORS = {"eqn7", "reweighted-erm"}
 
@@ -50,7 +50,24 @@ BASELINES = {
     "gcn": "{baseline: erm, model: {backbone: gcn}}",
     "mean": "{baseline: erm, model: {readout: mean}}",
     "max": "{baseline: erm, model: {readout: max}}",
+    "leconv": "{baseline: erm, model: {backbone: leconv}}",
+    "gala, subgraph": "{baseline: {use: gala, assistant: subgraph, environment: kmeans, warmup_epochs: 0}}",
+    "gil, mlp": "{baseline: {use: gil, scorer: mlp, penalty_params: all}}",
+    "disc, gala": "{baseline: {use: disc, variant: gala}}",
+    "gsat, node": "{baseline: {use: gsat, attention: node}}",
+    "dir, leconv": "{baseline: {use: dir, generator: leconv, update: epoch}}",
 }
+ENVIRONMENTS = ("random(2)", "random-batch(2)", "base", "domain", "kmeans(2)", "size(2)", "eiil", "moleood")
+
+
+def every_baseline() -> dict[str, str]:
+    """Each shipped baseline at its defaults, and one that needs environments on each kind of them."""
+    rows = {}
+    for entry in load_catalog(()).of_kind("baseline"):
+        asks = "environments" in entry.traits["needs"] and not entry.traits["default_environment"]
+        rows[entry.name] = f"{{baseline: {entry.name}{', envs: random(2)' if asks else ''}}}"
+    rows |= {f"vrex on {name}": f"{{baseline: vrex, envs: {name}}}" for name in ENVIRONMENTS}
+    return rows
 
 
 @pytest.fixture
@@ -67,14 +84,14 @@ def run(hard: Workshop, methods: dict[str, str], head: str = HEAD):
 
 def test_the_rows_cover_every_shipped_component() -> None:
     catalog = load_catalog(())
-    shipped = {kind: {entry.name for entry in catalog if entry.kind == kind} for kind in ("baseline", "encoder")}
-    assert shipped["baseline"] == {"erm", "irm", "ciga"}
-    assert shipped["encoder"] == ENCODERS
+    assert {entry.name for entry in catalog if entry.kind == "encoder"} == ENCODERS
+    environments = {entry.name for entry in catalog if entry.kind == "environment"} - {"scaffold"}
+    assert {name.split("(")[0] for name in ENVIRONMENTS} == environments
     assert {entry.name for entry in catalog if entry.kind == "quantifier"} == set(QUANTIFIERS)
     assert {entry.name for entry in catalog if entry.kind == "decorrelator"} == DECORRELATORS
 
 
-@pytest.mark.parametrize("methods", [BASELINES, pipelines()], ids=["baselines", "pipelines"])
+@pytest.mark.parametrize("methods", [BASELINES, every_baseline(), pipelines()], ids=["forms", "baselines", "pipelines"])
 def test_hard_graphs_go_through_every_method(hard: Workshop, methods: dict[str, str]) -> None:
     outcome = run(hard, methods)
     assert {failure["reason"] for failure in outcome.record.failures.values()} == set()

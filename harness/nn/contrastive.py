@@ -30,15 +30,14 @@ def environment_contrastive(z: Tensor, y: Tensor, env: Tensor, temperature: floa
 
     The loss of Chen et al. (*Does Invariant Graph Learning via Environment Augmentation Learn Invariance?*, NeurIPS
     2023): that of :func:`supervised_contrastive` with P_i = {j: y_j = y_i, e_j ≠ e_i}, and in the logarithm only P_i
-    and {j: y_j ≠ y_i, e_j = e_i}. It is never negative.
+    and {j: y_j ≠ y_i, e_j = e_i}. It is never negative. A batch in which no graph has a positive gets
+    :func:`supervised_contrastive` instead, which needs no environments.
 
     Args:
         z: (B, d) embeddings; their length does not matter.
         y: (B,) classes.
         env: (B,) environment ids.
         temperature: divides the similarities.
-        fallback: a batch in which no graph has a positive gets :func:`supervised_contrastive`, else a zero that keeps
-            the graph.
     """
     y = y.reshape(-1)
     alike, together = y.unsqueeze(0) == y.unsqueeze(1), env.unsqueeze(0) == env.unsqueeze(1)

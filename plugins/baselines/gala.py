@@ -75,7 +75,6 @@ class GALA(SubgraphLearner):
     repeats: int | None = hparam(
         None,
         low=0,
-        search=[1, 2, 3, 4],
         active={"resample": [True]},
         help="how often; none: once if the other group is at least twice as large",
     )

@@ -11,7 +11,7 @@ class ERM(Baseline):
         deviation(
             "what is averaged",
             paper="the graphs of a batch",
-            public="GOOD's, CIGA's and GALA's: the same; DomainBed's and DrugOOD's methods with environments: their means",
+            public="GOOD's, CIGA's and GALA's: the same; DomainBed's and DrugOOD's with environments: their means",
             ours="the graphs; methods with environments say which in their own rows",
         ),
         deviation(

@@ -137,32 +137,49 @@ def _parse(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
     return params
 
 
+_ELSEWHERE = ("deviations", "equals_erm", "probes", "untrained", "unused")
+"""Traits that have a section of their own, or that only the conformance kit reads."""
+
+
 def _text(entry: Entry, facts: dict[str, Any]) -> str:
+    width = _width()
     lines = [f"{entry.kind} {entry.name}  ({entry.module}, {entry.plugin})", ""]
-    lines += [facts["headline"], ""] if facts["headline"] else []
+    lines += [*_wrapped(facts["headline"], width, 0), ""] if facts["headline"] else []
     lines.append(entry.doc.strip())
     if entry.hparams:
         lines += ["", "hyperparameters:"]
     for declared in entry.hparams.values():
-        lines.append(f"  {declared.name}: {declared.type} = {declared.default!r}  {declared.help}".rstrip())
+        head = f"{declared.name}: {declared.type} = {declared.default!r}  {declared.help}"
+        lines += _wrapped(head, width, 2)
         for label, value in (("one of", declared.choices), ("search", declared.search)):
             if value is not None:
-                lines.append(f"      {label} {', '.join(map(str, value))}")
+                lines += _wrapped(f"{label} {', '.join(map(str, value))}", width, 6)
         if declared.active:
-            lines.append("      active when " + " and ".join(f"{k} in {list(v)}" for k, v in declared.active.items()))
+            conditions = (f"{name} in {list(allowed)}" for name, allowed in declared.active.items())
+            lines += _wrapped("active when " + " and ".join(conditions), width, 6)
     if facts["deviations"]:
         from harness.reference import as_text
 
-        lines += ["", "deviations:", *as_text(facts["deviations"], _width())]
+        lines += ["", "deviations:", *as_text(facts["deviations"], width)]
     silent: tuple[Any, ...] = ((), [], {}, "", None, False)
-    traits = {name: value for name, value in entry.traits.items() if value not in silent and name != "deviations"}
+    traits = {name: value for name, value in entry.traits.items() if value not in silent and name not in _ELSEWHERE}
     if traits:
-        lines += ["", "traits:"] + [f"  {name}: {value}" for name, value in traits.items()]
+        lines += ["", "traits:"]
+    for name, value in traits.items():
+        lines += _wrapped(f"{name}: {value}", width, 2)
     if "unavailable" in facts:
         lines += ["", f"data: {facts['unavailable']}"]
     if "declaration" in facts:
         lines += ["", *_declaration(facts["declaration"])]
     return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    """One entry as lines of at most ``width`` columns; those after the first stand eight further in."""
+    import textwrap
+
+    first, rest = " " * indent, " " * (indent + 8)
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [""]
 
 
 def _width() -> int:

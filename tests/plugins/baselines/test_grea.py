@@ -121,6 +121,15 @@ def test_epochs_train_the_separator_or_the_rest(epoch):
     assert not any(same(before, parameters(learner), only=name) for name in moving)
 
 
+@pytest.mark.parametrize(("epoch", "frozen"), [(0, CLASSIFIER), (1, SEPARATOR)])
+def test_no_gradient_is_computed_for_frozen_parameters(epoch, frozen):
+    learner = make(GREA)
+    learner.epoch = epoch
+    learner.training_step(BATCH, learner.optimizers())
+    for name, parameter in learner.named_parameters():
+        assert (parameter.grad is None) == name.startswith(frozen), name
+
+
 def test_frozen_parameters_are_not_decayed_either():
     learner = make(GREA)
     learner._weight_decay = 0.5

@@ -130,6 +130,11 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     def total(self, terms: Mapping[str, Tensor]) -> Tensor:
         """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
+        if not isinstance(terms, Mapping) or not terms:
+            raise TypeError(
+                f"{type(self).__name__}.loss returned {type(terms).__name__}; it must return the loss terms by name, "
+                'at least one: {"erm": …}'
+            )
         weights = {name: self.weight(name) for name in terms}
         weighted = [
             term if weights[name] == 1.0 else weights[name] * term for name, term in terms.items() if weights[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -10,9 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from harness._version import __version__
-from harness.errors import BenchError
+from harness.errors import BenchError, UserError
 
 INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Guarded(TyperGroup):
@@ -36,6 +38,9 @@ class Guarded(TyperGroup):
         except Exception as error:
             if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
                 raise
+            if isinstance(error, OSError) and error.errno in _FULL:
+                print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+                raise SystemExit(UserError.exit_code) from None
             print(f"internal error: {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
             raise SystemExit(1) from None
 

@@ -33,6 +33,7 @@ class Tally:
         self.total = len(session.plan.stages)
         self.counts: Counter[str] = Counter(cached=self.total - len(stages))
         self.running: dict[str, tuple[str, float]] = {}
+        self._workers = 1
         self.failures: list[str] = []
         self._left = dict.fromkeys(self._estimates)
         self._spent: dict[str, float] = defaultdict(float)
@@ -45,6 +46,7 @@ class Tally:
         stage = event.stage
         if event.kind == "started":
             self.running[stage.key] = (stage.title, time.monotonic())
+            self._workers = max(self._workers, len(self.running))
             return
         if event.kind not in _DONE:
             return
@@ -63,7 +65,7 @@ class Tally:
         return sum(self.counts[kind] for kind in _DONE)
 
     def seconds_left(self) -> float | None:
-        """Work left, from recorded stages and from this run's own, divided by the workers at work."""
+        """Work left, from recorded stages and from this run's own, divided by the workers seen at work at once."""
         total = 0.0
         for key in self._left:
             kind = self.session.plan.stages[key].kind
@@ -71,7 +73,7 @@ class Tally:
             if known is None:
                 return None
             total += known
-        return total / max(len(self.running), 1)
+        return total / min(self._workers, max(len(self._left), 1))
 
     def best(self) -> list[tuple[str, str, float]]:
         """(dataset, method, mean validation score) of the best rows of each dataset so far."""

@@ -12,10 +12,12 @@ from harness.cli.main import app
 
 if TYPE_CHECKING:
     from harness.runs.execute import RunOutcome
+    from harness.runs.record import RunRecord
 
 
 @app.command()
 def run(
+    context: typer.Context,
     suite: options.Suite,
     seeds: options.Seeds = None,
     epochs: options.Epochs = None,
@@ -62,17 +64,32 @@ def run(
             raise KeyboardInterrupt(
                 f"interrupted; finished stages are kept: `bench run {suite}` goes on, `bench report {suite}` shows it"
             ) from None
-    _show(outcome, json)
+    _show(outcome, json, debug="--debug" in (context.obj or ()))
     raise typer.Exit(outcome.exit_code)
 
 
-def _show(outcome: RunOutcome, json: bool) -> None:
+def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.cli.report import show
 
     show(outcome.results, "json" if json else "terminal")
-    facts = outcome.record.facts
+    facts, failures = outcome.record.facts, outcome.record.failures
+    if debug:
+        _show_tracebacks(outcome.record)
+    skipped = sum(failure["status"] == "skipped" for failure in failures.values())
+    also = f", {skipped} skipped" if skipped else ""
+    hint = (
+        "; --debug shows tracebacks" if not debug and any(failure["traceback"] for failure in failures.values()) else ""
+    )
     print(
-        f"\n{facts['stages']} stages run, {facts['cached']} cached, {len(outcome.record.failures)} failed "
-        f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}",
+        f"\n{facts['stages']} stages run, {facts['cached']} cached, {len(failures) - skipped} failed{also} "
+        f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}{hint}",
         file=sys.stderr,
     )
+
+
+def _show_tracebacks(record: RunRecord) -> None:
+    """The short tracebacks of the stages that failed, also of those whose failure is from an earlier run."""
+    titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
+    for key, failure in record.failures.items():
+        if failure["traceback"]:
+            print(f"\n{titles.get(key, key)}:\n{failure['traceback']}", file=sys.stderr)

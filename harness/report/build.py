@@ -71,6 +71,8 @@ def _section(results: RunResults, checkpoint: str, options: Options) -> Section:
     differences = options.differences and results.reference in results.methods
     grid = make_grid(table, means, validation=options.validation, differences=differences)
     sentences = caption(table, means, differences=differences)
+    if options.differences and not differences:
+        sentences.append("No differences: the suite names no reference row (report: {reference: METHOD}).")
     return Section(table, means, grid, tuple(sentences), tuple(_selected(table)))
 
 

@@ -26,13 +26,14 @@ def body(stage: Stage, context: Context) -> None:
     embeddings = {name: value.numpy().astype(np.float64) for name, value in encoded.tensors("embeddings").items()}
     labels = {split: read_labels(store, data, split).numpy() for split in (train, *payload["validation"])}
     candidates, stacked = [], []
-    for epoch in encoded.read_json("snapshots")["epochs"]:
+    snapshots = encoded.read_json("snapshots")
+    for epoch in snapshots["epochs"]:
         for setting in quantifier.settings():
             matrix = embeddings[f"{epoch}/{train}"]
             fitted = quantifier.fit(matrix, labels[train], task.num_classes, **setting)
             on_train = fitted.predict(matrix) if fitted.training is None else fitted.training
             check(quantifier.name, on_train, len(matrix), task.num_classes)
-            row: dict[str, Any] = {"epoch": epoch, "setting": setting, "flags": list(fitted.flags)}
+            row: dict[str, Any] = {"epoch": epoch, "setting": setting, "flags": [*snapshots["flags"], *fitted.flags]}
             row["train_score"] = score_probabilities(on_train, labels[train], task).value
             row["scores"] = _validation_scores(fitted, embeddings, labels, epoch, payload)
             candidates.append(row)

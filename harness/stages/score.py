@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness.stage import Stage
 from harness.stages.context import Context
 from harness.stages.reading_numpy import read_arrays
-from harness.training.metrics import score, task_from_json
+from harness.training.metrics import Score, score, task_from_json
 
 
 def body(stage: Stage, context: Context) -> None:
-    """Write ``scores``: a row per checkpoint rule and split, and ``training``: epochs and sizes."""
+    """Write ``scores``, a row per checkpoint rule and split, and ``training``, its epochs and sizes."""
     payload = stage.payload
     trained = context.store.open(payload["train"])
     task = task_from_json(payload["task"])
     predictions = read_arrays(trained.path("predictions"))
     checkpoints = trained.read_json("checkpoints")
+    info = trained.read_json("info")
     rows: list[dict[str, Any]] = []
     for split, role in payload["splits"].items():
         labels = read_arrays(context.store.open(payload["sealed" if role == "test" else "data"]).path(split))["y"]
@@ -31,10 +33,15 @@ def body(stage: Stage, context: Context) -> None:
                     "metric": task.metric,
                     "value": found.value,
                     "status": found.status,
-                    "reason": found.reason,
+                    "reason": _remarks(found, info["flags"]),
                     "graphs": len(labels),
                 }
             )
     with context.store.create(stage) as draft:
         draft.write_json("scores", rows)
-        draft.write_json("training", trained.read_json("info"))
+        draft.write_json("training", info)
+
+
+def _remarks(found: Score, flags: Sequence[str]) -> str:
+    """Why a value is undefined; of a defined one, what its reader should know, also of the stages before."""
+    return "; ".join(filter(None, [found.reason, *flags])) if found.status == "ok" else found.reason

@@ -58,7 +58,7 @@ def body(stage: Stage, context: Context) -> None:
         draft.write_json(
             "checkpoints", {r: {"epoch": c.epoch, "score": c.score} for r, c in trained.checkpoints.items()}
         )
-        draft.write_json("info", _info(learner, kept, count, trained))
+        draft.write_json("info", _info(context, payload, learner, kept, count, trained))
         draft.write_tensors("predictions", _predictions(learner, trained, graphs, settings))
         for rule, checkpoint in trained.checkpoints.items():
             draft.write_tensors(f"weights-{rule}", checkpoint.state)
@@ -115,11 +115,20 @@ def _scorer(store: Any, payload: Mapping[str, Any], task: Task) -> Any:
     return value
 
 
-def _info(learner: Learner, kept: Kept | None, environments: int, trained: Trained) -> dict[str, Any]:
+def _info(
+    context: Context,
+    payload: Mapping[str, Any],
+    learner: Learner,
+    kept: Kept | None,
+    environments: int,
+    trained: Trained,
+) -> dict[str, Any]:
+    annotated = context.store.open(payload["annotate"]).read_json("info")["flags"] if payload.get("annotate") else []
     facts: dict[str, Any] = {
         "epochs": len(trained.history),
         "parameters": sum(value.numel() for value in learner.parameters()),
         "environments": environments,
+        "flags": [*annotated, *(kept.flags if kept is not None else ())],
     }
     if kept is not None:
         facts["kept"] = list(kept.chosen)

@@ -60,7 +60,7 @@ def subject_of(cls: type[Component], data_dir: Path | None = None) -> Any:
 
 
 def run_check(check: CheckFunction, subject: Any) -> Outcome:
-    """One check; an exception counts as a problem."""
+    """One check; an exception, or an attempt to end the process, counts as a problem."""
     name, about = check.__name__, (inspect.getdoc(check) or "").partition("\n")[0]
     found: list[str] = []
     try:
@@ -68,7 +68,7 @@ def run_check(check: CheckFunction, subject: Any) -> Outcome:
             found += check(subject)
     except Skip as reason:
         return Outcome(name, about, "skipped", (str(reason),))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         found.append(_told(error))
     problems = tuple(text for text in found if not isinstance(text, Note))
     notes = tuple(text for text in found if isinstance(text, Note))
@@ -88,7 +88,7 @@ def check_component(cls: type[Component], data_dir: Path | None = None) -> Repor
     return Report(cls.kind, cls.name, outcomes, time.perf_counter() - started)
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """Type, text and place of an exception: the deepest line outside of installed packages."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

@@ -139,6 +139,8 @@ class Learner(NetworkMaker, Component, nn.Module):
         weighted = [
             term if weights[name] == 1.0 else weights[name] * term for name, term in terms.items() if weights[name]
         ]
+        if not weighted:
+            raise ValueError(f"{type(self).__name__}: every loss term ({', '.join(terms)}) has weight zero now")
         return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]
 
     def optimizers(self) -> list[torch.optim.Optimizer]:

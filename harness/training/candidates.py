@@ -22,12 +22,14 @@ class Kept:
         scores: (K,) validation scores, ascending.
         weights: (K,), summing to one.
         chosen: positions of the kept candidates among those given.
+        flags: what encoder and quantifier noted of them, each once.
     """
 
     spurious: Tensor
     scores: Tensor
     weights: Tensor
     chosen: tuple[int, ...]
+    flags: tuple[str, ...] = ()
 
 
 def chance(task: Task) -> float:
@@ -78,4 +80,5 @@ def keep_lowest(
     else:
         weights = torch.full_like(scores, 1.0 / len(scores))
     spurious = probabilities[list(chosen)].transpose(0, 1).contiguous()
-    return Kept(spurious, scores, weights, chosen)
+    flags = dict.fromkeys(flag for position in chosen for flag in candidates[position].get("flags", ()))
+    return Kept(spurious, scores, weights, chosen, tuple(flags))

@@ -18,6 +18,7 @@ from harness import (
     hparam,
     instance_norm,
     kmeans,
+    labelled_environments,
     subgraph,
     top_k_edges,
 )
@@ -165,9 +166,7 @@ class GIL(Baseline):
         """(B,) inferred ids, -1 for graphs without any label: by epoch once an epoch has begun, else by batch."""
         by_epoch = self.cluster_per == "epoch" and self.found is not None
         env = self.found[batch.index] if by_epoch else self.cluster(self.variant(batch))
-        if self.info.task.kind != "multitask":
-            return env
-        return torch.where(torch.isnan(batch.y).all(1), torch.full_like(env, -1), env)
+        return labelled_environments(env, batch.y, self.info.task)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         risk = self.risk(self(batch), batch)

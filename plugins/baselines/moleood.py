@@ -2,10 +2,19 @@
 
 import math
 
-import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, UserError, deviation, environment_mean, has_label, hookimpl, hparam
+from harness import (
+    Baseline,
+    Batch,
+    UserError,
+    deviation,
+    environment_mean,
+    has_label,
+    hookimpl,
+    hparam,
+    labelled_environments,
+)
 
 
 class MoleOOD(Baseline):
@@ -117,7 +126,7 @@ class MoleOOD(Baseline):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         risk, known = self.risk(self(batch), batch), has_label(batch.y, self.info.task)
-        by_environment = environment_mean(risk, torch.where(known, batch.env, -1))
+        by_environment = environment_mean(risk, labelled_environments(batch.env, batch.y, self.info.task))
         apart = (risk - self.annotations["expected_risk"][batch.index]).abs() * known
         return {
             "environments": by_environment.mean() if len(by_environment) else risk.mean(),

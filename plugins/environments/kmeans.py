@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl, hparam, upstream
+from harness import Environment, PackedGraphs, hookimpl, hparam, kmeans, upstream
 
 
 class KMeans(Environment):
@@ -29,17 +29,14 @@ class KMeans(Environment):
 
     def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:
         del train, oracle
-        from sklearn.cluster import KMeans as Clusters
-
         points = upstream["reference"].embeddings.double()
         if self.normalised:
             points = torch.nn.functional.normalize(points)
-        distinct = len(torch.unique(points, dim=0))
-        if distinct < self.k:
-            self.flags.append(f"{distinct} clusters instead of {self.k}: there are no more distinct embeddings")
-        state = int(torch.randint(2**31, (1,), generator=self.rng))
-        found = Clusters(min(self.k, distinct), n_init=10, random_state=state).fit_predict(points.numpy())
-        return torch.unique(torch.from_numpy(found).long(), return_inverse=True)[1]
+        ids = torch.unique(kmeans(points, self.k, generator=self.rng).ids, return_inverse=True)[1]
+        found = int(ids.max()) + 1
+        if found < self.k:
+            self.flags.append(f"{found} clusters instead of {self.k}: there are no more distinct embeddings")
+        return ids
 
 
 @hookimpl

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from integration_kit import TOY, Workshop
+from integration_kit import bench as command_words
 
 from harness.cli.main import main
+from harness.cli.progress import Tally
 from harness.engine import Event
 from harness.runs.execute import EngineOptions, execute
 from harness.runs.find import all_runs
@@ -258,6 +260,37 @@ def _check_names(bench, workshop: Workshop) -> None:
     by_file, by_id = bench("report", "suite.yaml", "--json"), bench("report", first.id, "--json")
     assert strict(by_file)["rows"] == strict(by_id)["rows"]
     assert "did you mean 'toy'" in bench("report", "tooy", code=2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_no_internal_error(workshop: Workshop) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command_words("list"),
+            env=workshop.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write: ")
+
+
+def test_differences_without_a_reference_are_told(workshop: Workshop, bench) -> None:
+    workshop.run()
+    assert "No differences: the suite names no reference row" in bench("report", "suite.yaml", "--differences")
+
+
+def test_the_time_left_is_divided_by_the_workers_and_does_not_jump_between_stages(workshop: Workshop) -> None:
+    tally = Tally(workshop.open())
+    stages = [tally.session.plan.stages[key] for key in tally._left]
+    tally._estimates = {stage.key: 10.0 for stage in stages}
+    for stage in stages[:2]:
+        tally.add(Event("started", stage))
+    assert tally.seconds_left() == 5.0 * len(stages)
+    tally.add(Event("finished", stages[0], seconds=10.0))
+    assert tally.seconds_left() == 5.0 * (len(stages) - 1)
 
 
 def test_overrides_are_in_every_output(bench) -> None:

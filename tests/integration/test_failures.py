@@ -44,6 +44,19 @@ def test_a_bad_cell_is_reported_and_the_good_one_finishes(workshop: Workshop, ho
     assert reason in rows["Bad"]["reason"]
 
 
+def test_debug_shows_the_traceback_also_of_a_stored_failure(workshop: Workshop) -> None:
+    workshop.write(SUITE.replace("HOW", "raise"))
+    plain = workshop.command("run", "suite.yaml", check=False).stderr
+    assert "Traceback" not in plain
+    assert "toy_plugin.py" not in plain
+    assert "2 failed, 2 skipped" in plain.splitlines()[-1]
+    assert "--debug shows tracebacks" in plain.splitlines()[-1]
+    told = workshop.command("run", "suite.yaml", "--debug", check=False).stderr
+    assert "train Bad on Toy, seed 1" in told
+    assert "toy_plugin.py" in told
+    assert "ValueError: no such thing" in told
+
+
 def test_a_stored_failure_is_not_run_again_unless_asked(workshop: Workshop) -> None:
     suite = workshop.write(SUITE.replace("HOW", "raise"))
     assert workshop.run(suite).exit_code == 1

@@ -80,3 +80,9 @@ OTHERS = [
 def test_planted(component, expected):
     report = check_component(component)
     assert {outcome.check for outcome in report.with_status("failed")} == set(expected.split()), report.text()
+
+
+def test_a_component_that_ends_the_process_fails_its_checks_alone():
+    report = check_component(learners.Exits)
+    assert not report.passed
+    assert "SystemExit: 7" in report.text()

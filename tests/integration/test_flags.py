@@ -1,7 +1,11 @@
-"""What an encoder has to say of its training is kept with its snapshots."""
+"""What encoders and environments have to say of their training reaches the reader of the table."""
 
 from __future__ import annotations
 
+import pytest
+
+from harness.report.build import make_report
+from harness.report.render import render
 from harness.store import Store
 
 PLUGIN = """\
@@ -40,13 +44,31 @@ methods:
     encoder: {use: dgi, layers: 2, hidden: 8, snapshots: [1], batch_size: 8}
     quantifier: {use: svm, C: [1.0]}
     decorrelator: {use: eqn7, keep: 1}
+  Clustered: {baseline: vrex, envs: kmeans(500)}
 """
 
 
-def test_flags_of_an_encoder_are_kept_with_its_snapshots(workshop):
+@pytest.fixture
+def outcome(workshop):
     (workshop.folder / "plain_plugin.py").write_text(PLUGIN.replace("import toy_plugin", "from . import toy_plugin"))
-    workshop.run(workshop.write(SUITE))
+    return workshop.run(workshop.write(SUITE))
+
+
+def test_flags_of_an_encoder_are_kept_with_its_snapshots(workshop, outcome):
+    del outcome
     store = Store(workshop.store)
     encoded = [item for item in store.list() if item.kind == "encode"]
     flags = sorted(len(store.open(item.key).read_json("snapshots")["flags"]) for item in encoded)
     assert flags == [0, 1], "only features that are all alike are worth a flag"
+
+
+def test_flags_are_remarks_on_the_values_that_build_on_them(outcome):
+    remarks = {(row.dataset, row.method): row.reason for row in outcome.results.rows if row.status == "ok"}
+    assert remarks["Toy", "DGI"] == ""
+    assert "negatives are other graphs' nodes" in remarks["Plain", "DGI"]
+    assert "instead of 500" in remarks["Toy", "Clustered"]
+
+
+def test_the_table_shows_them_as_a_footnote(outcome):
+    notes = [line for line in render(make_report(outcome.results), "plain").splitlines() if line.startswith("[")]
+    assert any("DGI on Plain" in note and "negatives are other graphs' nodes" in note for note in notes), notes

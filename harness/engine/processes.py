@@ -46,6 +46,7 @@ class Processes:
         self._log = log
         self._preload = preload
         self._slots: list[Slot] = []
+        self._retired: list[Slot] = []
         self._started = 0
 
     @property
@@ -95,7 +96,10 @@ class Processes:
             slot.retire()
         for slot in self._slots:
             slot.join(_PATIENCE)
+        for slot in [*self._slots, *self._retired]:
+            slot.settle(_PATIENCE)
         self._slots.clear()
+        self._retired.clear()
 
     def _judge(self, slot: Slot) -> list[float]:
         if self._timeout is not None:
@@ -115,6 +119,7 @@ class Processes:
             if bloated or not slot.usable:
                 slot.retire()
                 self._slots.remove(slot)
+                self._retired.append(slot)
 
 
 def available_cores() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -41,6 +42,7 @@ class Slot:
         self._future: Future[Report] | None = None
         self._submitted = 0.0
         self._ready: float | None = None
+        self._manager: threading.Thread | None = None
         _start_fork_server()
         context = multiprocessing.get_context("forkserver")
         before = multiprocessing.active_children()
@@ -112,6 +114,8 @@ class Slot:
 
     def retire(self) -> None:
         """Ask the idle process to leave; does not wait."""
+        # The pool forgets its thread when it is shut down, and has no public name for it.
+        self._manager = getattr(self._pool, "_executor_manager_thread", None) or self._manager
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def join(self, seconds: float) -> None:
@@ -121,6 +125,11 @@ class Slot:
         self._process.join(seconds)
         if self._process.is_alive():
             self.condemn(Failure("killed", "the run ended"))
+
+    def settle(self, seconds: float) -> None:
+        """Wait for the retired pool's own thread: at its end it closes a pipe, into which Python's exit writes."""
+        if self._manager is not None:
+            self._manager.join(seconds)
 
     def _note_ready(self, warm: Future[None]) -> None:
         if not warm.cancelled() and warm.exception() is None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import Outcome, make_engine, run
+from harness.engine.contract import Job
 from harness.engine.processes import Processes, available_cores
 from harness.engine.worker import attempt
 from harness.stage import Failure, Stage
@@ -181,6 +183,7 @@ import sys
 from pathlib import Path
 from toy import BODY, Recorder, ToyStore, stage
 from harness.engine import Terminated, run
+from harness.engine.contract import Job
 from harness.engine.processes import Processes
 
 if __name__ == "__main__":
@@ -254,6 +257,18 @@ def test_an_interrupt_keeps_what_is_finished(store: ToyStore, launch: Any, numbe
     assert store.has("first")
     assert not store.runs("s2"), "nothing is handed out after the interrupt"
     wait_until(lambda: not any(relative.is_running() for relative in relatives), 5)
+
+
+def test_no_thread_of_a_pool_is_left_for_pythons_exit_to_wake(store: ToyStore) -> None:
+    """Its last act is to close a pipe into which ``concurrent.futures`` writes at exit, without a lock."""
+    engine = Processes(jobs=2)
+    engine.start(Job(BODY, store.context))
+    for key in ("a", "b"):
+        engine.submit(stage(key, do="sleep", seconds=60))
+    wait_until(lambda: bool(store.runs("a") and store.runs("b")))
+    engine.kill()
+    engine.close()
+    assert [thread for thread in threading.enumerate() if type(thread).__name__ == "_ExecutorManagerThread"] == []
 
 
 def test_ctrl_c_while_the_workers_start(store: ToyStore, launch: Any) -> None:

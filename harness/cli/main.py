@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +26,10 @@ class Guarded(TyperGroup):
         """Run a command."""
         debug = "--debug" in (ctx.obj or ())
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()  # here, because at Python's exit nobody could say what went wrong
         except BenchError as error:
             if debug:
                 raise
@@ -34,15 +39,25 @@ class Guarded(TyperGroup):
             print(str(error) or "interrupted", file=sys.stderr)
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
+            _discard_output()
             raise SystemExit(0) from None
         except Exception as error:
             if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
                 raise
             if isinstance(error, OSError) and error.errno in _FULL:
+                _discard_output()
                 print(f"error: cannot write: {error.strerror}", file=sys.stderr)
                 raise SystemExit(UserError.exit_code) from None
             print(f"internal error: {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
             raise SystemExit(1) from None
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that Python's exit does not fail on it once more."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 app = typer.Typer(

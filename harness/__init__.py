@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from harness.component import upstream as upstream
     from harness.data import Dataset as Dataset
     from harness.data import Declaration as Declaration
+    from harness.data import Download as Download
     from harness.data import Features as Features
     from harness.data import RawDataset as RawDataset
     from harness.data import RawGraph as RawGraph
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "harness.component": ("deviation", "upstream"),
-    "harness.data": ("Dataset", "Declaration", "Features", "RawDataset", "RawGraph", "Task"),
+    "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Task"),
     "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError"),
     "harness.graphs": ("Batch", "PackedGraphs"),
     "harness.graphs.augment": ("drop_nodes", "grow_subgraph", "mask_rows", "perturb_edges"),

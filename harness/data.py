@@ -126,6 +126,34 @@ class RawDataset:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Download:
+    """One file or archive that a dataset reads, and how it gets into the data folder (``bench data fetch``).
+
+    Attributes:
+        path: where it must lie, below the data folder and with ``/``: a file, or the folder made from an archive.
+        url: an http(s) address, or None where only a person can fetch it; ``how`` then says from where.
+        how: what a person does who fetches it by hand, in one or two sentences. The path need not be in it.
+        unpack: None for a plain file. For a zip or tar archive: its folder that becomes ``path``, ``""`` for all of it;
+            OGB's ``bace.zip`` holds ``bace/``, which becomes ``ogbg_molbace``.
+        size: bytes of what ``url`` sends, where known.
+        sha256: of what ``url`` sends, where the source promises it: anything else is refused.
+        tested: path below the data folder -> SHA-256 of the file that this code was tested with. A file that differs
+            is kept and reported, for sources that publish no digests.
+        licence, citation: for people, where known.
+    """
+
+    path: str
+    url: str | None = None
+    how: str = ""
+    unpack: str | None = None
+    size: int | None = None
+    sha256: str | None = None
+    tested: Mapping[str, str] = field(default_factory=dict)
+    licence: str = ""
+    citation: str = ""
+
+
 class Dataset(Component):
     """Base class of datasets.
 
@@ -150,6 +178,14 @@ class Dataset(Component):
         """
         del data_dir
         return []
+
+    def downloads(self, data_dir: Path | None) -> Sequence[Download]:
+        """What the dataset with these hyperparameters reads, for ``bench data``; none for generated graphs.
+
+        Must be cheap and must not fail where files are missing: it says what is to be fetched.
+        """
+        del data_dir
+        return ()
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Make or read the graphs.

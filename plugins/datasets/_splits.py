@@ -1,0 +1,164 @@
+"""Split rules that data sets share: by chance, by graph size, and from index files. NumPy is imported where it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from harness import DataError
+from plugins.datasets._files import is_file, read_text
+
+SPLITS = ("train", "val", "test")
+LARGEST_SEED = 2**32 - 1
+Split = dict[str, list[int]]
+"""Split name -> rows, ascending."""
+
+
+def named_shares(values: Sequence[float], dataset: str) -> dict[str, float]:
+    """Three shares, as a hyperparameter ``shares: [0.8, 0.1, 0.1]`` gives them, by split name.
+
+    Raises:
+        DataError: there are not three, one is not positive, or their sum is not 1.
+    """
+    if len(values) != len(SPLITS) or min(values) <= 0 or abs(sum(values) - 1) > 1e-6:
+        raise DataError(
+            f"dataset '{dataset}', hyperparameter 'shares': found {list(values)}; expected three positive shares, of "
+            "train, validation and test, whose sum is 1"
+        )
+    return dict(zip(SPLITS, values, strict=True))
+
+
+def random_split(count: int, shares: Mapping[str, float], split_seed: int) -> Split:
+    """Rows 0..count-1 in an order drawn by ``split_seed``, cut by ``shares``.
+
+    A split gets its share of the rows rounded down; rows left over go, one each, to the largest remainders (the
+    earlier split first). The order is made of raw PCG64 words, which NumPy promises not to change between versions.
+
+    Args:
+        count: number of rows.
+        shares: split name -> share; the sum is 1.
+        split_seed: seed of the order, and of nothing else.
+
+    Raises:
+        DataError: a split would be empty.
+    """
+    order = shuffled(range(count), split_seed)
+    found: Split = {}
+    start = 0
+    for name, size in share_counts(count, shares).items():
+        found[name] = sorted(order[start : start + size])
+        start += size
+    return found
+
+
+def size_split(sizes: Sequence[int], shares: Mapping[str, float]) -> Split:
+    """Rows by graph size: the smallest graphs in the first split (train), the largest in the last (test).
+
+    Graphs of one size stay together: each cut lies between two sizes, at the one nearest to the wanted count (the
+    lower of two equally near ones), so a split's share is only about the wanted one.
+
+    Args:
+        sizes: number of nodes of each row.
+        shares: split name -> share, from the smallest graphs to the largest; the sum is 1.
+
+    Raises:
+        DataError: a split would be empty, as where most graphs have one size.
+    """
+    wanted = share_counts(len(sizes), shares)
+    order = sorted(range(len(sizes)), key=lambda row: (sizes[row], row))
+    between = [place for place in range(1, len(order)) if sizes[order[place - 1]] < sizes[order[place]]]
+    cuts, reached = [0], 0
+    for size in list(wanted.values())[:-1]:
+        reached += size
+        cuts.append(min(between, key=lambda place: (abs(place - reached), place), default=0))
+    cuts.append(len(order))
+    found = {name: sorted(order[cuts[i] : cuts[i + 1]]) for i, name in enumerate(wanted)}
+    _refuse_empty(found, f"{len(sizes)} graphs of {len(between) + 1} sizes, where graphs of one size stay together")
+    return found
+
+
+def share_counts(count: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """How many of ``count`` rows each split gets; see :func:`random_split`.
+
+    Raises:
+        DataError: a split would be empty.
+    """
+    exact = {name: Fraction(str(share)) * count for name, share in shares.items()}
+    found = {name: int(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: found[name] - exact[name])
+    for name in by_remainder[: count - sum(found.values())]:
+        found[name] += 1
+    told = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+    _refuse_empty(found, f"{count} rows for the shares {told}")
+    return found
+
+
+def shuffled(rows: Sequence[int], split_seed: int) -> list[int]:
+    """The rows in an order drawn by ``split_seed``, which is the same with every NumPy version."""
+    from numpy.random import PCG64, SeedSequence
+
+    keys = PCG64(SeedSequence(split_seed)).random_raw(len(rows)).tolist()
+    return [row for _, row in sorted(zip(keys, rows, strict=True))]
+
+
+def index_split(files: Mapping[str, Path], count: int, where: str) -> Split:
+    """Rows from text files with one row number per line, counted from 0.
+
+    Args:
+        files: split name -> its file.
+        count: number of rows.
+        where: what the rows are, for messages.
+
+    Raises:
+        DataError: a file is missing, empty or holds something else, a number is out of range or given twice.
+    """
+    taken: dict[int, str] = {}
+    found: Split = {}
+    for name, path in files.items():
+        rows = _read_indices(path, count, where)
+        for row in rows:
+            if row in taken:
+                raise DataError(f"{path}: row {row} is also in the split '{taken[row]}'; a row belongs to one split")
+        taken |= dict.fromkeys(rows, name)
+        found[name] = sorted(rows)
+    return found
+
+
+def index_files(folder: Path) -> dict[str, Path]:
+    """``train_idx.txt``, ``val_idx.txt`` and ``test_idx.txt`` of a folder by split name.
+
+    Raises:
+        DataError: one is missing.
+    """
+    files = {name: folder / f"{name}_idx.txt" for name in SPLITS}
+    missing = [str(path) for path in files.values() if not is_file(path)]
+    if missing:
+        raise DataError(
+            f"missing data file: {missing[0]}\nit holds the split's row numbers, counted from 0, one per line"
+        )
+    return files
+
+
+def _read_indices(path: Path, count: int, where: str) -> list[int]:
+    rows: dict[int, None] = {}
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        text = line.strip()
+        if not text:
+            continue
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise DataError(f"{path}: line {number}: found {text[:40]!r}, but expected one row number, counted from 0")
+        if int(text) >= count:
+            raise DataError(f"{path}: line {number}: row {text} of {where}, which has the rows 0..{count - 1}")
+        if int(text) in rows:
+            raise DataError(f"{path}: line {number}: row {text} is given twice")
+        rows[int(text)] = None
+    if not rows:
+        raise DataError(f"{path}: no row number in it")
+    return list(rows)
+
+
+def _refuse_empty(found: Mapping[str, Sequence[int] | int], what: str) -> None:
+    empty = [name for name, rows in found.items() if not rows]
+    if empty:
+        raise DataError(f"the split leaves {' and '.join(empty)} without a graph ({what})")

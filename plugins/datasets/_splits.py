@@ -1,4 +1,4 @@
-"""Split rules that data sets share: by chance, by graph size, and from index files. NumPy is imported where it draws."""
+"""Split rules that data sets share: by chance, by graph size, and from index files."""
 
 from __future__ import annotations
 
@@ -55,27 +55,39 @@ def random_split(count: int, shares: Mapping[str, float], split_seed: int) -> Sp
 def size_split(sizes: Sequence[int], shares: Mapping[str, float]) -> Split:
     """Rows by graph size: the smallest graphs in the first split (train), the largest in the last (test).
 
-    Graphs of one size stay together: each cut lies between two sizes, at the one nearest to the wanted count (the
-    lower of two equally near ones), so a split's share is only about the wanted one.
+    Graphs of one size stay together: each cut lies between two sizes, beyond the cut before it, where it is nearest
+    to the wanted count (the earlier of two equally near places). A split's share is thus only about the wanted one.
 
     Args:
         sizes: number of nodes of each row.
         shares: split name -> share, from the smallest graphs to the largest; the sum is 1.
 
     Raises:
-        DataError: a split would be empty, as where most graphs have one size.
+        DataError: there are fewer sizes than splits, or fewer graphs than the shares need.
     """
     wanted = share_counts(len(sizes), shares)
+    if len(set(sizes)) < len(wanted):
+        raise DataError(
+            f"{len(sizes)} graphs of {len(set(sizes))} size(s) cannot be split by size into {', '.join(wanted)}, as "
+            "graphs of one size stay together"
+        )
     order = sorted(range(len(sizes)), key=lambda row: (sizes[row], row))
-    between = [place for place in range(1, len(order)) if sizes[order[place - 1]] < sizes[order[place]]]
-    cuts, reached = [0], 0
-    for size in list(wanted.values())[:-1]:
+    cuts = [0, *_cuts([sizes[row] for row in order], list(wanted.values())), len(order)]
+    return {name: sorted(order[cuts[i] : cuts[i + 1]]) for i, name in enumerate(wanted)}
+
+
+def _cuts(ascending: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """Where ascending sizes are cut for the wanted counts; see :func:`size_split`."""
+    places = [place for place in range(1, len(ascending)) if ascending[place - 1] < ascending[place]]
+    cuts: list[int] = []
+    reached = first = 0
+    for later, size in zip(range(len(wanted) - 2, -1, -1), wanted, strict=False):
         reached += size
-        cuts.append(min(between, key=lambda place: (abs(place - reached), place), default=0))
-    cuts.append(len(order))
-    found = {name: sorted(order[cuts[i] : cuts[i + 1]]) for i, name in enumerate(wanted)}
-    _refuse_empty(found, f"{len(sizes)} graphs of {len(between) + 1} sizes, where graphs of one size stay together")
-    return found
+        free = range(first, len(places) - later)  # one place is kept for each later cut
+        chosen = min(free, key=lambda i: (abs(places[i] - reached), i))
+        cuts.append(places[chosen])
+        first = chosen + 1
+    return cuts
 
 
 def share_counts(count: int, shares: Mapping[str, float]) -> dict[str, int]:

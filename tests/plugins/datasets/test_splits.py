@@ -23,7 +23,7 @@ def test_each_split_gets_its_own_share():
 
 def test_seven_graphs_leave_no_split_empty():
     assert share_counts(7, TENTHS) == {"train": 1, "val": 1, "test": 5}
-    with pytest.raises(DataError, match="leaves val without a graph \\(7 rows for the shares train 0.05"):
+    with pytest.raises(DataError, match=r"leaves val without a graph \(7 rows for the shares train 0.05"):
         random_split(7, {"train": 0.05, "val": 0.05, "test": 0.9}, 0)
 
 
@@ -69,13 +69,13 @@ def test_a_cut_lies_at_the_nearest_size():
 
 @pytest.mark.parametrize("sizes", [[4] * 10, [4] * 9 + [5]])
 def test_sizes_that_cannot_be_split_are_refused(sizes: list[int]):
-    with pytest.raises(DataError, match="where graphs of one size stay together"):
+    with pytest.raises(DataError, match="graphs of one size stay together"):
         size_split(sizes, {"train": 0.8, "val": 0.1, "test": 0.1})
 
 
 @pytest.mark.parametrize("values", [[0.5, 0.5], [0.8, 0.2, 0.0], [0.8, 0.1, 0.2], [1.2, -0.1, -0.1]])
 def test_shares_are_checked(values: list[float]):
-    with pytest.raises(DataError, match="'shares'.*three positive shares"):
+    with pytest.raises(DataError, match=r"'shares'.*three positive shares"):
         named_shares(values, "mine")
 
 
@@ -115,5 +115,5 @@ def test_bad_index_files_are_refused(tmp_path: Path, text: str, message: str):
 
 def test_a_missing_index_file_is_named(tmp_path: Path):
     (write(tmp_path) / "val_idx.txt").unlink()
-    with pytest.raises(DataError, match="missing data file: .*val_idx.txt"):
+    with pytest.raises(DataError, match=r"missing data file: .*val_idx\.txt"):
         read(tmp_path)

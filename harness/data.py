@@ -29,13 +29,13 @@ class Task:
             ``multitask`` has T binary labels with NaN where not measured (logits B×T, masked BCE).
         num_classes: C; 2 for multi-task.
         num_tasks: T; 1 otherwise.
-        metric: ``accuracy`` or ``rocauc``; higher is better for both.
+        metric: ``accuracy``, ``rocauc`` or ``mcc`` (Matthews correlation); higher is better for each.
     """
 
     kind: TaskKind
     num_classes: int
     num_tasks: int = 1
-    metric: Literal["accuracy", "rocauc"] = "accuracy"
+    metric: Literal["accuracy", "rocauc", "mcc"] = "accuracy"
 
     @property
     def outputs(self) -> int:
@@ -165,6 +165,8 @@ class Dataset(Component):
     kind: ClassVar[str] = "dataset"
     family: ClassVar[str] = ""
     """Which of a protocol's families of defaults holds, e.g. ``synthetic`` or ``ogb``."""
+    listed: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """Settings that ``bench data list`` shows, one line each, e.g. one for each public set; none: the defaults."""
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """What is known before building. May read a small header from ``data_dir``."""

@@ -42,7 +42,7 @@ class ResultRow:
         config_id, hyperparameters: the configuration's short name and its tuned values by axis.
         seed: the training seed.
         split: where it was measured; ``checkpoint`` the rule that chose the weights (:func:`checkpoint_rule`).
-        metric: ``accuracy`` or ``rocauc``; ``value`` a fraction, None unless ``status`` is ``ok``.
+        metric: ``accuracy``, ``rocauc`` or ``mcc``; ``value`` a fraction, None unless ``status`` is ``ok``.
         epoch: the chosen checkpoint's epoch, from 0.
         status: one of :data:`STATUSES`; ``reason`` one line, ``traceback`` short.
         selected: whether the suite's selection rule takes this configuration for this checkpoint rule.

@@ -31,7 +31,7 @@ class PublishedTable:
         unit: ``percent`` or ``seconds``.
         runs: how many trainings a cell averages; None where that is not stated.
         columns: dataset labels, as in the suites that come with the package.
-        metrics: column -> ``accuracy``, ``rocauc`` or ``time``.
+        metrics: column -> ``accuracy``, ``rocauc``, ``mcc`` or ``time``.
         rows: method label -> column -> value; cells without a printed number are left out.
         printed: method label -> the paper's own name of the row, where it is another.
         notes: method label -> what a reader must know; ``*`` for the whole table.

@@ -8,7 +8,7 @@ from harness.report.average import AverageColumn
 from harness.report.table import Table, TableRow
 from harness.results import LAST, DatasetFacts
 
-METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC"}
+METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 
 
 def caption(table: Table, averages: Sequence[AverageColumn] = (), *, differences: bool = False) -> list[str]:

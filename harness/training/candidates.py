@@ -33,8 +33,8 @@ class Kept:
 
 
 def chance(task: Task) -> float:
-    """The score of a guess: 1/C for accuracy, 0.5 for ROC-AUC."""
-    return 0.5 if task.metric == "rocauc" else 1.0 / task.num_classes
+    """The score of a guess: 1/C for accuracy, 0.5 for ROC-AUC, 0 for the Matthews correlation."""
+    return {"rocauc": 0.5, "mcc": 0.0}.get(task.metric, 1.0 / task.num_classes)
 
 
 def keep_lowest(

@@ -1,10 +1,10 @@
-"""Scores of a whole split from its logits (accuracy, ROC-AUC) and the first-best rule. NumPy only."""
+"""Scores of a split from its logits (accuracy, ROC-AUC, Matthews correlation) and the first-best rule. NumPy only."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ class Score:
     """A score, or why there is none.
 
     Attributes:
-        value: a fraction in [0, 1]; None where the score is undefined.
+        value: a fraction in [0, 1], for ``mcc`` in [-1, 1]; None where the score is undefined.
         status: ``ok`` or ``undefined``.
         reason: why it is undefined (``1 class``, ``no labels``, ``non-finite predictions``), or a remark on a
             defined score (``mean over 10 of 12 tasks: the others have 1 class``).
@@ -77,11 +77,19 @@ def _score(table: ArrayLike, y: ArrayLike, task: Task, class_score: ClassScore) 
     labels = labels.reshape(-1)
     known = ~np.isnan(labels)
     predictions, classes = predictions[known], labels[known].astype(np.int64)
-    return _accuracy(predictions, classes) if task.metric == "accuracy" else _rocauc(predictions, classes, class_score)
+    if task.metric == "rocauc":
+        return _rocauc(predictions, classes, class_score)
+    return (_accuracy if task.metric == "accuracy" else _mcc)(predictions, classes)
 
 
 def _accuracy(logits: Floats, classes: NDArray[np.int64]) -> Score:
     return Score(accuracy(logits.argmax(1), classes))
+
+
+def _mcc(logits: Floats, classes: NDArray[np.int64]) -> Score:
+    if len(np.unique(classes)) < 2:
+        return Score(None, "undefined", "1 class")
+    return Score(mcc(logits.argmax(1), classes))
 
 
 def _rocauc(table: Floats, classes: NDArray[np.int64], class_score: ClassScore) -> Score:
@@ -103,11 +111,11 @@ def _multitask(logits: Floats, y: Floats, metric: str) -> Score:
         positive = labels[known] > 0
         if metric == "accuracy" and known.any():
             values.append(accuracy(column[known] > 0, positive))
-        elif metric == "rocauc" and 0 < positive.sum() < len(positive):
-            values.append(rocauc(column[known], positive))
+        elif metric != "accuracy" and 0 < positive.sum() < len(positive):
+            values.append(rocauc(column[known], positive) if metric == "rocauc" else mcc(column[known] > 0, positive))
     if not values:
         return Score(None, "undefined", "1 class")
-    lacking = "1 class or no labels" if metric == "rocauc" else "no labels"
+    lacking = "no labels" if metric == "accuracy" else "1 class or no labels"
     tasks = y.shape[1]
     remark = f"mean over {len(values)} of {tasks} tasks: the others have {lacking}" if len(values) < tasks else ""
     return Score(float(np.mean(values)), reason=remark)
@@ -124,6 +132,25 @@ def _log_odds(logits: Floats, column: int) -> Floats:
 def accuracy(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     """The fraction of (n,) predictions that equal the truth; n is at least 1."""
     return float(np.mean(predicted == truth))
+
+
+def mcc(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Matthews correlation of (n,) predicted and true classes: in [-1, 1], 0 where all predictions are one class.
+
+    For C classes Gorodkin's R_K (*Comparing two K-category assignments by a K-category correlation coefficient*,
+    Computational Biology and Chemistry 2004): the covariance of both indicator tables over their deviations.
+    Whole numbers until the last step, so the result does not depend on the order of the rows.
+
+    Args:
+        predicted: (n,) classes.
+        truth: (n,) classes, at least two different ones.
+    """
+    labels, codes = np.unique(np.concatenate([predicted, truth]), return_inverse=True)
+    guessed, true = (np.bincount(part, minlength=len(labels)).tolist() for part in np.split(codes, 2))
+    n, right = len(truth), int((predicted == truth).sum())
+    covariance = right * n - sum(g * t for g, t in zip(guessed, true, strict=True))
+    spread = (n * n - sum(g * g for g in guessed)) * (n * n - sum(t * t for t in true))
+    return float(covariance / math.sqrt(spread)) if spread else 0.0
 
 
 def rocauc(scores: Floats, positive: NDArray[np.bool_]) -> float:
@@ -152,6 +179,6 @@ def first_best(values: Sequence[float | None], start: int = 0) -> int | None:
     best: int | None = None
     top = -float("inf")
     for index, value in enumerate(values):
-        if index >= start and value is not None and isfinite(value) and value > top:
+        if index >= start and value is not None and math.isfinite(value) and value > top:
             best, top = index, value
     return best

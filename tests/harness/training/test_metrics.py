@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, matthews_corrcoef, roc_auc_score
 
 from harness.data import Task
-from harness.training.metrics import Score, first_best, rocauc, score, score_probabilities
+from harness.training.metrics import Score, first_best, mcc, rocauc, score, score_probabilities
 
 BINARY = Task("binary", 2, metric="rocauc")
 THREE = Task("multiclass", 3, metric="accuracy")
@@ -76,6 +76,35 @@ def test_accuracy_equals_sklearn():
     logits, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
     assert score(logits, y, THREE).value == accuracy_score(y, logits.argmax(1))
     assert score(logits, y.reshape(-1, 1), THREE) == score(logits, y, THREE)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60))
+def test_matthews_correlation_equals_sklearn(pairs):
+    predicted, truth = np.array(pairs).T
+    if len(np.unique(truth)) < 2:
+        return
+    assert mcc(predicted, truth) == pytest.approx(matthews_corrcoef(truth, predicted), abs=1e-12)
+    assert mcc(predicted[::-1], truth[::-1]) == mcc(predicted, truth)
+
+
+def test_matthews_correlation_of_a_split():
+    task = Task("binary", 2, metric="mcc")
+    assert score([[0, 1], [1, 0], [0, 1]], [1, 0, 1], task).value == 1.0
+    assert score([[0, 1], [1, 0], [0, 1]], [0, 1, 0], task).value == -1.0
+    assert score([[0, 1], [0, 1], [0, 1]], [0, 1, 0], task).value == 0.0
+    assert score([[0, 1], [1, 0]], [1, 1], task) == Score(None, "undefined", "1 class")
+    assert score_probabilities([[0.2, 0.8], [0.7, 0.3]], [1, 0], task).value == 1.0
+
+
+def test_multitask_matthews_correlation_is_the_mean_over_tasks_with_both_classes():
+    y = np.array([[1, 1, math.nan], [0, 1, 1], [1, math.nan, 0], [0, 1, 0]])
+    logits = np.array([[3.0, 0, -1], [2.0, 0, 1], [1.0, 0, 1], [-1.0, 0, -1]])
+    result = score(logits, y, Task("multitask", 2, num_tasks=3, metric="mcc"))
+    expected = matthews_corrcoef(y[:, 0], logits[:, 0] > 0), matthews_corrcoef(y[1:, 2], logits[1:, 2] > 0)
+    assert result == Score(
+        float(np.mean(expected)), "ok", "mean over 2 of 3 tasks: the others have 1 class or no labels"
+    )
 
 
 def test_one_class_is_undefined_for_auc_and_defined_for_accuracy():

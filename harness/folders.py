@@ -30,6 +30,12 @@ def store_root() -> Path:
     return Path(chosen).expanduser().absolute() if chosen else cache_root() / "store"
 
 
+def data_root() -> Path:
+    """Where data files are by default: ``BENCH_DATA``, else ``data`` in :func:`cache_root`."""
+    chosen = os.environ.get("BENCH_DATA")
+    return Path(chosen).expanduser().absolute() if chosen else cache_root() / "data"
+
+
 def index_root() -> Path:
     """Where the index of components is kept."""
     return cache_root() / "index"

@@ -3,7 +3,7 @@
 A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
 imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout,
 the ``help`` and ``search`` of a hyperparameter, and what a class says for people and for the conformance kit cannot
-change a result and do not enter. Imports by a computed name are not seen.
+change a result and do not enter, nor does where a dataset's files come from. Imports by a computed name are not seen.
 """
 
 from __future__ import annotations
@@ -27,10 +27,16 @@ _ALL_ROOMS = (
     "stages/upstream.py",
     "stages/reading.py",
 )
-_ROOMS = {"dataset": ("graphs/packed.py", "graphs/batch.py", "graphs/checks.py", "stages/prepare.py")}
+_ROOMS = {
+    "dataset": ("graphs/packed.py", "graphs/batch.py", "graphs/checks.py", "stages/prepare.py"),
+    "analysis": (*_ALL_ROOMS, "stages/analyse.py", "stages/cell.py"),
+}
 _TEXT_ONLY = {"hparam": ("help", "search")}
-_TOLD_ONLY = ("deviations", "equals_erm", "probes", "untrained", "unused")
+_TOLD_ONLY = ("deviations", "equals_erm", "listed", "probes", "untrained", "unused")
 """Class attributes that nothing that computes reads."""
+_FETCHES_ONLY = ("downloads",)
+"""Methods that say where data come from; the data's own content is in the key."""
+_TOLD_NAMES = ("Download", "deviation")
 
 
 def room_files(kind: str, core: Path = HARNESS) -> list[Path]:
@@ -105,7 +111,20 @@ def imports(file: Path, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
     package = next(
         (file.relative_to(base).parent.parts for base in roots.values() if file.is_relative_to(base)), tuple[str, ...]()
     )
-    return {parts for node in ast.walk(parse(file)) for parts in _names(node, package)}
+    return {parts for node in _computing(parse(file)) for parts in _names(node, package)}
+
+
+def _computing(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node of a tree except those within a method that only says where data come from."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [item for item in ast.iter_child_nodes(node) if not _only_fetches(item, node)]
+
+
+def _only_fetches(item: object, parent: ast.AST) -> bool:
+    return isinstance(parent, ast.ClassDef) and isinstance(item, ast.FunctionDef) and item.name in _FETCHES_ONLY
 
 
 def absolute_names(file: Path) -> set[str]:
@@ -202,7 +221,7 @@ def _silent(item: object, parent: ast.AST) -> bool:
     if isinstance(item, ast.Assign) and isinstance(parent, ast.ClassDef):
         return all(isinstance(target, ast.Name) and target.id in _TOLD_ONLY for target in item.targets)
     if isinstance(item, ast.alias) and isinstance(parent, ast.ImportFrom):
-        return (parent.module, item.name) == ("harness", "deviation")
+        return parent.module == "harness" and item.name in _TOLD_NAMES
     if isinstance(item, ast.Expr):
         return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
-    return isinstance(item, ast.Pass)
+    return isinstance(item, ast.Pass) or _only_fetches(item, parent)

@@ -99,7 +99,7 @@ def gc(
         raise UserError("--unused-days must not be negative")
     keep: set[str] | None = None
     for name in unreachable_from or ():
-        session = open_session(name, Options(store, data_dir))
+        session = open_session(name, Options(store, options.data_folder(data_dir)))
         keep = (keep or set()) | set(session.plan.producers)
     unused = None if unused_days is None else unused_days * _DAY
     removed = upkeep.collect(Store(store), keep=keep, unused_for=unused, dry_run=dry_run)

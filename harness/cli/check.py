@@ -34,7 +34,7 @@ def check(
         raise UserError("name components or plugin files, or say --all")
     entries = find(names or (), plugin or ())
     reports = []
-    for report in check_entries(entries, data_dir, jobs):
+    for report in check_entries(entries, options.data_folder(data_dir), jobs):
         reports.append(report)
         if not json:
             print(report.text(verbose=verbose), flush=True)

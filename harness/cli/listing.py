@@ -112,8 +112,8 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     from harness.plan.datasets import DatasetFacts
     from harness.spec import ComponentSpec
 
-    params = _parse(entry, sets)
-    facts = DatasetFacts(catalog, data_dir, str)
+    params = options.component_params(entry, sets)
+    facts = DatasetFacts(catalog, options.data_folder(data_dir), str)
     try:
         declared = facts.declare(ComponentSpec("dataset", entry.name, params))
     except UserError as error:
@@ -121,23 +121,7 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     return {"declaration": asdict(declared)}
 
 
-def _parse(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
-    import yaml
-
-    params: dict[str, Any] = {}
-    for item in sets or ():
-        key, equals, text = item.partition("=")
-        if not equals or key not in entry.hparams:
-            hint = did_you_mean(key, entry.hparams)
-            raise UserError(f"--set {item}: {entry.kind} '{entry.name}' has no hyperparameter '{key}'{hint}")
-        try:
-            params[key] = entry.hparams[key].coerce(yaml.safe_load(text))
-        except (ValueError, yaml.YAMLError) as error:
-            raise UserError(f"--set {item}: {error}") from None
-    return params
-
-
-_ELSEWHERE = ("deviations", "equals_erm", "probes", "untrained", "unused")
+_ELSEWHERE = ("deviations", "equals_erm", "listed", "probes", "untrained", "unused")
 """Traits that have a section of their own, or that only the conformance kit reads."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
+    from harness.catalog import Entry
     from harness.runs.session import Options
 
 Suite = Annotated[str, typer.Argument(help="A suite file, or the name of an installed suite.", metavar="SUITE")]
@@ -17,7 +18,12 @@ StoreDir = Annotated[
     Path | None,
     typer.Option("--store", envvar="BENCH_STORE", help="Folder of cached results.", show_default="the user's cache"),
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", envvar="BENCH_DATA", help="Folder of data files.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", envvar="BENCH_DATA", help="Folder of data files.", show_default="data in the user's cache"
+    ),
+]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds instead of the suite's, e.g. 1,2,3.")]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Training epochs of every method.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any value; repeatable.")]
@@ -51,9 +57,44 @@ def session_options(
     overrides = Overrides(
         seeds=seeds, epochs=epochs, sets=tuple(sets or ()), datasets=tuple(datasets or ()), methods=tuple(methods or ())
     )
-    if data_dir is not None and not data_dir.is_dir():
-        raise UserError(f"the data folder {data_dir} does not exist")
-    return Options(store, data_dir, overrides, tuple(plugins or ()), strict)
+    return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict)
+
+
+def data_folder(given: Path | None) -> Path:
+    """The folder of data files that a command reads: the given one, else the default one, which need not be there.
+
+    Raises:
+        UserError: the given folder does not exist.
+    """
+    from harness.folders import data_root
+
+    if given is None:
+        return data_root()
+    folder = given.expanduser().absolute()
+    if not folder.is_dir():
+        raise UserError(f"the data folder {given} does not exist")
+    return folder
+
+
+def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
+    """The hyperparameters that ``--set KEY=VALUE`` gives to one component.
+
+    Raises:
+        UserError: an unknown name, or a value that does not fit.
+    """
+    import yaml
+
+    params: dict[str, Any] = {}
+    for item in sets or ():
+        key, equals, text = item.partition("=")
+        if not equals or key not in entry.hparams:
+            hint = did_you_mean(key, entry.hparams)
+            raise UserError(f"--set {item}: {entry.kind} '{entry.name}' has no hyperparameter '{key}'{hint}")
+        try:
+            params[key] = entry.hparams[key].coerce(yaml.safe_load(text))
+        except (ValueError, yaml.YAMLError) as error:
+            raise UserError(f"--set {item}: {error}") from None
+    return params
 
 
 def parse_bytes(text: str | None) -> int | None:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from harness import DataError
+from harness import DataError, Features
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,16 +20,45 @@ MISSING = frozenset({"", "nan", "na", "none", "null"})
 
 @dataclass(frozen=True)
 class Molecule:
-    """One featurised molecule: ``x`` (n, 9), ``edge_index`` (2, m), ``edge_attr`` (m, 3), all int64.
+    """One featurised molecule: ``x`` (n, F), ``edge_index`` (2, m) int64, ``edge_attr`` (m, K).
 
-    ``scaffold`` (SMILES, '' without rings) and ``fragments`` are there where they were asked for.
+    The features are int64 codes or float32 numbers, as the featuriser has them. ``scaffold`` (SMILES, '' without
+    rings) and ``fragments`` are there where they were asked for.
     """
 
-    x: NDArray[np.int64]
+    x: NDArray[Any]
     edge_index: NDArray[np.int64]
-    edge_attr: NDArray[np.int64]
+    edge_attr: NDArray[Any]
     scaffold: str | None = None
     fragments: tuple[Molecule, ...] = ()
+
+
+class UnusableMolecule(Exception):
+    """A featuriser has no features for this molecule; the text is the reason, such as "atom 3 has 7 neighbours"."""
+
+
+class Featuriser(Protocol):
+    """Turns RDKit molecules into arrays; made without arguments, used inside ``rdkit_session``.
+
+    ``node_features`` and ``edge_features`` are read from the class at planning, so its module imports no RDKit.
+    """
+
+    node_features: ClassVar[Features]
+    edge_features: ClassVar[Features]
+
+    def atoms(self, molecule: Any) -> NDArray[Any]:
+        """(n, F) features in the order of the molecule's atoms.
+
+        Raises:
+            UnusableMolecule: the molecule cannot be described.
+        """
+
+    def bonds(self, molecule: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """``edge_index`` (2, 2m) and features (2m, K): each bond, then its reverse.
+
+        Raises:
+            UnusableMolecule: the molecule cannot be described.
+        """
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ a ring. Bond codes: type, stereo, conjugated. The last code of a column stands f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness import Features
+from plugins.datasets._rdkit import both_directions, codes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,33 +26,19 @@ OTHER_STEREO = 5
 """OGB has no code for stereo types that RDKit gained later (atropisomers): they are read as "any"."""
 
 
-@contextmanager
-def rdkit_session() -> Iterator[None]:
-    """Silence RDKit's log and hold it to legacy stereo perception, as OGB's features had it; both are put back.
+class OGBFeaturiser:
+    """Turns RDKit molecules into OGB's codes. Use it inside ``rdkit_session``."""
 
-    Without the legacy perception E and Z bonds become TRANS and CIS.
-    """
-    from rdkit import Chem, rdBase
-
-    legacy = Chem.GetUseLegacyStereoPerception()
-    Chem.SetUseLegacyStereoPerception(True)
-    try:
-        with rdBase.BlockLogs():
-            yield
-    finally:
-        Chem.SetUseLegacyStereoPerception(legacy)
-
-
-class Featuriser:
-    """Turns RDKit molecules into arrays. Use it inside :func:`rdkit_session`."""
+    node_features: ClassVar = Features("categorical", ATOM_SIZES)
+    edge_features: ClassVar = Features("categorical", BOND_SIZES)
 
     def __init__(self) -> None:
         from rdkit import Chem
 
-        self._chirality = _codes(Chem.ChiralType, CHIRALITY, 4)
-        self._hybridisation = _codes(Chem.HybridizationType, HYBRIDISATION, 5)
-        self._type = _codes(Chem.BondType, BOND_TYPE, 4)
-        self._stereo = _codes(Chem.BondStereo, STEREO, OTHER_STEREO)
+        self._chirality = codes(Chem.ChiralType, CHIRALITY, 4)
+        self._hybridisation = codes(Chem.HybridizationType, HYBRIDISATION, 5)
+        self._type = codes(Chem.BondType, BOND_TYPE, 4)
+        self._stereo = codes(Chem.BondStereo, STEREO, OTHER_STEREO)
 
     def atoms(self, molecule: Any) -> NDArray[np.int64]:
         """(n, 9) codes."""
@@ -85,15 +72,3 @@ class Featuriser:
             int(atom.GetIsAromatic()),
             int(atom.IsInRing()),
         )
-
-
-def both_directions(ends: NDArray[np.int64], codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Bonds (m, 2) with codes (m, K) as ``edge_index`` (2, 2m) and ``edge_attr`` (2m, K): each, then its reverse."""
-    import numpy as np
-
-    directed = np.stack([ends, ends[:, ::-1]], axis=1).reshape(-1, 2)
-    return np.ascontiguousarray(directed.T), np.repeat(codes, 2, axis=0)
-
-
-def _codes(enumeration: Any, known: Mapping[str, int], other: int) -> dict[Any, int]:
-    return {member: known.get(name, other) for name, member in enumeration.names.items()}

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import DataError
+from plugins.datasets._featurise import Wanted, featurise_smiles
 from plugins.datasets._files import is_file, read_text
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
-from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, Featuriser, both_directions, rdkit_session
-from plugins.datasets._scaffold import scaffold
-from plugins.datasets._structure import brics_fragments
+from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES
+from plugins.datasets._rdkit import both_directions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,24 +83,20 @@ class OGBRaw:
 
     def _with_structure(self, molecules: Sequence[Molecule]) -> list[Molecule]:
         """The same molecules with what RDKit finds in their SMILES; one that it cannot read is its own fragment."""
-        from rdkit import Chem
-
         rows = list(csv.DictReader(io.StringIO(read_text(self._mapping))))
         if len(rows) != len(molecules) or "smiles" not in rows[0]:
             raise DataError(f"{self._mapping}: expected a column 'smiles' with {len(molecules)} rows")
+        wanted = Wanted("ogb", "chiral" if self.scaffolds else "none", self.fragments)
+        read = featurise_smiles([row["smiles"] or "" for row in rows], wanted).molecules
         found = []
-        with rdkit_session():
-            featuriser = Featuriser()
-            for number, (row, known) in enumerate(zip(rows, molecules, strict=True), start=1):
-                molecule = Chem.MolFromSmiles(row["smiles"])
-                if molecule is not None and molecule.GetNumAtoms() != len(known.x):
-                    raise DataError(f"{self._mapping}: the SMILES of molecule {number} is not that of its atoms")
-                pieces: tuple[Molecule, ...] = ()
-                if self.fragments:
-                    pieces = (known,) if molecule is None else brics_fragments(molecule, featuriser)
-                found.append(
-                    replace(known, scaffold=None if molecule is None else scaffold(molecule), fragments=pieces)
-                )
+        for row, known in enumerate(molecules):
+            molecule = read.get(row)
+            if molecule is None:
+                found.append(replace(known, fragments=(known,) if self.fragments else ()))
+            elif len(molecule.x) != len(known.x):
+                raise DataError(f"{self._mapping}: the SMILES of molecule {row + 1} is not that of its atoms")
+            else:
+                found.append(replace(known, scaffold=molecule.scaffold, fragments=molecule.fragments))
         return found
 
     def _raw(self, name: str) -> Path:

@@ -24,11 +24,11 @@ class ScaffoldSplit:
     warnings: list[str]
 
 
-def scaffold(molecule: Any) -> str:
-    """The Murcko scaffold of an RDKit molecule as SMILES, chirality included; '' for a molecule without rings."""
+def scaffold(molecule: Any, chirality: bool = True) -> str:
+    """The Murcko scaffold of an RDKit molecule as SMILES; '' for a molecule without rings."""
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
-    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=True))
+    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=chirality))
 
 
 def scaffold_split(scaffolds: Mapping[int, str], total: int) -> ScaffoldSplit:

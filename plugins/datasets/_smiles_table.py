@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import DataError
+from plugins.datasets._featurise import Wanted, featurise_smiles
 from plugins.datasets._files import is_file, read_text
-from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
-from plugins.datasets._ogb_features import Featuriser, rdkit_session
-from plugins.datasets._scaffold import scaffold, scaffold_split
-from plugins.datasets._structure import brics_fragments, featurise
+from plugins.datasets._molecules import Labels, MoleculeSet, parse_labels
+from plugins.datasets._scaffold import scaffold_split
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,9 @@ class SmilesTable:
             DataError: the file is not such a table, or a split would be empty.
         """
         rows = self._rows()
-        molecules, scaffolds, skipped = _featurise(rows, self.fragments)
+        found = featurise_smiles(rows.smiles, Wanted("ogb", "chiral", self.fragments))
+        scaffolds = {row: molecule.scaffold or "" for row, molecule in found.molecules.items()}
+        skipped = [f"row {row + 1} (line {rows.lines[row]}): {why}" for row, why in found.failures.items()]
         try:
             split = scaffold_split(scaffolds, len(rows.smiles))
         except DataError as error:
@@ -76,7 +77,7 @@ class SmilesTable:
             "largest_scaffold": split.largest,
             "warnings": split.warnings,
         }
-        return MoleculeSet(molecules, rows.labels, split.rows, skipped, facts)
+        return MoleculeSet(found.molecules, rows.labels, split.rows, skipped, facts)
 
     def _rows(self) -> _Rows:
         self.files()
@@ -126,30 +127,6 @@ class SmilesTable:
                     "Name the label columns with 'label_columns: [...]'"
                 )
         return tuple(names)
-
-
-def _featurise(rows: _Rows, fragments: bool) -> tuple[dict[int, Molecule], dict[int, str], list[str]]:
-    """Row -> molecule, row -> scaffold, and the rows left out with their reasons."""
-    from rdkit import Chem
-
-    molecules: dict[int, Molecule] = {}
-    scaffolds: dict[int, str] = {}
-    skipped = []
-    with rdkit_session():
-        featuriser = Featuriser()
-        for row, smiles in enumerate(rows.smiles):
-            where = f"row {row + 1} (line {rows.lines[row]})"
-            molecule = Chem.MolFromSmiles(smiles)
-            if molecule is None or molecule.GetNumAtoms() == 0:
-                skipped.append(f"{where}: RDKit cannot read the SMILES {smiles[:80]!r}")
-            else:
-                scaffolds[row] = scaffold(molecule)
-                molecules[row] = replace(
-                    featurise(molecule, featuriser),
-                    scaffold=scaffolds[row],
-                    fragments=brics_fragments(molecule, featuriser) if fragments else (),
-                )
-    return molecules, scaffolds, skipped
 
 
 def _shortened(header: Sequence[str]) -> str:

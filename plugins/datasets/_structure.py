@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.datasets._molecules import Molecule
-from plugins.datasets._ogb_features import Featuriser
+from plugins.datasets._molecules import Featuriser, Molecule
 
 
 def featurise(molecule: Any, featuriser: Featuriser) -> Molecule:

@@ -6,7 +6,8 @@ from rdkit import Chem
 from rdkit.Chem.Scaffolds import MurckoScaffold
 
 from harness import DataError, PackedGraphs
-from plugins.datasets._ogb_features import ATOM_SIZES, Featuriser, rdkit_session
+from plugins.datasets._ogb_features import ATOM_SIZES, OGBFeaturiser
+from plugins.datasets._rdkit import rdkit_session
 from plugins.datasets._structure import brics_fragments
 from plugins.datasets.molecules import Molecules
 
@@ -17,7 +18,7 @@ OTHER = ATOM_SIZES[0] - 1
 
 def fragments(smiles):
     with rdkit_session():
-        return brics_fragments(Chem.MolFromSmiles(smiles), Featuriser())
+        return brics_fragments(Chem.MolFromSmiles(smiles), OGBFeaturiser())
 
 
 def atoms(fragment):

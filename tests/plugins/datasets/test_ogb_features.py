@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, Featuriser, both_directions, rdkit_session
+from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, OGBFeaturiser
+from plugins.datasets._rdkit import both_directions, rdkit_session
 
 
 def features(smiles):
     with rdkit_session():
         molecule = Chem.MolFromSmiles(smiles)
-        featuriser = Featuriser()
+        featuriser = OGBFeaturiser()
         return featuriser.atoms(molecule), *featuriser.bonds(molecule)
 
 

@@ -1,0 +1,229 @@
+"""TU graph sets (PROTEINS, DD, NCI1, NCI109 …) from their text files, with the split by graph size."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
+from plugins.datasets._files import is_file, is_folder
+from plugins.datasets._splits import LARGEST_SEED, Split, index_files, index_split, named_shares, random_split, shuffled
+from plugins.datasets._tu_files import REQUIRED, TUFiles
+from plugins.datasets._tu_graphs import TUHeader, tu_graphs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
+
+
+class TU(Dataset):
+    """A graph set of the TU collection, by default split by size: trained on small graphs, tested on large ones.
+
+    Morris et al., "TUDataset: A collection of benchmark datasets for learning with graphs", GRL+ 2020; the split
+    by size is that of Bevilacqua et al., "Size-Invariant Graph Representations for Graph Classification
+    Extrapolations", ICML 2021, which CIGA (Chen et al., NeurIPS 2022) uses on PROTEINS, DD, NCI1 and NCI109 with the
+    Matthews correlation.
+    Train and validation are the graphs of at most the median number of nodes, validation a tenth of them (rounded down)
+    drawn by ``split_seed``; test those of at least the 90th percentile; graphs in between are in no split. The authors'
+    own draw is known from their index files alone: ``split: files`` reads ``train_idx.txt``, ``val_idx.txt`` and
+    ``test_idx.txt``, rows counted from 0.
+
+    Node labels are codes in ascending order of the labels; with ``attributes`` node attributes come first and labels
+    follow as indicators, as PyG has them with ``use_node_attr=True``. A set with neither has the number of a node's
+    neighbours as its code (100 and more share one). Edge labels and attributes are read in the same way. Self-loops and
+    repeated edges are left out, as in PyG. Graph labels, any whole numbers, become 0, 1 … in ascending order.
+    """
+
+    name = "tu"
+    family = "tu"
+    listed = tuple({"dataset": name} for name in ("PROTEINS", "DD", "NCI1", "NCI109"))
+
+    dataset: str = hparam("PROTEINS", help="name of the set: PROTEINS, DD, NCI1, NCI109, MUTAG, IMDB-BINARY …")
+    split: str = hparam("size", choices=("size", "random", "files"), help="by graph size, by chance, or index files")
+    shares: list[float] = hparam(
+        [0.8, 0.1, 0.1], active={"split": ["random"]}, help="shares of train, validation and test"
+    )
+    split_seed: int = hparam(
+        0, low=0, high=LARGEST_SEED, active={"split": ["size", "random"]}, help="seed of the split's draw"
+    )
+    index_folder: str | None = hparam(
+        None, active={"split": ["files"]}, help="folder of the index files; none: `split` beside `raw`"
+    )
+    attributes: bool = hparam(False, help="also read node and edge attributes, where the set has them")
+    metric: str = hparam(
+        "auto", choices=("auto", "accuracy", "mcc"), help="auto: accuracy with a split by chance, else mcc"
+    )
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Reads graph labels, and which node and edge labels there are.
+
+        Raises:
+            DataError: a file is missing or is no table of numbers.
+        """
+        header = self._header(self._found(data_dir))
+        count = len(header.classes)
+        return Declaration(
+            task=Task("binary" if count == 2 else "multiclass", count, metric="accuracy" if self._accuracy else "mcc"),
+            node_features=header.node_features,
+            edge_features=header.edge_features,
+            validation="from index files" if self.split == "files" else "in-distribution",
+            variant={"size": "split by graph size", "random": "split by chance", "files": "index files"}[self.split],
+            notes=() if self.split == "random" else (self._note(),),
+        )
+
+    @property
+    def _accuracy(self) -> bool:
+        return self.metric == "accuracy" or (self.metric == "auto" and self.split == "random")
+
+    def _note(self) -> str:
+        if self.split == "files":
+            return "The split is what its index files say."
+        return (
+            "Split by size: train and validation have at most the median number of nodes, test at least the 90th "
+            "percentile, and graphs in between are in no split; validation is thus in-distribution. The tenth that is "
+            "validation is drawn here and differs from the one in the authors' index files."
+        )
+
+    def files(self, data_dir: Path | None) -> list[Path]:
+        """The text files that are read.
+
+        Raises:
+            DataError: one is missing; the text names where to put it and where to get it.
+        """
+        found = self._found(data_dir)
+        read = [found.path(kind) for kind in (*REQUIRED, *self._optional(found))]
+        return read + (list(self._index_files(data_dir).values()) if self.split == "files" else [])
+
+    def downloads(self, data_dir: Path | None) -> Sequence[Download]:
+        """The collection's archive of this set."""
+        del data_dir
+        self._check_name()
+        url = f"{ADDRESS}/{self.dataset}.zip"
+        return (
+            Download(
+                path=f"tu/{self.dataset}/raw",
+                url=url,
+                how=f"unpack {url} and put the files of its folder {self.dataset} there",
+                unpack=self.dataset,
+                citation="Morris et al., TUDataset, GRL+ workshop at ICML 2020",
+            ),
+        )
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Read the graphs.
+
+        Raises:
+            DataError: a file is truncated, foreign or inconsistent, or a split would be empty.
+        """
+        import numpy as np
+
+        files = self._found(data_dir)
+        header, edges = self._header(files), files.edges()
+        labels = np.searchsorted(header.classes, files.labels())
+        sizes = np.bincount(files.graph_of)
+        graphs = tu_graphs(header.nodes(files, edges), header.edges(files, edges), files, edges)
+        for graph, label in zip(graphs, labels.tolist(), strict=True):
+            graph.y = label
+        rows = self._rows(sizes, data_dir)
+        splits = {name: [graphs[row] for row in chosen] for name, chosen in rows.items()}
+        facts = {
+            "graphs": len(graphs),
+            "in_no_split": len(graphs) - sum(map(len, rows.values())),
+            "classes": {str(label): number for number, label in enumerate(header.classes)},
+            "edges": {
+                "self_loops_left_out": edges.loops,
+                "repeated_left_out": edges.repeated,
+                "one_way": edges.one_way,
+            },
+        }
+        return RawDataset(splits=splits, facts=facts)
+
+    def _rows(self, sizes: NDArray[np.int64], data_dir: Path | None) -> Split:
+        if self.split == "files":
+            return index_split(self._index_files(data_dir), len(sizes), f"set '{self.dataset}'")
+        if self.split == "random":
+            return random_split(len(sizes), named_shares(self.shares, self.name), self.split_seed)
+        return size_shift(sizes, self.split_seed)
+
+    def _header(self, files: TUFiles) -> TUHeader:
+        self._check_seed()
+        present = self._optional(files)
+        classes = files.values("graph_labels")
+        if len(classes) != 1 or len(classes[0]) < 2:
+            found = f"{len(classes)} labels each" if len(classes) != 1 else "one class"
+            raise DataError(
+                f"{files.path('graph_labels')}: the graphs have {found}; expected one label, of 2 classes or more"
+            )
+        return TUHeader(
+            tuple(classes[0]),
+            *(files.values(kind) if kind in present else [] for kind in ("node_labels", "edge_labels")),
+            *(files.width(kind) if kind in present else 0 for kind in ("node_attributes", "edge_attributes")),
+        )
+
+    def _check_seed(self) -> None:
+        if self.split == "files" and self.split_seed != 0:
+            raise DataError("dataset 'tu': 'split_seed' has no meaning with 'split: files', which draws nothing")
+
+    def _optional(self, files: TUFiles) -> list[str]:
+        kinds = ["node_labels", "edge_labels"] + (["node_attributes", "edge_attributes"] if self.attributes else [])
+        return [kind for kind in kinds if files.has(kind)]
+
+    def _found(self, data_dir: Path | None) -> TUFiles:
+        self._check_name()
+        if data_dir is None:
+            raise DataError("no data folder is known: give --data-dir FOLDER or set BENCH_DATA")
+        place = data_dir / "tu" / self.dataset
+        files = TUFiles(place / "raw", self.dataset)
+        if not is_folder(files.folder) and is_file(place / f"{self.dataset}_A.txt"):
+            files = TUFiles(place, self.dataset)
+        missing = [files.path(kind) for kind in REQUIRED if not files.has(kind)]
+        if missing == [files.path("graph_labels")] and files.has("graph_attributes"):
+            raise DataError(
+                f"{files.path('graph_attributes')}: a regression set; only sets with graph labels are supported"
+            )
+        if missing:
+            raise DataError(f"missing data file: {missing[0]}\n{self.downloads(None)[0].how}")
+        return files
+
+    def _check_name(self) -> None:
+        if not re.fullmatch(r"\w[\w.-]*", self.dataset):
+            raise DataError(f"dataset 'tu', hyperparameter 'dataset': {self.dataset!r} is not a plain name")
+
+    def _index_files(self, data_dir: Path | None) -> Mapping[str, Path]:
+        assert data_dir is not None  # the set's own files were found before
+        default = Path("tu") / self.dataset / "split"
+        return index_files(data_dir / (default if self.index_folder is None else Path(self.index_folder).expanduser()))
+
+
+def size_shift(sizes: NDArray[np.int64], split_seed: int) -> Split:
+    """The split of Bevilacqua et al.: small graphs for train and validation, the largest tenth for test.
+
+    Args:
+        sizes: (graphs,) number of nodes of each.
+        split_seed: draws the validation graphs.
+
+    Raises:
+        DataError: a split would be empty, or the median is the 90th percentile.
+    """
+    import numpy as np
+
+    median, top = np.median(sizes), np.percentile(sizes, 90)
+    small = np.flatnonzero(sizes <= median).tolist()
+    count = len(small) // 10
+    if count == 0 or median >= top:
+        raise DataError(
+            f"{len(sizes)} graphs cannot be split by size: {len(small)} have at most the median of {median:g} nodes, "
+            f"and the 90th percentile is {top:g}"
+        )
+    order = shuffled(small, split_seed)
+    test = np.flatnonzero(sizes >= top).tolist()
+    return {"train": sorted(order[count:]), "val": sorted(order[:count]), "test": test}
+
+
+@hookimpl
+def bench_register(register):
+    register(TU)

@@ -33,6 +33,24 @@ DIR_CRANE_EDGES: Edges = (*CYCLE_EDGES, (0, 2), (0, 3))
 PUBLISHED_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, CRANE_EDGES)
 DIR_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, DIR_CRANE_EDGES)
 
+FEATURES = {
+    "ones": "constant features",
+    "uniform": "uniform random features",
+    "label": "features tied to the label in train",
+}
+
+FEATURE_NOTES = {
+    "ones": "Node features are four constant ones and carry no signal.",
+    "uniform": "Node features are four numbers drawn from [0, 1), independent of everything else.",
+    "label": "Node features are four equal numbers, one of 0, 1, 2 for all nodes of a graph.",
+}
+
+SHORT, TALL, LARGE = (0, 1, 2), (3,), (3, 4, 5)
+"""Heights of trees: ``TALL`` in train under a cycle and in validation is the published slip."""
+SLIP = (
+    "Published slip: in train a tree under a cycle (class 0) has height 3 and any other tree height 0 to 2, so the "
+    "size of the base alone gives class 0 away; in validation every tree has height 3. Variant 'clean' mends this."
+)
 SMALL_LADDERS, SMALL_WHEELS = range(8, 12), range(15, 20)
 LARGE_LADDERS, LARGE_WHEELS = range(30, 50), range(60, 80)
 
@@ -47,6 +65,8 @@ class Split:
         tree_heights: for each class, the heights a tree base is drawn from; the branching is 2 or 3.
         ladders, wheels: the widths and sizes that ladder and wheel bases are drawn from.
         label_noise: probability that the motif is drawn anew from all three, whatever the label.
+        feature_agreement: for features ``label``, the probability that a graph's value is its label; none: the value
+            says nothing of the label.
     """
 
     per_class: int
@@ -55,6 +75,7 @@ class Split:
     ladders: Sequence[int] = SMALL_LADDERS
     wheels: Sequence[int] = SMALL_WHEELS
     label_noise: float = 0.0
+    feature_agreement: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +89,8 @@ class Recipe:
         motifs: edges of each motif on local nodes 0..4.
         perturbation: share of a graph's edges that is tried as extra edges.
         undirected: both directions of each edge, not only the one from the lower to the higher id.
-        features: ``ones`` or ``uniform`` (in [0, 1)), four columns.
+        features: ``ones``, ``uniform`` (in [0, 1)) or ``label`` (one of 0, 1, 2 for a whole graph), four columns.
+        motif_copies: how many copies of its motif a graph has.
     """
 
     name: str
@@ -78,12 +100,13 @@ class Recipe:
     perturbation: float = 0.05
     undirected: bool = False
     features: str = "ones"
+    motif_copies: int = 1
 
 
 def declaration(recipe: Recipe, *, validation: str, variant: str, notes: Sequence[str]) -> Declaration:
     """What every data set of this kind declares; ``variant`` and ``notes`` gain what the recipe's options mean."""
     direction = "undirected" if recipe.undirected else "one-direction edges"
-    features = "constant features" if recipe.features == "ones" else "uniform random features"
+    features = FEATURES[recipe.features]
     return Declaration(
         task=Task("multiclass", CLASSES, metric="accuracy"),
         node_features=Features("numeric", (WIDTH,)),
@@ -101,17 +124,23 @@ def _counts(recipe: Recipe) -> str:
 
 
 def _option_notes(recipe: Recipe) -> list[str]:
-    notes = []
-    if recipe.features == "ones":
-        notes.append("Node features are four constant ones and carry no signal.")
-    else:
-        notes.append("Node features are four numbers drawn from [0, 1), independent of everything else.")
+    notes = [FEATURE_NOTES[recipe.features]]
     if not recipe.undirected:
         notes.append(
             "Edges run from the lower to the higher node id only, as in the published data: messages flow from the "
             "base to the motif and never back."
         )
     return notes
+
+
+def spmotif_splits(per_class: tuple[int, int, int], bias: float, *, slip: bool) -> dict[str, Split]:
+    """The splits of SPMotif: unbiased validation and test, large test graphs, tree heights with or without the slip."""
+    train, val, test = per_class
+    return {
+        "train": Split(train, bias, (TALL if slip else SHORT, SHORT, SHORT)),
+        "val": Split(val, 1 / 3, (TALL if slip else SHORT,) * CLASSES),
+        "test": Split(test, 1 / 3, (LARGE,) * CLASSES, LARGE_LADDERS, LARGE_WHEELS),
+    }
 
 
 def three_counts(counts: Sequence[int], component: str) -> tuple[int, int, int]:

@@ -16,7 +16,9 @@ from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from harness import RawDataset, RawGraph
-from plugins.datasets._recipe import CLASSES, LADDER, MOTIF_NODES, MOTIFS, TREE, WIDTH, Recipe, Split
+from plugins.datasets._recipe import CLASSES, LADDER, MOTIF_NODES, MOTIFS, TREE, WIDTH, Edges, Recipe, Split
+
+Array = NDArray[np.int64]
 
 
 class Draws:
@@ -45,10 +47,10 @@ class Draws:
 
 @dataclass(frozen=True)
 class Piece:
-    """A base graph: ``nodes``, and its ``edges`` (2, m) from the lower to the higher id, also as ``pairs``."""
+    """A base or a motif: ``nodes``, and its ``edges`` (2, m) from the lower to the higher id, also as ``pairs``."""
 
     nodes: int
-    edges: NDArray[np.int64]
+    edges: Array
     pairs: frozenset[tuple[int, int]]
 
 
@@ -74,13 +76,49 @@ def wheel(size: int) -> Piece:
     return _piece(size, [(0, i) for i in range(1, size)] + rim)
 
 
+def motif_piece(edges: Edges, copies: int = 1) -> Piece:
+    """``copies`` of a motif side by side; copy k is on nodes 5k to 5k + 4."""
+    starts = range(0, copies * MOTIF_NODES, MOTIF_NODES)
+    return _piece(copies * MOTIF_NODES, [(start + u, start + v) for start in starts for u, v in edges])
+
+
+def join(base: Piece, motif: Piece, perturbation: float, draws: Draws) -> Array:
+    """Edges (2, m), from the lower to the higher id: base, motif after it, what joins them, and the perturbation.
+
+    The first node of each copy of the motif gets an edge to a base node. Then ``perturbation`` times the number of
+    edges new pairs are drawn and become edges; one among motif nodes uses up its try and leaves the motif intact.
+    """
+    new = [(draws.below(base.nodes), base.nodes + first) for first in range(0, motif.nodes, MOTIF_NODES)]
+    tries = int(perturbation * (len(base.pairs) + len(motif.pairs) + len(new)))
+    for _ in range(tries):
+        pair = _new_pair(base, motif, new, draws)
+        if pair[0] < base.nodes:
+            new.append(pair)
+    return np.concatenate([base.edges, motif.edges + base.nodes, np.array(new, dtype=np.int64).T], axis=1)
+
+
+def _new_pair(base: Piece, motif: Piece, new: list[tuple[int, int]], draws: Draws) -> tuple[int, int]:
+    """Two different nodes without an edge between them, uniformly, the lower id first."""
+    nodes = base.nodes + motif.nodes
+    while True:
+        u, v = sorted((draws.below(nodes), draws.below(nodes)))
+        inside = (u - base.nodes, v - base.nodes)
+        if u != v and (u, v) not in base.pairs and inside not in motif.pairs and (u, v) not in new:
+            return u, v
+
+
+def both_directions(edges: Array) -> Array:
+    """The edges (2, m) and then their reverses, (2, 2m)."""
+    return np.concatenate([edges, edges[::-1]], axis=1)
+
+
 class Generator:
     """Draws the graphs of a recipe; keeps the base graphs it has met, as there are few different ones."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._name = zlib.crc32(recipe.name.encode())
-        self._motifs = tuple(_piece(MOTIF_NODES, edges) for edges in recipe.motifs)
+        self._motifs = tuple(motif_piece(edges, recipe.motif_copies) for edges in recipe.motifs)
         self._bases: dict[tuple[int, int, int], Piece] = {}
 
     def split(self, name: str) -> list[RawGraph]:
@@ -94,13 +132,15 @@ class Generator:
         return [graph for _, graph in sorted(placed, key=lambda pair: pair[0])]
 
     def _graph(self, split: Split, label: int, draws: Draws) -> RawGraph:
-        base = _draw_base(label, split.agreement, draws)
+        base = _draw_paired(label, split.agreement, draws)
         motif = _draw_motif(label, split.label_noise, draws)
         piece = self._base(base, split, label, draws)
-        edges = self._join(piece, self._motifs[motif], draws)
-        nodes = piece.nodes + MOTIF_NODES
+        edges = join(piece, self._motifs[motif], self._recipe.perturbation, draws)
+        if self._recipe.undirected:
+            edges = both_directions(edges)
+        nodes = piece.nodes + self._motifs[motif].nodes
         return RawGraph(
-            x=draws.units(nodes, WIDTH) if self._recipe.features == "uniform" else np.ones((nodes, WIDTH), np.float32),
+            x=self._features(split, label, nodes, draws),
             edge_index=edges,
             y=label,
             oracle={
@@ -110,6 +150,12 @@ class Generator:
                 "edge_gt": edges.min(axis=0) >= piece.nodes,
             },
         )
+
+    def _features(self, split: Split, label: int, nodes: int, draws: Draws) -> NDArray[np.float32]:
+        if self._recipe.features == "uniform":
+            return draws.units(nodes, WIDTH)
+        value = _draw_value(label, split.feature_agreement, draws) if self._recipe.features == "label" else 1
+        return np.full((nodes, WIDTH), value, np.float32)
 
     def _base(self, kind: int, split: Split, label: int, draws: Draws) -> Piece:
         if kind == TREE:
@@ -126,29 +172,9 @@ class Generator:
             self._bases[key] = made
         return self._bases[key]
 
-    def _join(self, base: Piece, motif: Piece, draws: Draws) -> NDArray[np.int64]:
-        """The edges of the whole graph: base, motif, one edge between them, and the perturbation."""
-        new = [(draws.below(base.nodes), base.nodes)]
-        tries = int(self._recipe.perturbation * (len(base.pairs) + len(motif.pairs) + 1))
-        for _ in range(tries):
-            pair = _new_pair(base, motif, new, draws)
-            if pair[0] < base.nodes:  # a pair inside the motif uses up its try and leaves the motif intact
-                new.append(pair)
-        edges = np.concatenate([base.edges, motif.edges + base.nodes, np.array(new, dtype=np.int64).T], axis=1)
-        return np.concatenate([edges, edges[::-1]], axis=1) if self._recipe.undirected else edges
 
-
-def _new_pair(base: Piece, motif: Piece, new: list[tuple[int, int]], draws: Draws) -> tuple[int, int]:
-    """Two different nodes without an edge between them, uniformly, the lower id first."""
-    nodes = base.nodes + MOTIF_NODES
-    while True:
-        u, v = sorted((draws.below(nodes), draws.below(nodes)))
-        inside = (u - base.nodes, v - base.nodes)
-        if u != v and (u, v) not in base.pairs and inside not in motif.pairs and (u, v) not in new:
-            return u, v
-
-
-def _draw_base(label: int, agreement: float, draws: Draws) -> int:
+def _draw_paired(label: int, agreement: float, draws: Draws) -> int:
+    """The label with probability ``agreement``, else each of the other two alike."""
     u = draws.unit()
     if u < agreement:
         return label
@@ -158,6 +184,11 @@ def _draw_base(label: int, agreement: float, draws: Draws) -> int:
 def _draw_motif(label: int, noise: float, draws: Draws) -> int:
     redrawn, other = draws.unit(), draws.below(CLASSES)
     return other if redrawn < noise else label
+
+
+def _draw_value(label: int, agreement: float | None, draws: Draws) -> int:
+    """A graph's constant feature: tied to the label, or (none) 0, 1, 2 with the published .33, .33, .34."""
+    return min(int(draws.unit() / 0.33), CLASSES - 1) if agreement is None else _draw_paired(label, agreement, draws)
 
 
 def generate(recipe: Recipe) -> RawDataset:

@@ -8,11 +8,6 @@ from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
 
 VARIANTS = ("published", "dir", "clean")
-SHORT, TALL, LARGE = (0, 1, 2), (3,), (3, 4, 5)
-SLIP = (
-    "Published slip: in train a tree under a cycle (class 0) has height 3 and any other tree height 0 to 2, so the "
-    "size of the base alone gives class 0 away; in validation every tree has height 3. Variant 'clean' mends this."
-)
 
 
 class SPMotif(Dataset):
@@ -59,7 +54,7 @@ class SPMotif(Dataset):
         notes = ["The motif decides the label in every split; validation is unbiased (bases equally likely)."]
         notes.append("Test graphs are about four times as large as training graphs.")
         if self.variant == "published":
-            notes.append(SLIP)
+            notes.append(recipes.SLIP)
         if self.variant == "dir":
             notes.append("The crane has seven edges here, unlike the K(2,3) of CIGA, GALA and EQuAD; no extra edges.")
         return recipes.declaration(self._recipe(), validation="unbiased", variant=self.variant, notes=notes)
@@ -74,18 +69,11 @@ class SPMotif(Dataset):
     def _recipe(self) -> recipes.Recipe:
         as_dir = self.variant == "dir"
         default = [1000, 1000, 2000] if as_dir else [3000, 1000, 1000]
-        counts = default if self.num_per_class is None else self.num_per_class
-        train, val, test = recipes.three_counts(counts, self.name)
-        slip = self.variant == "published"
-        large = recipes.Split(test, 1 / 3, (LARGE,) * 3, recipes.LARGE_LADDERS, recipes.LARGE_WHEELS)
+        counts = recipes.three_counts(default if self.num_per_class is None else self.num_per_class, self.name)
         return recipes.Recipe(
             name=self.name,
             seed=self.seed,
-            splits={
-                "train": recipes.Split(train, self.bias, (TALL if slip else SHORT, SHORT, SHORT)),
-                "val": recipes.Split(val, 1 / 3, (TALL if slip else SHORT,) * 3),
-                "test": large,
-            },
+            splits=recipes.spmotif_splits(counts, self.bias, slip=self.variant == "published"),
             motifs=recipes.DIR_MOTIFS if as_dir else recipes.PUBLISHED_MOTIFS,
             perturbation=0.0 if as_dir else 0.05,
             undirected=self.undirected,

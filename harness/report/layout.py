@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from harness.report.average import AverageCell, AverageColumn
 from harness.report.caption import METRICS
+from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
 from harness.report.text import (
     difference_text,
@@ -24,12 +25,21 @@ ORACLE_FLAG = "‡"
 
 @dataclass(frozen=True)
 class Text:
-    """One entry of the grid: its text, its rank (``best``, ``second``), flag signs and footnote numbers."""
+    """One entry of the grid.
+
+    Attributes:
+        text: what it says; ``rank`` is ``best``, ``second`` or empty.
+        flags, notes: flag signs and footnote numbers.
+        value: the number behind the text, to sort by; None for words and where there is none.
+        row: the table row whose test value this is; None for every other entry.
+    """
 
     text: str
     rank: str = ""
     flags: str = ""
     notes: tuple[int, ...] = ()
+    value: float | None = None
+    row: TableRow | None = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +76,8 @@ def make_grid(
         for column in table.columns:
             row = table.cell(method, column)
             texts.append(_cell(row, column, footnotes, table, method))
-            texts += [Text(validation_text(row) if row else "–")] if validation else []
-            texts += [Text(difference_text(row) if row else "–")] if differences else []
+            texts += [_beside(row, row.validation if row else None, validation_text)] if validation else []
+            texts += [_beside(row, row.difference if row else None, difference_text)] if differences else []
         texts += [_average(average.cell(method)) for average in averages]
         rows.append(tuple(texts))
     return Grid(tuple(map(one_line, header)), tuple(rows), tuple(footnotes), words=1 + environments)
@@ -95,13 +105,19 @@ def _cell(row: TableRow | None, column: Column, footnotes: list[str], table: Tab
     if row is None:
         return Text("–")
     flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
+    shown = Text(value_text(row), row.rank, flags, value=row.test.mean, row=row)
     if not needs_footnote(row):
-        return Text(value_text(row), row.rank, flags)
+        return shown
     where = method if len(table.columns) == 1 else f"{method} on {column.label}"
     note = one_line(f"{where}: {footnote(row)}")
     if note not in footnotes:
         footnotes.append(note)
-    return Text(value_text(row), row.rank, flags, (footnotes.index(note) + 1,))
+    return replace(shown, notes=(footnotes.index(note) + 1,))
+
+
+def _beside(row: TableRow | None, summary: Summary | None, say: Callable[[TableRow], str]) -> Text:
+    """An entry beside the test value: the validation value or the difference."""
+    return Text("–" if row is None else say(row), value=None if summary is None else summary.mean)
 
 
 def _average(cell: AverageCell) -> Text:
@@ -110,4 +126,4 @@ def _average(cell: AverageCell) -> Text:
         text += f" ({cell.covered}/{cell.total} datasets)"
     elif cell.summary.n == 1:
         text += " (n=1)"
-    return Text(text, cell.rank)
+    return Text(text, cell.rank, value=cell.summary.mean)

@@ -1,5 +1,18 @@
 """Importing this module registers every command."""
 
-from harness.cli import cache, check, doctor, export, listing, plan, report, run, runs, schema, validate
+from harness.cli import cache, check, data, doctor, export, listing, plan, report, run, runs, schema, validate
 
-__all__ = ["cache", "check", "doctor", "export", "listing", "plan", "report", "run", "runs", "schema", "validate"]
+__all__ = [
+    "cache",
+    "check",
+    "data",
+    "doctor",
+    "export",
+    "listing",
+    "plan",
+    "report",
+    "run",
+    "runs",
+    "schema",
+    "validate",
+]

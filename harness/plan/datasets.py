@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.catalog import Catalog
@@ -32,8 +33,29 @@ class DatasetFacts:
         """The dataset's declaration."""
         name, dataset = self._dataset(spec)
         if name not in self._declared:
-            self._declared[name] = dataset.declare(self._data_dir)
+            with self._advising(spec, dataset):
+                self._declared[name] = dataset.declare(self._data_dir)
         return self._declared[name]
+
+    @contextmanager
+    def _advising(self, spec: ComponentSpec, dataset: Dataset) -> Iterator[None]:
+        """Tell with a fault of the data how to get what is missing."""
+        try:
+            yield
+        except DataError as error:
+            from harness.downloads.advice import advice
+
+            raise DataError(f"{error}{advice(dataset, spec.params, self._data_dir, str(error))}") from None
+
+    def paths(self, spec: ComponentSpec) -> list[Path]:
+        """The input files.
+
+        Raises:
+            DataError: one is missing; the text says how to get it.
+        """
+        dataset = self._dataset(spec)[1]
+        with self._advising(spec, dataset):
+            return dataset.files(self._data_dir)
 
     def files(self, spec: ComponentSpec) -> list[dict[str, str]]:
         """Name and content digest of each input file, in the dataset's order. Paths do not enter.
@@ -42,7 +64,7 @@ class DatasetFacts:
             DataError: a file is missing or cannot be read.
         """
         found = []
-        for path in self._dataset(spec)[1].files(self._data_dir):
+        for path in self.paths(spec):
             try:
                 found.append({"name": path.name, "sha256": self._file_digest(path)})
             except OSError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
+from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from harness.data import Array
@@ -12,3 +14,9 @@ from harness.data import Array
 def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of one safetensors file."""
     return dict(load_file(path))
+
+
+def read_some(path: Path, names: Collection[str]) -> dict[str, Array]:
+    """Those of the named arrays that a safetensors file has; the others are not read."""
+    with safe_open(path, framework="np") as opened:
+        return {name: opened.get_tensor(name) for name in opened.keys() if name in names}  # noqa: SIM118

@@ -1,0 +1,246 @@
+"""``bench data``: which files datasets read, fetching and checking them, and what a dataset holds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+from harness.errors import DataError, UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from harness.catalog import Catalog, Entry
+    from harness.data import Dataset, Download
+
+data = typer.Typer(
+    help="See, fetch and check the files of datasets, and what a dataset holds.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(data, name="data")
+
+Name = Annotated[str, typer.Argument(help="A dataset component; `bench data list` shows them.", metavar="NAME")]
+MaybeName = Annotated[str | None, typer.Argument(help="A dataset component; all when absent.", metavar="NAME")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the dataset; repeatable.")
+]
+
+
+@data.command("list")
+def list_data(data_dir: options.DataDir = None, plugin: options.Plugins = None, json: options.Json = False) -> None:
+    """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
+    from harness.cli.data_screens import list_json, show_list
+    from harness.downloads.survey import survey
+    from harness.index import load_catalog
+    from harness.results import dumps
+
+    root = options.data_folder(data_dir)
+    catalog = load_catalog(plugin or ())
+    states = list(survey(catalog, root))
+    if json:
+        print(dumps({"folder": str(root), "datasets": [list_json(state, root) for state in states]}), end="")
+        return
+    show_list(states, root)
+    for broken in catalog.broken:
+        print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+
+
+@data.command()
+def fetch(
+    name: Name,
+    sets: Sets = None,
+    data_dir: options.DataDir = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", envvar="BENCH_OFFLINE", help="Use no network: say what to put where.")
+    ] = False,
+    plugin: options.Plugins = None,
+) -> None:
+    """Fetch the files of a dataset into the data folder; one that was broken off goes on where it ended."""
+    from harness.downloads.advice import command
+
+    _, entry, params = _named(name, sets, plugin)
+    dataset = _make(entry, params)
+    root = _writable_folder(data_dir)
+    downloads = dataset.downloads(root)
+    if not downloads:
+        print(_nothing_to_fetch(dataset, root))
+        return
+    words = command("fetch", entry.name, params)
+    try:
+        failures = [text for text in (_fetch_one(download, root, offline) for download in downloads) if text]
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted; what has arrived is kept: `{words}` goes on from there") from None
+    if failures:
+        after = f"afterwards: `{command('verify', entry.name, params)}`"
+        raise DataError("\n".join([*failures, after]))
+    try:
+        dataset.files(root)
+    except DataError as error:
+        raise DataError(f"{error}\nwhat is in {root} is not complete: delete it, then `{words}`") from None
+
+
+def _fetch_one(download: Download, root: Path, offline: bool) -> str:
+    """Fetch and say so; the reason where it cannot be had."""
+    from harness.cli.fetching import make_watcher
+    from harness.downloads import fetch as fetch_download
+
+    with make_watcher() as watcher:
+        try:
+            got = fetch_download(download, root, offline=offline, watcher=watcher)
+        except DataError as error:
+            return str(error)
+    print(f"{'fetched' if got.fetched else 'already there:'} {got.path}", flush=True)
+    for name in got.differing:
+        print(
+            f"note: {name} is not the copy that this version was tested with; results may differ a little",
+            file=sys.stderr,
+        )
+    return ""
+
+
+def _nothing_to_fetch(dataset: Dataset, root: Path) -> str:
+    from harness.downloads.survey import state_of
+
+    state = state_of(dataset, {}, root)
+    if state.state == "own files":
+        return f"'{dataset.name}' reads files of your own, so nothing is fetched\n{state.reason}"
+    if state.files:
+        return f"'{dataset.name}' reads files of your own; they are there"
+    return f"'{dataset.name}' is generated: there is nothing to fetch"
+
+
+@data.command()
+def verify(
+    name: MaybeName = None,
+    sets: Sets = None,
+    data_dir: options.DataDir = None,
+    plugin: options.Plugins = None,
+    json: options.Json = False,
+) -> None:
+    """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
+    from harness.cli.data_screens import show_verdict, verdict_json
+    from harness.downloads.survey import make_dataset, survey
+    from harness.downloads.survey import verify as verify_files
+    from harness.index import load_catalog
+    from harness.results import dumps
+
+    root = options.data_folder(data_dir)
+    if name is None:
+        if sets:
+            raise UserError("--set goes with the name of a dataset")
+        catalog = load_catalog(plugin or ())
+        states = [state for state in survey(catalog, root) if state.state == "present"]
+        chosen = [(catalog.get("dataset", state.name), dict(state.params)) for state in states]
+    else:
+        _, entry, params = _named(name, sets, plugin)
+        chosen = [(entry, params)]
+    verdicts = [(entry.name, params, verify_files(make_dataset(entry, params), root)) for entry, params in chosen]
+    if json:
+        told = [verdict_json(*verdict) for verdict in verdicts]
+        print(
+            dumps({"folder": str(root), "sound": not any(v.problems for *_, v in verdicts), "datasets": told}), end=""
+        )
+    else:
+        show_verdict(verdicts, root)
+    raise typer.Exit(1 if any(verdict.problems for *_, verdict in verdicts) else 0)
+
+
+@data.command()
+def describe(
+    name: Name,
+    sets: Sets = None,
+    store: options.StoreDir = None,
+    data_dir: options.DataDir = None,
+    plugin: options.Plugins = None,
+    json: options.Json = False,
+) -> None:
+    """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
+    from harness.cli.data_screens import show_description
+    from harness.plan.datasets import DatasetFacts
+    from harness.results import dumps
+    from harness.runs import prepared
+    from harness.spec import ComponentSpec
+    from harness.store import Store
+
+    catalog, entry, params = _named(name, sets, plugin)
+    root, opened = options.data_folder(data_dir), Store(store)
+    facts = DatasetFacts(catalog, root, opened.file_digest)
+    spec = ComponentSpec("dataset", entry.name, params)
+    if not json:
+        print(f"preparing {name} where the store does not have it …", file=sys.stderr, flush=True)
+    made = prepared.prepare(catalog, facts, spec, opened, root)
+    told = prepared.describe(facts, spec, made.artifact)
+    told["files"] = [str(path) for path in facts.paths(spec)]
+    if json:
+        print(dumps(told), end="")
+        return
+    show_description(told, made.seconds)
+
+
+@data.command()
+def path(
+    name: MaybeName = None,
+    sets: Sets = None,
+    data_dir: options.DataDir = None,
+    plugin: options.Plugins = None,
+    json: options.Json = False,
+) -> None:
+    """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
+    from harness.plan.datasets import DatasetFacts
+    from harness.results import dumps
+    from harness.spec import ComponentSpec
+
+    root = options.data_folder(data_dir)
+    if name is None:
+        if sets:
+            raise UserError("--set goes with the name of a dataset")
+        print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
+        return
+    catalog, entry, params = _named(name, sets, plugin)
+    facts = DatasetFacts(catalog, root, str)
+    files = [str(file) for file in facts.paths(ComponentSpec("dataset", entry.name, params))]
+    if json:
+        print(dumps({"folder": str(root), "dataset": name, "settings": params, "files": files}), end="")
+        return
+    print("".join(f"{file}\n" for file in files), end="")
+    if not files:
+        print(f"'{name}' is generated: it reads no file", file=sys.stderr)
+
+
+def _named(name: str, sets: list[str] | None, plugins: list[Path] | None) -> tuple[Catalog, Entry, dict[str, Any]]:
+    """The dataset of that name and the given settings."""
+    from harness.index import load_catalog
+
+    catalog = load_catalog(plugins or ())
+    entry = catalog.find("dataset", name.removeprefix("dataset/"))
+    if entry is None:
+        raise UserError(_unknown(name, catalog))
+    return catalog, entry, options.component_params(entry, sets)
+
+
+def _unknown(name: str, catalog: Catalog) -> str:
+    """No such dataset; a public set of that name is a setting of one."""
+    for entry in catalog.of_kind("dataset"):
+        for params in entry.traits.get("listed", ()):
+            if name.lower() in (str(value).lower() for value in params.values()):
+                words = " ".join(f"--set {key}={value}" for key, value in params.items())
+                return f"no dataset component is called '{name}'; it is a setting of another: {entry.name} {words}"
+    known = catalog.names("dataset")
+    return f"no dataset is called '{name}'{did_you_mean(name, known)}; `bench data list` shows them"
+
+
+def _make(entry: Entry, params: dict[str, Any]) -> Dataset:
+    from harness.downloads.survey import make_dataset
+
+    return make_dataset(entry, params)
+
+
+def _writable_folder(given: Path | None) -> Path:
+    """The data folder, which fetching makes where it is absent."""
+    from harness.folders import data_root
+
+    return data_root() if given is None else given.expanduser().absolute()

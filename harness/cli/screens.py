@@ -1,0 +1,58 @@
+"""Small tables and texts: rich on a terminal, plain and aligned elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+
+Rows = Sequence[Sequence[str]]
+
+
+def show_table(
+    headings: Sequence[str], rows: Rows, right: Collection[int] = (), styles: Mapping[str, str] | None = None
+) -> None:
+    """Print a table.
+
+    Args:
+        headings: of the columns.
+        rows: the cells, as long as the headings.
+        right: columns of numbers.
+        styles: cell text -> style, on a terminal.
+    """
+    from harness.report.plain import encodable
+
+    if not sys.stdout.isatty():
+        print(encodable(table_text(headings, rows, right), sys.stdout.encoding))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for position, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if position in right else "left", overflow="fold")
+    for row in rows:
+        cells = (encodable(cell, sys.stdout.encoding) for cell in row)
+        table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in cells))
+    Console().print(table)
+
+
+def table_text(headings: Sequence[str], rows: Rows, right: Collection[int] = ()) -> str:
+    """The same as aligned plain text."""
+    lines = [headings, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    made = []
+    for line in lines:
+        cells = (
+            cell.rjust(width) if position in right else cell.ljust(width)
+            for position, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        made.append("  ".join(cells).rstrip())
+    return "\n".join(made)
+
+
+def show_text(text: str = "") -> None:
+    """Print text in what the output can encode."""
+    from harness.report.plain import encodable
+
+    print(encodable(text, sys.stdout.encoding))

@@ -1,0 +1,175 @@
+"""What of each dataset's files is in the data folder, and whether it is what it should be. No torch."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.catalog import Catalog, Entry
+from harness.data import Dataset, Download
+from harness.downloads.disk import below
+from harness.downloads.receipts import read_receipt
+from harness.errors import BenchError, DataError
+from harness.keys import hash_file
+from harness.registry import load_one
+
+State = Literal["generated", "present", "missing", "own files", "faulty"]
+_GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class DataState:
+    """One dataset with its settings.
+
+    Attributes:
+        name: the component.
+        params: its settings that differ from the defaults, and those by which it is listed.
+        state: ``generated`` (reads no file), ``present``, ``missing``, ``own files`` (reads what a setting names) or
+            ``faulty`` (its plugin fails).
+        files: the input files; empty unless present.
+        size: bytes of the files.
+        downloads: how to get them.
+        reason: why it is not present.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    state: State
+    files: Sequence[Path] = ()
+    size: int = 0
+    downloads: Sequence[Download] = ()
+    reason: str = ""
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether all that is missing has an address."""
+        return bool(self.downloads) and all(download.url is not None for download in self.downloads)
+
+
+def make_dataset(entry: Entry, params: Mapping[str, Any]) -> Dataset:
+    """The dataset component with these settings."""
+    made: Dataset = load_one(entry)(**params)
+    return made
+
+
+def survey(catalog: Catalog, root: Path) -> Iterator[DataState]:
+    """The state of every dataset, with each of the settings that it lists."""
+    for entry in catalog.of_kind("dataset"):
+        for params in entry.traits.get("listed", ()) or ({},):
+            try:
+                yield state_of(make_dataset(entry, params), params, root)
+            except Exception as error:
+                text = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+                yield DataState(entry.name, params, "faulty", reason=text)
+
+
+def state_of(dataset: Dataset, params: Mapping[str, Any], root: Path) -> DataState:
+    """The state of one dataset."""
+    downloads = tuple(dataset.downloads(root))
+    try:
+        files = dataset.files(root)
+        size = sum(path.stat().st_size for path in files)
+    except (DataError, OSError) as error:
+        state: State = "missing" if downloads else "own files"
+        return DataState(dataset.name, params, state, downloads=downloads, reason=str(error))
+    kind: State = "present" if files or downloads else "generated"
+    return DataState(dataset.name, params, kind, files, size, downloads)
+
+
+@dataclass
+class Verdict:
+    """What checking a dataset's files found.
+
+    Attributes:
+        files: path -> what it was compared with: ``tested`` (the copy this code was tested with), ``fetched`` (as it
+            was when fetched), ``promised`` (by the source) or ``""`` (nothing is known).
+        problems: what is wrong.
+        notes: what to know.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def verify(dataset: Dataset, root: Path) -> Verdict:
+    """Read every file in full, compare it with what is known, and let the dataset read its header."""
+    found = Verdict()
+    try:
+        files = dataset.files(root)
+    except DataError as error:
+        found.problems.append(str(error))
+        return found
+    known = _known_digests(dataset.downloads(root), root)
+    for path in files:
+        _check_file(path, known.get(_name(path), {}), found)
+    if not found.problems:
+        try:
+            dataset.declare(root)
+        except DataError as error:
+            found.problems.append(str(error))
+    return found
+
+
+def _name(path: Path) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - keeps symbolic links
+
+
+def _known_digests(downloads: Sequence[Download], root: Path) -> dict[str, dict[str, str]]:
+    """Path -> whose digest -> the digest."""
+    known: dict[str, dict[str, str]] = {}
+    for download in downloads:
+        if download.sha256 is not None and download.unpack is None:
+            known.setdefault(_name(below(root, download.path)), {})["promised"] = download.sha256
+        for name, digest in download.tested.items():
+            known.setdefault(_name(below(root, name)), {})["tested"] = digest
+        receipt = read_receipt(root, download.path)
+        for name, digest in (receipt.files if receipt else {}).items():
+            known.setdefault(_name(root / name), {})["fetched"] = digest
+    return known
+
+
+_DIFFERS = {
+    "promised": "the source promises another content ({expected:.12}… instead of {found:.12}…): damaged or edited",
+    "fetched": "it has changed since it was fetched ({found:.12}… instead of {expected:.12}…)",
+    "tested": "it is not the copy that this code was tested with ({found:.12}… instead of {expected:.12}…): "
+    "damaged, edited or another release",
+}
+
+
+def _check_file(path: Path, known: Mapping[str, str], found: Verdict) -> None:
+    try:
+        if path.stat().st_size == 0:
+            found.problems.append(f"{path}: the file is empty")
+            return
+        digest = hash_file(path)
+        damage = _gzip_damage(path)
+    except OSError as error:
+        found.problems.append(f"{path}: cannot be read: {error.strerror or error}")
+        return
+    if damage:
+        found.problems.append(f"{path}: {damage}")
+    wrong = [whose for whose, expected in known.items() if expected != digest]
+    for whose in wrong:
+        text = _DIFFERS[whose].format(expected=known[whose], found=digest)
+        found.problems.append(f"{path}: {text}")
+    found.files[str(path)] = next((whose for whose in ("promised", "tested", "fetched") if whose in known), "")
+
+
+def _gzip_damage(path: Path) -> str:
+    with path.open("rb") as stream:
+        if stream.read(2) != _GZIP:
+            return ""
+    try:
+        with gzip.open(path) as opened:
+            while opened.read(_CHUNK):
+                pass
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        return f"the gzip file is truncated or damaged ({error})"
+    return ""

@@ -1,0 +1,114 @@
+"""One dataset prepared by itself, through the store, and what may be told of it. No torch in this process."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.catalog import Catalog
+from harness.engine import make_engine
+from harness.engine import run as run_stages
+from harness.errors import BenchError, DataError
+from harness.plan.datasets import DatasetFacts
+from harness.plan.stages import StageFactory
+from harness.runs.execute import BODY
+from harness.spec import ComponentSpec, DatasetSpec
+from harness.stages.context import Context
+from harness.stages.reading_numpy import read_some
+from harness.store import Artifact, Store
+
+LADDER = (1, 5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
+"""Lower bounds of the size histogram's classes, the same for every dataset."""
+SEALED = "sealed"
+"""In place of what is not told of a test split."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A dataset's open tier; ``seconds`` is 0 where it was in the store."""
+
+    artifact: Artifact
+    seconds: float
+
+
+def prepare(catalog: Catalog, facts: DatasetFacts, spec: ComponentSpec, store: Store, data_dir: Path) -> Prepared:
+    """Build a dataset unless the store has it, as ``bench run`` would.
+
+    Raises:
+        DataError: its files are missing or cannot be used.
+        BenchError: its code failed.
+    """
+    stage = StageFactory(catalog, facts).prepare(DatasetSpec(spec.name, spec))
+    seconds = 0.0
+    if not store.has(stage.key):
+        store.require_writable()
+        outcome = run_stages(
+            [stage],
+            store=store,
+            body=BODY,
+            engine=make_engine("processes", jobs=1),
+            context=Context(store, data_dir).to_json(),
+            retry_failed=True,
+        )
+        for failure in outcome.failures.values():
+            raise (DataError if failure.status == "data" else BenchError)(f"cannot {stage.title}: {failure.reason}")
+        seconds = outcome.seconds
+    return Prepared(store.open(stage.key), seconds)
+
+
+def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> dict[str, Any]:
+    """All that may be told of a prepared dataset, as JSON. Labels and environments of test splits are sealed."""
+    declared, info = facts.declare(spec), artifact.read_json("info")
+    shown = asdict(declared)
+    splits = {
+        split: _split(declared.task.kind, declared.task.num_classes, role, artifact, split)
+        for split, role in declared.splits.items()
+    }
+    return {
+        "dataset": spec.name,
+        "settings": dict(spec.params),
+        **{name: shown[name] for name in ("task", "node_features", "edge_features", "variant", "version", "validation")},
+        "default_val": declared.default_val,
+        "own_environments": declared.environments,
+        "oracle": list(declared.oracle),
+        "groups": list(declared.groups),
+        "splits": splits,
+        "size_classes": list(LADDER),
+        "notes": list(declared.notes),
+        "facts": info["facts"],
+        "skipped": info["skipped"],
+        "fingerprint": info["fingerprint"],
+        "key": artifact.key,
+    }
+
+
+def _split(kind: str, classes: int, role: str, artifact: Artifact, split: str) -> dict[str, Any]:
+    import numpy as np
+
+    arrays = read_some(artifact.path(split), ("node_ptr", "edge_ptr", "y", "env"))
+    nodes, edges = np.diff(arrays["node_ptr"]), np.diff(arrays["edge_ptr"])
+    told: dict[str, Any] = {"role": role, "graphs": len(nodes), "nodes": _range(nodes), "edges": _range(edges)}
+    told["sizes"] = np.bincount(np.searchsorted(LADDER, nodes, side="right"), minlength=len(LADDER) + 1)[1:].tolist()
+    if role == "test":
+        return {**told, "labels": SEALED, "environments": SEALED}
+    told["labels"] = _labels(kind, classes, arrays["y"])
+    if "env" in arrays:
+        ids, counts = np.unique(arrays["env"], return_counts=True)
+        told["environments"] = dict(zip(map(str, ids.tolist()), counts.tolist(), strict=True))
+    else:
+        told["environments"] = {}
+    return told
+
+
+def _range(counts: Any) -> dict[str, float]:
+    return {"min": int(counts.min()), "mean": round(float(counts.mean()), 2), "max": int(counts.max())}
+
+
+def _labels(kind: str, classes: int, y: Any) -> dict[str, Any]:
+    """Graphs of each class, or for each task of a multi-task set how many are labelled and how many of them 1."""
+    import numpy as np
+
+    if kind == "multitask":
+        return {"labelled": np.isfinite(y).sum(0).tolist(), "positive": (y == 1).sum(0).tolist()}
+    return {"classes": np.bincount(y, minlength=classes).tolist()}

@@ -103,8 +103,8 @@ def status_of_failure(status: str) -> str:
 class DatasetFacts:
     """What a report says of a dataset (see :class:`harness.data.Declaration`).
 
-    ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``fingerprint`` is a digest of
-    its content, ``skipped`` lists rows of its files that were left out, with the reason.
+    ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
+    the data it is, ``fingerprint`` is a digest of its content, ``skipped`` lists rows of its files that were left out, with the reason.
     """
 
     label: str
@@ -118,6 +118,7 @@ class DatasetFacts:
     notes: tuple[str, ...] = ()
     seed: int | None = None
     split_seed: int | None = None
+    version: str = ""
     fingerprint: str = ""
     skipped: tuple[str, ...] = ()
 

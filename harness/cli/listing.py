@@ -178,6 +178,7 @@ def _declaration(declared: dict[str, Any]) -> list[str]:
         "splits: " + ", ".join(f"{split} ({role})" for split, role in declared["splits"].items()),
         f"validation: {declared['validation']}",
         f"variant: {declared['variant']}",
+        f"version: {declared['version'] or 'not stated'}",
         f"node features: {declared['node_features']['kind']} {list(declared['node_features']['sizes'])}",
         f"own environments: {declared['environments'] or 'none'}",
         f"oracle fields: {', '.join(declared['oracle']) or 'none'}",

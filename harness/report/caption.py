@@ -153,8 +153,9 @@ def _oracle(table: Table) -> str:
 
 
 def _variants(table: Table) -> str:
-    pairs = [(d.label, d.variant) for d in table.results.datasets if d.variant]
-    return f"Data: {'; '.join(f'{label}: {variant}' for label, variant in pairs)}." if pairs else ""
+    told = [(d.label, ", ".join(filter(None, (d.version, d.variant)))) for d in table.results.datasets]
+    pairs = [f"{label}: {text}" for label, text in told if text]
+    return f"Data: {'; '.join(pairs)}." if pairs else ""
 
 
 def _skipped(table: Table) -> str:

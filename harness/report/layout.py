@@ -84,9 +84,10 @@ def make_grid(
 
 
 def _heading(table: Table, column: Column) -> str:
-    """The column's label, with its metric where the table has several."""
+    """The column's label, the edition of its data where they have one, and its metric where the table has several."""
+    label = f"{column.label} ({column.version})" if column.version else column.label
     several = len({other.metric for other in table.columns}) > 1
-    return f"{column.label}, {METRICS.get(column.metric, column.metric)}" if several else column.label
+    return f"{label}, {METRICS.get(column.metric, column.metric)}" if several else label
 
 
 def _method_flags(table: Table, method: str) -> str:

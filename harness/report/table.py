@@ -18,13 +18,14 @@ NOT_RUN = "not run yet"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table: a dataset's test split."""
+    """One column of the table: a dataset's test split; ``version`` says which edition of the data."""
 
     dataset: str
     split: str
     label: str
     metric: str
     higher_is_better: bool = True
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class TableRow:
         provisional: the grid is unfinished; ``oracle_selection``: the configuration was chosen on test scores.
         difference: to the reference method, paired by seed; None without reference.
         rank: ``best``, ``second`` or empty.
+        version: which edition of the data it is.
     """
 
     dataset: str
@@ -65,11 +67,13 @@ class TableRow:
     uses_validation_labels: bool = False
     difference: Summary | None = None
     rank: str = ""
+    version: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The row as ``bench report --json`` prints it; values are fractions, aligned with the run's seeds."""
         return {
             "dataset": self.dataset,
+            "version": self.version,
             "method": self.method,
             "metric": self.metric,
             **_statistics(self.test),
@@ -146,7 +150,9 @@ def _columns(results: RunResults) -> tuple[Column, ...]:
     for dataset in results.datasets:
         for split in dataset.test_splits:
             label = dataset.label if len(dataset.test_splits) == 1 else f"{dataset.label} [{split}]"
-            columns.append(Column(dataset.label, split, label, dataset.metric, dataset.higher_is_better))
+            columns.append(
+                Column(dataset.label, split, label, dataset.metric, dataset.higher_is_better, dataset.version)
+            )
     return tuple(columns)
 
 
@@ -184,6 +190,7 @@ def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str
         oracle=entry.oracle,
         environments=entry.environments,
         uses_validation_labels=entry.uses_validation_labels,
+        version=column.version,
     )
 
 

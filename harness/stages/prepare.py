@@ -26,7 +26,7 @@ def body(stage: Stage, context: Context) -> None:
     raw = dataset.build(context.data_dir)
     check(declared, raw)
     tiers = split_tiers(declared, raw)
-    info = {**describe(declared, raw), "fingerprint": fingerprint(tiers)}
+    info = {**describe(declared, raw), "fingerprint": fingerprint(tiers, declared.version)}
     keys = dict(zip(TIERS, stage.outputs, strict=True))
     for tier in (*TIERS, "open"):
         with context.store.create(stage, key=keys.get(tier)) as draft:
@@ -126,9 +126,9 @@ def _oracle(names: Sequence[str], graphs: Sequence[RawGraph]) -> dict[str, Tenso
     return fields
 
 
-def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]]) -> str:
-    """A digest of every stored value: two datasets of one name with different content differ here."""
-    digest = hashlib.sha256()
+def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]], version: str = "") -> str:
+    """A digest of every stored value and of the data's edition: two datasets of one name that differ, differ here."""
+    digest = hashlib.sha256(version.encode())
     for tier, splits in sorted(tiers.items()):
         for split, tensors in sorted(splits.items()):
             for name, tensor in sorted(tensors.items()):
@@ -156,6 +156,7 @@ def describe(declared: Declaration, raw: RawDataset) -> dict[str, Any]:
     return {
         "splits": splits,
         "variant": declared.variant,
+        "version": declared.version,
         "validation": declared.validation,
         "notes": list(declared.notes),
         "facts": raw.facts,

@@ -69,7 +69,8 @@ class DatasetSubject:
 
     def fingerprint(self, values: Mapping[str, Any] | None = None) -> str:
         """The digest of everything that is stored."""
-        return fingerprint(split_tiers(*self.built(values)))
+        declared, raw = self.built(values)
+        return fingerprint(split_tiers(declared, raw), declared.version)
 
 
 def keeps_its_declaration(subject: DatasetSubject) -> Iterator[str]:
@@ -129,7 +130,8 @@ def fingerprint_stable(subject: DatasetSubject) -> Iterator[str]:
     first = subject.fingerprint()
     dataset = subject.cls(**subject.base)
     before = all_states()
-    again = fingerprint(split_tiers(dataset.declare(subject.data_dir), dataset.build(subject.data_dir)))
+    declared = dataset.declare(subject.data_dir)
+    again = fingerprint(split_tiers(declared, dataset.build(subject.data_dir)), declared.version)
     if all_states() != before:
         yield "declare() or build() changes the state of torch's, NumPy's or Python's global generator"
     if again != first:

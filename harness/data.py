@@ -71,8 +71,8 @@ class Declaration:
         groups: names of groupings that any method may see (``RawGraph.groups``), such as ``scaffold``.
         variant: a short text that names the variant, for captions, e.g. ``published, one-direction edges``.
         notes: known slips and effective figures, one sentence each.
-        version: which edition of data of this name it is, such as ``ChEMBL 29, file c3b1d45b``; stands in table headers and
-            enters the fingerprint.
+        version: which edition of the data it is, such as ``ChEMBL 29, file c3b1d45b``; stands in table headers and is
+            part of the fingerprint.
     """
 
     task: Task

@@ -104,7 +104,8 @@ class DatasetFacts:
     """What a report says of a dataset (see :class:`harness.data.Declaration`).
 
     ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
-    the data it is, ``fingerprint`` is a digest of its content, ``skipped`` lists rows of its files that were left out, with the reason.
+    the data it is, ``fingerprint`` is a digest of its content, ``skipped`` lists rows of its files that were left out,
+    with the reason.
     """
 
     label: str

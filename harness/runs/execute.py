@@ -221,6 +221,7 @@ def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> Dataset
         default_val=declared.default_val,
         validation=declared.validation,
         variant=declared.variant,
+        version=declared.version,
         notes=declared.notes,
         seed=values.get("seed"),
         split_seed=values.get("split_seed"),

@@ -34,12 +34,14 @@ class Edges(NamedTuple):
     Attributes:
         ends: (2, m) node ids, counted from 0 over the set.
         lines: (m,) where each edge stands in its file, counted from 0.
+        listed: how many lines that file has.
         loops, repeated: how many edges were left out as self-loops and as repetitions.
         one_way: how many have no edge in the other direction.
     """
 
     ends: Table
     lines: Table
+    listed: int
     loops: int
     repeated: int
     one_way: int
@@ -147,7 +149,7 @@ class TUFiles:
         unique, first = np.unique(forward, return_index=True)
         ends = np.stack([unique // count, unique % count])
         one_way = int((~np.isin(ends[1] * count + ends[0], unique, assume_unique=True)).sum())
-        return Edges(ends, lines[first], len(found) - len(lines), len(lines) - len(unique), one_way)
+        return Edges(ends, lines[first], len(found), len(found) - len(lines), len(lines) - len(unique), one_way)
 
     def _check_edges(self, found: Table) -> None:
         import numpy as np

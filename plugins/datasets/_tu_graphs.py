@@ -27,16 +27,22 @@ class TUHeader:
 
     @property
     def node_features(self) -> Features:
+        """Codes of the labels; numbers where there are attributes; codes of degrees where there is neither."""
         if not self.node_labels and not self.node_width:
             return Features("categorical", (MAX_DEGREE + 1,))
         return _features(self.node_labels, self.node_width)
 
     @property
     def edge_features(self) -> Features:
+        """As for nodes, but nothing where there is neither."""
         return _features(self.edge_labels, self.edge_width)
 
     def nodes(self, files: TUFiles, edges: Edges) -> NDArray[Any]:
-        """(n, F) features of all nodes."""
+        """(n, F) features of all nodes.
+
+        Raises:
+            DataError: a file is no table with a line per node.
+        """
         import numpy as np
 
         count = len(files.graph_of)
@@ -45,11 +51,14 @@ class TUHeader:
         return self._table(files, "node", self.node_labels, self.node_width, count)
 
     def edges(self, files: TUFiles, edges: Edges) -> NDArray[Any] | None:
-        """(m, K) features of all edges."""
+        """(m, K) features of all edges that are kept.
+
+        Raises:
+            DataError: a file is no table with a line per line of the file of edges.
+        """
         if not self.edge_labels and not self.edge_width:
             return None
-        count = len(files.whole("A", columns=2))
-        return self._table(files, "edge", self.edge_labels, self.edge_width, count)[edges.lines]
+        return self._table(files, "edge", self.edge_labels, self.edge_width, edges.listed)[edges.lines]
 
     def _table(self, files: TUFiles, what: str, values: list[list[int]], width: int, count: int) -> NDArray[Any]:
         import numpy as np

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any
 from harness._version import __version__
 
 if TYPE_CHECKING:
+    from harness.analysis import Analysis as Analysis
+    from harness.analysis import Findings as Findings
+    from harness.analysis import MeasuredCell as MeasuredCell
+    from harness.analysis import Study as Study
     from harness.component import deviation as deviation
     from harness.component import upstream as upstream
     from harness.data import Dataset as Dataset
@@ -84,6 +88,7 @@ if TYPE_CHECKING:
     from harness.training.optim import Adam as Adam
 
 _HOME = {
+    "harness.analysis": ("Analysis", "Findings", "MeasuredCell", "Study"),
     "harness.component": ("deviation", "upstream"),
     "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Task"),
     "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError"),

@@ -44,6 +44,7 @@ class TrainSettings:
         lr_drop_epoch: epoch, from 0, from which on every learning rate is multiplied by ``lr_drop_factor``; 0 for none.
         groups_per_batch: environments per batch, for learners with fixed environments; 0 for plain shuffling.
         drop_last: leave out a last batch that is not full.
+        max_batch_nodes: most nodes per batch, in training and when predicting; 0 for any.
     """
 
     epochs: int = 50
@@ -58,6 +59,7 @@ class TrainSettings:
     lr_drop_factor: float = 0.1
     groups_per_batch: int = 0
     drop_last: bool = False
+    max_batch_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,16 @@ class Row:
 
 
 @dataclass(frozen=True)
+class AnalysisSpec:
+    """An analysis of the suite: its label, and the datasets and methods it looks at (globs; empty for all)."""
+
+    label: str
+    component: ComponentSpec
+    datasets: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ReportSettings:
     """What the report shows: the reference row for differences, published numbers, the checkpoint rules."""
 
@@ -151,6 +163,7 @@ class Suite:
     methods: tuple[str, ...]
     rows: tuple[Row, ...]
     report: ReportSettings = ReportSettings()
+    analyses: tuple[AnalysisSpec, ...] = ()
     plugins: tuple[Path, ...] = ()
     overrides: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)

@@ -39,11 +39,15 @@ class Tally:
         self._spent: dict[str, float] = defaultdict(float)
         self._ran: Counter[str] = Counter()
         self.started = time.monotonic()
+        self._known = set(session.plan.stages)
         self._standings = Standings(session)
 
     def add(self, event: Event) -> None:
         """Take one event."""
         stage = event.stage
+        if stage.key not in self._known:  # of an analysis, which is planned once the scores are there
+            self._known.add(stage.key)
+            self.total += 1
         if event.kind == "started":
             self.running[stage.key] = (stage.title, time.monotonic())
             self._workers = max(self._workers, len(self.running))

@@ -72,6 +72,10 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.cli.report import show
 
     show(outcome.results, "json" if json else "terminal")
+    if outcome.findings and not json:
+        from harness.report.findings import print_findings
+
+        print_findings(outcome.findings, outcome.folder)
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:
         _show_tracebacks(outcome.record)

@@ -21,9 +21,12 @@ PROTOCOL_VERSION = 1
 _MAX_UPSTREAM = 8
 _LOOP = (
     *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
-    *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last"),
+    *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last", "max_batch_nodes"),
 )
-_SILENT_DEFAULTS = ("optimizer", "lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last")
+_SILENT_DEFAULTS = (
+    *("optimizer", "lr_drop_epoch", "lr_drop_factor"),
+    *("groups_per_batch", "drop_last", "max_batch_nodes"),
+)
 """Training settings that leave no trace in a key at their default."""
 
 
@@ -46,7 +49,7 @@ class StageFactory:
         """The stage that builds a dataset."""
         spec = dataset.component
         entry = self._catalog.get("dataset", spec.name)
-        preimage = _preimage("prepare", dataset=_identity(entry, spec), files=self._facts.files(spec))
+        preimage = _preimage("prepare", dataset=identity(entry, spec), files=self._facts.files(spec))
         key = digest(preimage)
         if key not in self._prepared:
             self._prepared[key] = Stage(
@@ -54,7 +57,7 @@ class StageFactory:
                 key=key,
                 place=f"prepare/{spec.name}",
                 preimage=preimage,
-                payload={"dataset": _reference(entry, spec)},
+                payload={"dataset": reference(entry, spec)},
                 title=f"prepare {dataset.label}",
                 outputs=(tier_key(key, "oracle"), tier_key(key, "sealed")),
             )
@@ -76,8 +79,8 @@ class StageFactory:
         drawn = configuration.environment if needs_env and not environment else None
         preimage = _preimage(
             "train",
-            learner=_identity(entry, configuration.learner),
-            backbone=_identity(backbone, model.backbone),
+            learner=identity(entry, configuration.learner),
+            backbone=identity(backbone, model.backbone),
             model={"readout": model.readout, "head_layers": model.head_layers},
             train=_train_identity(train),
             data=where.prepared.key,
@@ -89,7 +92,7 @@ class StageFactory:
         )
         payload = {
             **where.payload(),
-            "learner": _reference(entry, configuration.learner),
+            "learner": reference(entry, configuration.learner),
             **self._networks(configuration),
             "monitor": where.monitor,
             "annotate": environment[-1].key if environment else None,
@@ -108,7 +111,7 @@ class StageFactory:
         """What a worker needs to make and train the suite's networks."""
         model, train = configuration.model, configuration.train
         return {
-            "backbone": _reference(self._catalog.get("backbone", model.backbone.name), model.backbone),
+            "backbone": reference(self._catalog.get("backbone", model.backbone.name), model.backbone),
             "readout": model.readout,
             "head_layers": model.head_layers,
             "lr": train.lr,
@@ -120,9 +123,9 @@ class StageFactory:
     def _networks_identity(self, configuration: Configuration) -> dict[str, Any]:
         """What of the suite's networks enters the key of environments that train some."""
         model, train = configuration.model, _train_identity(configuration.train)
-        used = ("epochs", "batch_size", "lr", "weight_decay", "optimizer")
+        used = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "max_batch_nodes")
         return {
-            "backbone": _identity(self._catalog.get("backbone", model.backbone.name), model.backbone),
+            "backbone": identity(self._catalog.get("backbone", model.backbone.name), model.backbone),
             "model": {"readout": model.readout, "head_layers": model.head_layers},
             "train": {name: train[name] for name in used if name in train},
         }
@@ -130,10 +133,10 @@ class StageFactory:
     def _drawn(self, environment: ComponentSpec | None) -> Any:
         if environment is None:
             return None
-        return _identity(self._catalog.get("environment", environment.name), environment)
+        return identity(self._catalog.get("environment", environment.name), environment)
 
     def _drawn_reference(self, environment: ComponentSpec) -> dict[str, Any]:
-        return _reference(self._catalog.get("environment", environment.name), environment)
+        return reference(self._catalog.get("environment", environment.name), environment)
 
     def _pipeline(self, where: _Place, pipeline: Pipeline) -> list[Stage]:
         """One encode and one quantify stage per architecture of the pool."""
@@ -141,15 +144,15 @@ class StageFactory:
         quantifier = self._catalog.get("quantifier", pipeline.quantifier.name)
         for spec in pipeline.encoders:
             entry = self._catalog.get("encoder", spec.name)
-            preimage = _preimage("encode", encoder=_identity(entry, spec), data=where.prepared.key, seed=where.seed)
-            payload = {**where.payload(), "encoder": _reference(entry, spec)}
+            preimage = _preimage("encode", encoder=identity(entry, spec), data=where.prepared.key, seed=where.seed)
+            payload = {**where.payload(), "encoder": reference(entry, spec)}
             encode = _stage("encode", where, entry.name, preimage, payload, (where.prepared.key,), _brief(entry, spec))
             preimage = _preimage(
-                "quantify", quantifier=_identity(quantifier, pipeline.quantifier), encode=encode.key, seed=where.seed
+                "quantify", quantifier=identity(quantifier, pipeline.quantifier), encode=encode.key, seed=where.seed
             )
             payload = {
                 **where.payload(),
-                "quantifier": _reference(quantifier, pipeline.quantifier),
+                "quantifier": reference(quantifier, pipeline.quantifier),
                 "encode": encode.key,
             }
             inputs = (where.prepared.key, encode.key)
@@ -175,7 +178,7 @@ class StageFactory:
         trains = bool(entry.traits.get("trains_networks"))
         preimage = _preimage(
             "annotate",
-            environment=_identity(entry, spec),
+            environment=identity(entry, spec),
             data=where.prepared.key,
             oracle=fields,
             upstream=_upstream_identity(upstream),
@@ -185,7 +188,7 @@ class StageFactory:
         payload = {
             **where.payload(),
             **(self._networks(configuration) if trains else {}),
-            "environment": _reference(entry, spec),
+            "environment": reference(entry, spec),
             "oracle": where.prepared.outputs[0],
             "fields": fields,
             "upstream": upstream,
@@ -293,12 +296,12 @@ def _stage(
     )
 
 
-def _identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
+def identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
     """What of a component enters a key: kind, name, source and the values that differ from the defaults."""
     return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": entry.changed(spec.params)}
 
 
-def _reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
+def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
     """What a worker needs to construct a component."""
     place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin")}
     return {**place, "params": dict(spec.params)}

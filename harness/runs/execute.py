@@ -14,11 +14,13 @@ from harness.errors import DataError
 from harness.plan.status import Clock, needed
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
+from harness.runs.analyses import analyse
 from harness.runs.collect import collect
+from harness.runs.findings import Finding
 from harness.runs.phases import run_in_phases
 from harness.runs.record import RESULTS, CellRecord, RunRecord
 from harness.runs.session import Options, Session
-from harness.spec import ComponentSpec
+from harness.spec import AnalysisSpec, ComponentSpec
 from harness.stage import Failure, Stage
 from harness.stages.context import Context
 
@@ -40,16 +42,17 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run left: its record, results and folder."""
+    """What a run left: its record, results, folder and analyses."""
 
     record: RunRecord
     results: RunResults
     folder: Path
+    findings: tuple[Finding, ...] = ()
 
     @property
     def exit_code(self) -> int:
-        """0, or 1 where a cell has no result."""
-        return 1 if self.record.failures else 0
+        """0, or 1 where a cell has no result or an analysis failed."""
+        return 1 if self.record.failures or any(found.status != "ok" for found in self.findings) else 0
 
 
 def execute(
@@ -77,7 +80,29 @@ def execute(
         status = "failed" if isinstance(error, DataError) else "interrupted"
         _finish(replace(record, status=status, failures=_plain(work.failures)), session, folder)
         raise
-    return _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+    closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+    if not session.suite.analyses:
+        return closed
+    return replace(closed, findings=tuple(analyse(session, closed.results, session.suite.analyses, folder, work.more)))
+
+
+def execute_analyses(
+    session: Session,
+    options: Options,
+    engine_options: EngineOptions,
+    observe: Callable[[Event], None],
+    record: RunRecord,
+    specs: Sequence[AnalysisSpec],
+) -> list[Finding]:
+    """Run analyses of a run that is there; its folder holds the findings.
+
+    Raises:
+        UserError: the store cannot be written to.
+    """
+    session.store.require_writable()
+    folder = session.store.runs / record.id
+    work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
+    return analyse(session, collect(record, session.store), specs, folder, work.more)
 
 
 @dataclass
@@ -96,22 +121,24 @@ class _Work:
         """Run the given stages of the plan, and others whose artifact turns out to be lost."""
         running = {stage.key for stage in stages}
         others = [stage for key, stage in self.session.plan.stages.items() if key not in running]
-        cost = _cost(Clock(self.session.store)) if stages else None
+        return run_in_phases(stages, others, self._run_some, self.watch)
 
-        def run_some(wanted: Sequence[Stage], reserve: Sequence[Stage]) -> Outcome:
-            return run_stages(
-                wanted,
-                store=self.session.store,
-                body=BODY,
-                engine=_engine(self.options, self.log),
-                context=Context(self.session.store, self.data_dir).to_json(),
-                reserve=reserve,
-                observer=self.watch,
-                cost=cost,
-                retry_failed=self.options.retry_failed,
-            )
+    def more(self, stages: Sequence[Stage]) -> Mapping[str, Failure]:
+        """Run stages that build on the plan's and are not part of it, and tell those that failed."""
+        return self._run_some(stages, list(self.session.plan.stages.values())).failures
 
-        return run_in_phases(stages, others, run_some, self.watch)
+    def _run_some(self, wanted: Sequence[Stage], reserve: Sequence[Stage]) -> Outcome:
+        return run_stages(
+            wanted,
+            store=self.session.store,
+            body=BODY,
+            engine=_engine(self.options, self.log),
+            context=Context(self.session.store, self.data_dir).to_json(),
+            reserve=reserve,
+            observer=self.watch,
+            cost=_cost(Clock(self.session.store)) if wanted else None,
+            retry_failed=self.options.retry_failed,
+        )
 
     def watch(self, event: Event) -> None:
         """Keep failures and costs, and pass the event on."""

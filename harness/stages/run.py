@@ -9,7 +9,7 @@ from typing import Any
 from harness.stage import Stage
 from harness.stages.context import Context
 
-BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score")
+BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 
 
 def run(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:

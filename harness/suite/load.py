@@ -11,7 +11,8 @@ from harness.catalog import Catalog
 from harness.data import Declaration
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
-from harness.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.analyses import read_analyses, written_analysis
 from harness.suite.checks import (
     Pair,
     check_environment,
@@ -87,6 +88,7 @@ class _Loader:
         report = self._report([method.label for method in all_methods], [method.row.label for method in methods])
         datasets = self._datasets()
         pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
+        analyses = self._analyses(datasets, [method.label for method in all_methods])
         rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
         self.problems.check()
         return Suite(
@@ -98,9 +100,10 @@ class _Loader:
             methods=tuple(method.row.label for method in methods),
             rows=rows,
             report=report,
+            analyses=analyses,
             plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
             overrides=self.overrides.texts(),
-            resolved=self._resolved(name, seeds, budget, datasets, methods, report),
+            resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses),
         )
 
     def _name(self) -> str:
@@ -199,6 +202,14 @@ class _Loader:
             message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
             self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
         return ReportSettings(reference if reference in taken else None, values.get("published"))
+
+    def _analyses(self, datasets: list[CheckedDataset], labels: list[str]) -> tuple[AnalysisSpec, ...]:
+        return read_analyses(
+            self.tree.table("analyses"),
+            self.parts,
+            datasets={dataset.label: dataset.declared for dataset in datasets},
+            known={"datasets": list(self.tree.table("datasets")), "methods": labels},
+        )
 
     def _checked_methods(self, methods: list[Method]) -> list[CheckedMethod]:
         families = {method.label: method.family for method in methods}
@@ -328,6 +339,7 @@ class _Loader:
         datasets: list[CheckedDataset],
         methods: list[CheckedMethod],
         report: ReportSettings,
+        analyses: tuple[AnalysisSpec, ...],
     ) -> dict[str, Any]:
         """The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere."""
         tree: dict[str, Any] = {
@@ -339,6 +351,7 @@ class _Loader:
             "budget": budget,
             "datasets": {dataset.label: written_dataset(dataset, self.epochs) for dataset in datasets},
             "methods": {method.row.label: written_method(method, self.epochs) for method in methods},
+            "analyses": {spec.label: written_analysis(spec) for spec in analyses},
             "report": {key: value for key, value in vars(report).items() if value is not None},
         }
         return {key: value for key, value in tree.items() if value not in (None, [], {})}

@@ -101,6 +101,7 @@ _SPECIAL: dict[str, _Merge] = {
     "model": over_model,
     "datasets": _by_name(over_dataset),
     "methods": _by_name(_over_named_method),
+    "analyses": _by_name(over_component),
 }
 
 

@@ -13,6 +13,7 @@ from harness.suite.tree import Leaf, Place, Problems, Table, Tree
 from harness.suite.yaml import read_text
 
 _FIXED = ("bench", "include", "plugins")
+_LABELLED = ("datasets", "methods", "analyses")
 _DOTTED_BELOW = ("tune", "matrix", "pool")
 
 
@@ -61,7 +62,7 @@ def apply_sets(tree: Table, sets: Iterable[str], problems: Problems) -> Table:
 def _split(text: str, tree: Table, place: Place, problems: Problems) -> tuple[list[str], str] | None:
     """The key's steps and the value; labels of rows may hold dots and equals signs."""
     section, dot, rest = text.partition(".")
-    if dot and section in ("datasets", "methods"):
+    if dot and section in _LABELLED:
         labels = tree.table(section)
         fitting = [label for label in labels if rest.startswith((f"{label}.", f"{label}="))]
         if not fitting:
@@ -91,7 +92,7 @@ def _no_row(section: str, wanted: str, labels: Table) -> str:
 
 
 def _nest(steps: list[str], value: Tree, place: Place) -> Table:
-    first = 2 if steps[0] in ("datasets", "methods") else 0
+    first = 2 if steps[0] in _LABELLED else 0
     for position, step in enumerate(steps):
         if position >= first and step in _DOTTED_BELOW:
             steps = [*steps[: position + 1], *filter(None, [".".join(steps[position + 1 :])])]

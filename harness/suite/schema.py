@@ -20,7 +20,7 @@ _AXES: Schema = {
 
 def json_schema(catalog: Catalog) -> Schema:
     """The schema (draft 2020-12) of a suite that may use the components of a catalog."""
-    kinds = ["dataset", "backbone", *dict.fromkeys(KIND_OF.values())]
+    kinds = ["dataset", "backbone", "analysis", *dict.fromkeys(KIND_OF.values())]
     definitions: Schema = {kind: _component(catalog, kind) for kind in kinds}
     definitions |= {
         "model": _model(catalog),
@@ -67,6 +67,7 @@ def _top() -> Schema:
         "budget": {"type": "integer", "minimum": 1, "description": "configurations drawn for every tuned method"},
         "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
         "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
+        "analyses": {"type": "object", "additionalProperties": _ref("analysis")},
         "report": _table({"reference": {"type": "string"}, "published": {"type": "string"}}),
     }
 
@@ -109,6 +110,8 @@ def _named(entry: Entry) -> Schema:
     extra: Schema = {}
     if entry.kind == "dataset":
         extra = {"model": _ref("model"), "train": _ref("train"), "select": _ref("select"), "envs": _ref("environment")}
+    elif entry.kind == "analysis":
+        extra = {"datasets": _TEXTS, "methods": _TEXTS}
     else:
         extra = {"tune": {"anyOf": [_AXES, {"const": "default"}]}, "matrix": _AXES}
     if entry.kind == "encoder":

@@ -32,6 +32,7 @@ TOP_KEYS = (
     "budget",
     "datasets",
     "methods",
+    "analyses",
     "report",
 )
 METHOD_KEYS = (*ROLES, "like", "bundle", "envs", "model", "train", "select", "tune", "matrix")
@@ -59,6 +60,7 @@ _HELP = {
     "lr_drop_factor": "what learning rates are multiplied by at lr_drop_epoch",
     "groups_per_batch": "environments per batch, for methods with fixed environments; 0 for plain shuffling",
     "drop_last": "leave out a last training batch that is not full, unless it is the only one",
+    "max_batch_nodes": "most nodes per batch, in training and when predicting; 0 for any",
     "checkpoint": "which epoch's weights are reported",
     "config": "how one of the tuned configurations is chosen; oracle looks at the test score and is flagged",
     "split": "the validation split that chooses; auto for the dataset's default",

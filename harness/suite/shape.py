@@ -69,6 +69,8 @@ class Shape:
             return self.paths(value, name)
         if name in EXAMPLES:
             return self._rows(value, key, name)
+        if name == "analyses":
+            return self._analyses(value)
         return self.section(value, name) if name in (*SECTIONS, "report") else value
 
     def protocol(self, tree: Tree | None, file: str) -> Table:
@@ -154,6 +156,18 @@ class Shape:
             envs = self.component(part.entries["envs"], "envs")
             part = part.without(["envs"]) if envs is None else part.put("envs", envs, part.key("envs"))
         return part
+
+    def _analyses(self, tree: Tree) -> Table:
+        """Label -> component; its datasets and methods are checked later."""
+        result = Table(tree.place)
+        if not self.is_table(tree, "analyses"):
+            return result
+        assert isinstance(tree, Table)
+        for label, value in tree.entries.items():
+            part = self.component(value, f"analysis '{label}'")
+            if part is not None:
+                result = result.put(label, part, tree.key(label))
+        return result
 
     def component(self, tree: Tree, what: str) -> Table | None:
         """A component as a table; ``use`` may be missing where it only changes another one."""

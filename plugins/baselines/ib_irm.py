@@ -34,9 +34,10 @@ class IBIRM(IRM):
         deviation(
             "gradient penalty",
             paper="IRMv1 in each environment",
-            public="CIGA's and GALA's: the product of two random halves' gradients",
-            ours="as `irm`",
-            switch="form: cross2",
+            public="CIGA's and GALA's: the product of two random halves' gradients; DomainBed's: as its IRM, the even "
+            "and odd halves of each environment",
+            ours="as `irm`: the squared mean gradient of each environment",
+            switch="form: cross2, or form: split",
         ),
         deviation(
             "schedule",

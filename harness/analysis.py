@@ -1,0 +1,180 @@
+"""What an analysis plugin is: a question asked of cells that have been run. No torch.
+
+An analysis works in two steps. ``measure`` runs in a worker, once for each cell, and its answer is cached like any
+other stage; it sees no label or domain of a test split. ``present`` and ``figure`` run in the parent process on the
+answers of all cells, and there an analysis that declares ``opens_test`` may read those too, as scoring does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.component import Component
+
+if TYPE_CHECKING:
+    from harness.data import Array, Task
+    from harness.results import RunResults
+    from harness.stages.cell import TrainedCell
+
+    Reader = Callable[[str], Array | None]
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A table, and what its reader should know.
+
+    Attributes:
+        columns: header of each column, with units.
+        rows: as many cells each; a number is shown with three decimals, None as a dash.
+        notes: one sentence a fact: what was measured, on what, and what it cannot tell.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"a row has not {len(self.columns)} cells, one for each column")
+
+
+@dataclass(frozen=True)
+class MeasuredCell:
+    """One selected cell of a run, as the parent process sees it.
+
+    Attributes:
+        dataset, method, seed, config_id: which cell.
+        task: what is predicted.
+        splits: split name -> role.
+        validation_split: the split that chose the checkpoint.
+        values, arrays: what ``measure`` returned: plain values, and arrays. Empty without ``measure``.
+        truth: split -> field (``y``, ``env``, ``num_nodes``, ``logits``) -> array; see the methods.
+    """
+
+    dataset: str
+    method: str
+    seed: int
+    config_id: str
+    task: Task
+    splits: Mapping[str, str]
+    validation_split: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    truth: Mapping[str, Reader] = field(default_factory=dict)
+
+    @property
+    def test_splits(self) -> list[str]:
+        """The splits with the role ``test``, in order of display."""
+        return [name for name, role in self.splits.items() if role == "test"]
+
+    def labels(self, split: str) -> Array:
+        """(n,) or (n, T) labels.
+
+        Raises:
+            PermissionError: of a test split, for an analysis that does not declare ``opens_test``.
+        """
+        found = self.truth["y"](split)
+        assert found is not None
+        return found
+
+    def environments(self, split: str) -> Array | None:
+        """(n,) the dataset's own environment ids; None where it has none. Raises as :meth:`labels`."""
+        return self.truth["env"](split)
+
+    def num_nodes(self, split: str) -> Array:
+        """(n,) nodes of each graph."""
+        found = self.truth["num_nodes"](split)
+        assert found is not None
+        return found
+
+    def logits(self, split: str) -> Array:
+        """(n, C) or (n, T) outputs of the checkpoint that the method's row reports."""
+        found = self.truth["logits"](split)
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one stage took.
+
+    Attributes:
+        kind: ``prepare``, ``encode``, ``quantify``, ``annotate``, ``train`` or ``score``.
+        title: for people.
+        cells: (dataset, method, seed) of every cell that builds on it.
+        seconds, cpu_seconds: wall and processor time, None where not recorded; ``peak_memory`` bytes.
+    """
+
+    kind: str
+    title: str
+    cells: tuple[tuple[str, str, int], ...]
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that an analysis may present.
+
+    Attributes:
+        label: the analysis's name in the suite.
+        results: the run's flat table, with the selected configurations marked.
+        cells: the chosen cells: of each chosen dataset and method the selected configuration, every seed with a result.
+        costs: every stage of the run.
+    """
+
+    label: str
+    results: RunResults
+    cells: tuple[MeasuredCell, ...]
+    costs: tuple[Cost, ...] = ()
+
+    def groups(self) -> dict[tuple[str, str], list[MeasuredCell]]:
+        """(dataset, method) -> its cells, one for each seed, in the run's order."""
+        found: dict[tuple[str, str], list[MeasuredCell]] = {}
+        for cell in self.cells:
+            found.setdefault((cell.dataset, cell.method), []).append(cell)
+        return found
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets of the cells, in the run's order."""
+        return list(dict.fromkeys(cell.dataset for cell in self.cells))
+
+
+class Analysis(Component):
+    """Base class of analyses."""
+
+    kind: ClassVar[str] = "analysis"
+    measures: ClassVar[bool] = True
+    """False for an analysis of results, predictions and costs alone, which overrides no :meth:`measure`."""
+    opens_test: ClassVar[bool] = False
+    """Whether :meth:`present` reads labels or domains of test splits; every output says so."""
+    needs_pipeline: ClassVar[bool] = False
+    """Whether it makes sense only for methods with encoder and quantifier; others are left out."""
+
+    def measure(self, cell: TrainedCell) -> Mapping[str, Any]:
+        """Look at one trained cell, in a worker. Cached.
+
+        Returns:
+            name -> NumPy array, or anything that is JSON.
+        """
+        raise NotImplementedError
+
+    def present(self, study: Study) -> Findings:
+        """The table, from the answers of all cells."""
+        raise NotImplementedError
+
+    def figure(self, study: Study) -> Any:
+        """A ``matplotlib.figure.Figure``, or None for no figure. Axes carry labels with units."""
+        del study
+        return None
+
+
+def seeds_text(cells: Sequence[MeasuredCell]) -> str:
+    """``3 seeds``."""
+    return f"{len(cells)} seed{'s' if len(cells) != 1 else ''}"

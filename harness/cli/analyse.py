@@ -1,0 +1,84 @@
+"""``bench analyse``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+from harness.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.runs.record import RunRecord
+    from harness.runs.session import Session
+    from harness.spec import AnalysisSpec
+    from harness.store import Store
+
+
+@app.command()
+def analyse(
+    run: Annotated[str, typer.Argument(help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN")],
+    names: Annotated[list[str] | None, typer.Argument(help="Analyses; none for the suite's own.")] = None,
+    sets: options.Sets = None,
+    datasets: options.Datasets = None,
+    methods: options.Methods = None,
+    store: options.StoreDir = None,
+    data_dir: options.DataDir = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
+    engine: Annotated[str, typer.Option("--engine", help="processes or inline.")] = "processes",
+    plugin: options.Plugins = None,
+    json: options.Json = False,
+) -> None:
+    """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
+    from harness.cli.progress import make_progress
+    from harness.report.findings import print_findings
+    from harness.runs.execute import EngineOptions, execute_analyses
+    from harness.runs.find import find_run
+    from harness.runs.session import open_session
+    from harness.store import Store
+
+    opened = Store(store)
+    record = find_run(run, opened)
+    given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
+    session = open_session(str(_resolved_suite(record, opened)), given)
+    specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
+    with make_progress(session, quiet=json) as progress:
+        found = execute_analyses(session, given, EngineOptions(engine, jobs), progress.observe, record, specs)
+    print_findings(found, opened.runs / record.id, json=json)
+    raise typer.Exit(1 if any(item.status != "ok" for item in found) else 0)
+
+
+def _resolved_suite(record: RunRecord, store: Store) -> Path:
+    path = store.runs / record.id / "suite.yaml"
+    if not path.is_file():
+        raise UserError(f"run {record.id} has lost its suite ({path} is not there)")
+    return path
+
+
+def _specs(
+    session: Session, names: list[str], sets: list[str], datasets: list[str], methods: list[str]
+) -> list[AnalysisSpec]:
+    """The suite's own analyses, or those named, with the options' values."""
+    from harness.suite.analyses import named_analyses, read_analyses
+    from harness.suite.parts import Parts
+    from harness.suite.tree import Problems
+
+    if not names:
+        if not session.suite.analyses:
+            known = ", ".join(session.catalog.names("analysis"))
+            raise UserError(f"the suite has no 'analyses'; name one or more: {known}")
+        if sets or datasets or methods:
+            print("warning: --set, --datasets and --methods go with a named analysis", file=sys.stderr)
+        return list(session.suite.analyses)
+    problems = Problems()
+    table = named_analyses(names, sets, {"datasets": datasets, "methods": methods}, problems)
+    suite = session.suite
+    declared = {dataset.label: session.facts.declare(dataset.component) for dataset in suite.datasets}
+    known_labels = {"datasets": list(declared), "methods": list(suite.methods)}
+    found = read_analyses(table, Parts(session.catalog, problems), datasets=declared, known=known_labels)
+    problems.check()
+    return list(found)

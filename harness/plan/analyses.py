@@ -1,0 +1,102 @@
+"""The stages of an analysis: one for each cell that a finished run selected. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from harness.catalog import Catalog
+from harness.keys import digest
+from harness.plan.build import Cell, Plan
+from harness.plan.stages import PROTOCOL_VERSION, identity, reference
+from harness.results import RunResults
+from harness.selection import rule_of
+from harness.spec import AnalysisSpec
+from harness.stage import Stage
+
+
+@dataclass(frozen=True)
+class ChosenCell:
+    """A cell that an analysis looks at.
+
+    Attributes:
+        cell: from the plan.
+        rule: the checkpoint rule that its row reports; ``checkpoint`` the same in the suite's words.
+        stage: what must run to measure it, or None for an analysis that measures nothing.
+    """
+
+    cell: Cell
+    rule: str
+    checkpoint: str
+    stage: Stage | None
+
+
+def chosen_cells(spec: AnalysisSpec, plan: Plan, catalog: Catalog, results: RunResults) -> list[ChosenCell]:
+    """The selected configuration's cells that have a result, of the datasets and methods that the analysis names."""
+    traits = catalog.get("analysis", spec.component.name).traits
+    found = []
+    for cell, rule, checkpoint in _selected(plan, results):
+        if not (_fits(cell.dataset, spec.datasets) and _fits(cell.method, spec.methods)):
+            continue
+        if traits.get("needs_pipeline") and cell.configuration.pipeline is None:
+            continue
+        stage = _stage(spec, plan, catalog, cell, checkpoint) if traits.get("measures", True) else None
+        found.append(ChosenCell(cell, rule, checkpoint, stage))
+    return found
+
+
+def _fits(name: str, globs: tuple[str, ...]) -> bool:
+    return not globs or any(name == glob or fnmatchcase(name, glob) for glob in globs)
+
+
+def _selected(plan: Plan, results: RunResults) -> Iterator[tuple[Cell, str, str]]:
+    rules = {(e.dataset, e.method): (rule_of(results, e), e.select.checkpoint) for e in results.entries}
+    with_value = {
+        (row.cell, row.checkpoint) for row in results.rows if row.selected and row.status == "ok" and row.cell
+    }
+    for cell in plan.cells:
+        rule, checkpoint = rules[cell.dataset, cell.method]
+        if (cell.id, rule) in with_value:
+            yield cell, rule, checkpoint
+
+
+def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpoint: str) -> Stage:
+    entry = catalog.get("analysis", spec.component.name)
+    train = plan.stages[cell.train]
+    prepared = plan.stages[plan.producers[train.payload["data"]]]
+    fields = sorted(entry.traits.get("oracle", ()))
+    encoders = _encoders(plan, train)
+    preimage: dict[str, Any] = {
+        "stage": "analyse",
+        "protocol": PROTOCOL_VERSION,
+        "analysis": identity(entry, spec.component),
+        "train": train.key,
+        "checkpoint": checkpoint,
+        "oracle": fields,
+    }
+    payload = {
+        "analysis": reference(entry, spec.component),
+        "train": {"key": train.key, "payload": dict(train.payload)},
+        "checkpoint": checkpoint,
+        "encoders": encoders,
+        "oracle": prepared.outputs[0],
+        "fields": fields,
+    }
+    return Stage(
+        kind="analyse",
+        key=digest(preimage),
+        place=f"analyse/{train.place.partition('/')[2]}/{entry.name}",
+        preimage=preimage,
+        inputs=(train.key, prepared.key, *train.payload["quantify"], *(item["key"] for item in encoders)),
+        payload=payload,
+        title=f"{entry.name} of {train.title.removeprefix('train ')}",
+    )
+
+
+def _encoders(plan: Plan, train: Stage) -> list[dict[str, str]]:
+    """Key and title of each encode stage that a training builds on, in the order of the pool."""
+    keys = [plan.stages[key].payload["encode"] for key in train.payload["quantify"]]
+    titles = {key: plan.stages[key].title.removeprefix("encode ").partition(" on ")[0] for key in keys}
+    return [{"key": key, "title": title} for key, title in titles.items()]

@@ -1,0 +1,213 @@
+"""Run the analyses of a run: measure its cells (cached), then table and figure into the run folder. No torch here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
+from harness.errors import BenchError
+from harness.plan.analyses import ChosenCell, chosen_cells
+from harness.registry import load_one
+from harness.results import RunResults
+from harness.runs.findings import Finding, save_finding
+from harness.runs.session import Session
+from harness.spec import AnalysisSpec
+from harness.stage import Failure, Stage
+from harness.store import Store
+
+if TYPE_CHECKING:
+    from harness.data import Array, Declaration
+
+RunStages = Callable[[Sequence[Stage]], Mapping[str, Failure]]
+"""Runs the stages that are not stored, and tells those that failed."""
+
+
+def analyse(
+    session: Session, results: RunResults, specs: Sequence[AnalysisSpec], folder: Path, run: RunStages
+) -> list[Finding]:
+    """Measure what is not measured yet, then present each analysis.
+
+    Args:
+        session: the opened suite.
+        results: its results as they stand.
+        specs: the analyses.
+        folder: the run folder; tables and figures go to ``analyses`` below it.
+        run: runs stages.
+
+    Returns:
+        one finding for each analysis, failed ones too.
+    """
+    chosen = {spec.label: chosen_cells(spec, session.plan, session.catalog, results) for spec in specs}
+    stages = {item.stage.key: item.stage for cells in chosen.values() for item in cells if item.stage is not None}
+    missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
+    failures = run(missing) if missing else {}
+    found = []
+    for number, spec in enumerate(specs, start=1):
+        target = folder / "analyses" / f"{number:02d}-{_slug(spec.label)}"
+        finding = _present(session, results, spec, chosen[spec.label], failures, target)
+        save_finding(finding, target)
+        found.append(finding)
+    return found
+
+
+def _slug(label: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower()[:60] or "analysis"
+
+
+def _present(
+    session: Session,
+    results: RunResults,
+    spec: AnalysisSpec,
+    chosen: Sequence[ChosenCell],
+    failures: Mapping[str, Failure],
+    folder: Path,
+) -> Finding:
+    """Ask the component for table and figure; what goes wrong in it is this analysis's failure, nothing else's."""
+    entry = session.catalog.get("analysis", spec.component.name)
+    base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=_opens(entry.traits))
+    broken = [(item, failures[item.stage.key]) for item in chosen if item.stage and item.stage.key in failures]
+    if not chosen:
+        return base.failed(_nothing(session, results))
+    if broken:
+        item, failure = broken[0]
+        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        assert item.stage is not None
+        return base.failed(f"{item.stage.title}: {failure.reason}{more}", failure.traceback)
+    opens_test = bool(entry.traits.get("opens_test"))
+    cells = tuple(_measured(session, results, item, opens_test) for item in chosen)
+    study = Study(spec.label, results, cells, tuple(_costs(session)))
+    analysis: Analysis = load_one(entry)(**spec.component.params)
+    try:
+        findings: Any = analysis.present(study)
+        if not isinstance(findings, Findings):
+            return base.failed(f"'present' returned {type(findings).__name__}, not Findings")
+        figures, note = _figures(analysis, study, folder)
+    except BenchError as error:
+        return base.failed(str(error))
+    except Exception as error:
+        from harness.engine.failing import short_traceback
+
+        return base.failed(f"{type(error).__name__}: {error}", short_traceback(error))
+    notes = (*findings.notes, *([note] if note else []))
+    return base.done(findings.columns, findings.rows, notes, figures)
+
+
+def _nothing(session: Session, results: RunResults) -> str:
+    """Why there is no cell to look at."""
+    ids = {cell.id for cell in session.plan.cells}
+    if any(row.status == "ok" and row.cell not in ids for row in results.rows):
+        return "the run's cells were made with other code or data than now; run the suite again, then analyse it"
+    return "no cell to look at: none of the chosen datasets and methods has a result that it can use"
+
+
+def _opens(traits: Mapping[str, Any]) -> tuple[str, ...]:
+    sealed = ["test labels"] if traits.get("opens_test") else []
+    return (*sealed, *sorted(traits.get("oracle", ())))
+
+
+def _figures(analysis: Analysis, study: Study, folder: Path) -> tuple[tuple[str, ...], str]:
+    """File names of the figure, and a remark where there is none."""
+    if type(analysis).figure is Analysis.figure:
+        return (), ""
+    try:
+        from harness.runs.drawing import draw
+    except ImportError:
+        return (), "No figure: matplotlib is missing; install it with `pip install equad-bench[figures]`."
+    return draw(partial(analysis.figure, study), folder), ""
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """What the parent process may read of a cell: from the open tier, and for test splits from the sealed one."""
+
+    store: Store
+    data: str
+    sealed: str
+    train: str
+    rule: str
+    declared: Declaration
+    opens_test: bool
+
+    def labels(self, split: str) -> Array | None:
+        """``y`` of a split."""
+        return self._field("y", split)
+
+    def environments(self, split: str) -> Array | None:
+        """``env`` of a split."""
+        return self._field("env", split)
+
+    def num_nodes(self, split: str) -> Array | None:
+        """Sizes of a split's graphs."""
+        return self._arrays(self.data, split)["node_ptr"][1:] - self._arrays(self.data, split)["node_ptr"][:-1]
+
+    def logits(self, split: str) -> Array | None:
+        """Predictions for a split."""
+        return self._arrays(self.train, "predictions")[f"{self.rule}/{split}"]
+
+    def _field(self, name: str, split: str) -> Array | None:
+        test = self.declared.splits[split] == "test"
+        if test and not self.opens_test:
+            raise PermissionError(f"'{split}' is a test split: an analysis that reads it declares opens_test = True")
+        return self._arrays(self.sealed if test else self.data, split).get(name)
+
+    def _arrays(self, key: str, name: str) -> dict[str, Array]:
+        from harness.stages.reading_numpy import read_arrays
+
+        return read_arrays(self.store.open(key).path(name))
+
+
+def _measured(session: Session, results: RunResults, item: ChosenCell, opens_test: bool) -> MeasuredCell:
+    from harness.stages.reading_numpy import read_arrays
+
+    cell, plan, store = item.cell, session.plan, session.store
+    train = plan.stages[cell.train]
+    declared = session.facts.declare(session.suite.dataset(cell.dataset).component)
+    prepared = plan.stages[plan.producers[train.payload["data"]]]
+    truth = _Truth(store, prepared.key, prepared.outputs[1], train.key, item.rule, declared, opens_test)
+    artifact = store.open(item.stage.key) if item.stage is not None else None
+    entry = results.entry(cell.dataset, cell.method)
+    assert entry is not None
+    return MeasuredCell(
+        dataset=cell.dataset,
+        method=cell.method,
+        seed=cell.seed,
+        config_id=cell.configuration.id,
+        task=declared.task,
+        splits=dict(declared.splits),
+        validation_split=results.validation_split(entry),
+        values={} if artifact is None else artifact.read_json("values"),
+        arrays={} if artifact is None else read_arrays(artifact.path("arrays")),
+        truth={
+            "y": truth.labels,
+            "env": truth.environments,
+            "num_nodes": truth.num_nodes,
+            "logits": truth.logits,
+        },
+    )
+
+
+def _costs(session: Session) -> list[Cost]:
+    """Every stage of the plan, with what its execution took, where the store knows it."""
+    plan, users = session.plan, dict[str, list[tuple[str, str, int]]]()
+    for cell in plan.cells:
+        for key in plan.ancestry(cell.score):
+            users.setdefault(key, []).append((cell.dataset, cell.method, cell.seed))
+    found = []
+    for key, stage in plan.stages.items():
+        took = session.store.record(key)
+        found.append(
+            Cost(
+                kind=stage.kind,
+                title=stage.title,
+                cells=tuple(users.get(key, ())),
+                seconds=took.get("seconds"),
+                cpu_seconds=took.get("cpu_seconds"),
+                peak_memory=took.get("peak_memory"),
+            )
+        )
+    return found

@@ -1,0 +1,87 @@
+"""What an analysis left in a run folder: a table, notes and the names of its figures. No torch."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.analysis import Cell
+from harness.results import dumps, loads, write_text
+
+FINDING = "finding.json"
+FOLDER = "analyses"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One analysis of a run.
+
+    Attributes:
+        label: its name in the suite; ``analysis`` and ``params`` the component with its values.
+        opens: what it read that no method may see: ``test labels``, oracle fields.
+        columns, rows, notes: see :class:`harness.analysis.Findings`.
+        figures: file names beside ``finding.json``: the same figure in several formats.
+        status: ``ok`` or ``failed``, with ``reason`` and ``traceback``.
+    """
+
+    label: str
+    analysis: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    opens: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    status: str = "ok"
+    reason: str = ""
+    traceback: str = ""
+
+    def failed(self, reason: str, traceback: str = "") -> Finding:
+        """The same analysis, failed."""
+        return replace(self, status="failed", reason=reason, traceback=traceback)
+
+    def done(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        notes: Sequence[str],
+        figures: Sequence[str],
+    ) -> Finding:
+        """The same analysis with what it found, numbers as plain Python ones."""
+        table = tuple(tuple(_plain(cell) for cell in row) for row in rows)
+        return replace(self, columns=tuple(columns), rows=table, notes=tuple(notes), figures=tuple(figures))
+
+
+def _plain(cell: Any) -> Cell:
+    item = getattr(cell, "item", None)
+    plain: Cell = item() if callable(item) else cell
+    return plain
+
+
+def save_finding(finding: Finding, folder: Path) -> None:
+    """Write ``finding.json`` and, of one that did not fail, ``table.csv``."""
+    write_text(folder / FINDING, dumps(vars(finding)))
+    if finding.status == "ok":
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n").writerows([finding.columns, *finding.rows])
+        write_text(folder / "table.csv", stream.getvalue())
+
+
+def load_findings(run: Path) -> list[tuple[Finding, Path]]:
+    """The analyses in a run folder with the folder of each, in the suite's order; unreadable ones are left out."""
+    found = []
+    for path in sorted((run / FOLDER).glob(f"*/{FINDING}")):
+        try:
+            data = loads(path.read_text(encoding="utf-8"))
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+            }
+            values["rows"] = tuple(tuple(row) for row in data["rows"])
+            found.append((Finding(**values), path.parent))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found

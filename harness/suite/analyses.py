@@ -1,0 +1,121 @@
+"""The suite's ``analyses``: which questions are asked of the cells once they have run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from harness.data import Declaration
+from harness.errors import did_you_mean
+from harness.spec import AnalysisSpec
+from harness.suite.parts import Parts
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
+from harness.suite.yaml import read_text
+
+OWN = ("datasets", "methods")
+"""Keys of an analysis that are not its component's hyperparameters."""
+
+
+def read_analyses(
+    table: Table,
+    parts: Parts,
+    *,
+    datasets: Mapping[str, Declaration],
+    known: Mapping[str, Sequence[str]],
+) -> tuple[AnalysisSpec, ...]:
+    """The analyses of a suite, in the order of the file; faults are noted and left out.
+
+    Args:
+        table: label -> component in normal form, which may also hold ``datasets`` and ``methods``.
+        parts: checks components.
+        datasets: what is taken of the suite, with what it declares.
+        known: ``datasets`` and ``methods`` -> every label of the suite, taken or not.
+    """
+    found = []
+    for label in table:
+        own = table.table(label)
+        before = len(parts.problems)
+        globs = {name: _globs(own, name, label, parts, known[name]) for name in OWN}
+        part = parts.component("analysis", own.without(OWN))
+        if part is None or len(parts.problems) > before:
+            continue
+        spec = AnalysisSpec(label, part.spec, globs["datasets"], globs["methods"])
+        if _fields_there(spec, part.entry.traits.get("oracle", ()), datasets, parts, table):
+            found.append(spec)
+    return tuple(found)
+
+
+def named_analyses(
+    names: Sequence[str], sets: Sequence[str], globs: Mapping[str, Sequence[str]], problems: Problems
+) -> Table:
+    """The table of ``analyses`` that a command line means: each name is a component with its own label.
+
+    Args:
+        names: components, as a suite writes them.
+        sets: ``KEY=VALUE`` texts with hyperparameters of the one analysis that is named.
+        globs: ``datasets`` and ``methods`` -> globs.
+        problems: receives what is wrong.
+    """
+    line = Place("command line")
+    table = Table(line)
+    for name in names:
+        part = Table(line).put("use", Leaf(name, line))
+        for text in sets:
+            place = Place(f"--set {text}")
+            key, equals, written = text.partition("=")
+            if not equals or len(names) > 1:
+                problems.add(place, "expected KEY=VALUE with a hyperparameter of the one analysis that is named")
+                continue
+            value = read_text(written, str(place), problems, fixed=place)
+            part = part.put(key.strip(), Leaf(None, place) if value is None else value, place)
+        for key, values in globs.items():
+            if values:
+                part = part.put(key, Items(tuple(Leaf(value, line) for value in values), line), line)
+        table = table.put(name, part, line)
+    return table
+
+
+def written_analysis(spec: AnalysisSpec) -> dict[str, object]:
+    """An analysis as a suite writes it."""
+    globs = {name: list(getattr(spec, name)) for name in OWN if getattr(spec, name)}
+    return {"use": spec.component.name, **spec.component.params, **globs}
+
+
+def fits(label: str, globs: Sequence[str]) -> bool:
+    """Whether a dataset or method is taken; no globs take all."""
+    return not globs or any(label == glob or fnmatchcase(label, glob) for glob in globs)
+
+
+def _globs(own: Table, name: str, label: str, parts: Parts, known: Sequence[str]) -> tuple[str, ...]:
+    tree = own.get(name)
+    if tree is None:
+        return ()
+    items: Sequence[Tree] = tree.items if isinstance(tree, Items) else (tree,)
+    found = []
+    for item in items:
+        if not (isinstance(item, Leaf) and isinstance(item.value, str) and item.value.strip()):
+            message = f"analysis '{label}': '{name}' lists names or globs of the suite's {name}, found {describe(item)}"
+            parts.problems.add(item.place, message)
+        elif known and not any(fits(other, (item.value,)) for other in known):
+            hint = did_you_mean(item.value, known)
+            message = f"analysis '{label}': '{item.value}' fits none of the suite's {name}{hint}; there are: "
+            parts.problems.add(item.place, message + ", ".join(known))
+        else:
+            found.append(item.value)
+    return tuple(found)
+
+
+def _fields_there(
+    spec: AnalysisSpec, fields: Sequence[str], datasets: Mapping[str, Declaration], parts: Parts, table: Table
+) -> bool:
+    """An analysis that opens oracle fields needs datasets that have them."""
+    lacking = [
+        label
+        for label, declared in datasets.items()
+        if fits(label, spec.datasets) and set(fields) - set(declared.oracle)
+    ]
+    if lacking:
+        text = f"analysis '{spec.label}' reads the oracle field {', '.join(fields)}, which these datasets lack: "
+        hint = f"{', '.join(lacking)}; name others with datasets: [...]"
+        parts.problems.add(table.key(spec.label), text + hint)
+    return not lacking

@@ -71,9 +71,19 @@ def ladder(width: int) -> Piece:
 
 
 def wheel(size: int) -> Piece:
-    """A hub (node 0) joined to each node of a cycle of ``size - 1`` nodes."""
-    rim = [(i, i + 1) for i in range(1, size - 1)] + [(1, size - 1)]
+    """A hub (node 0) joined to each node of a cycle of ``size - 1`` nodes; below four nodes the rim is a path."""
+    rim = [(i, i + 1) for i in range(1, size - 1)] + ([(1, size - 1)] if size > 3 else [])
     return _piece(size, [(0, i) for i in range(1, size)] + rim)
+
+
+def star(rays: int) -> Piece:
+    """A hub (node 0) joined to ``rays`` others."""
+    return _piece(rays + 1, [(0, i) for i in range(1, rays + 1)])
+
+
+def path(nodes: int) -> Piece:
+    """``nodes`` nodes in a row."""
+    return _piece(nodes, [(i, i + 1) for i in range(nodes - 1)])
 
 
 def motif_piece(edges: Edges, copies: int = 1) -> Piece:

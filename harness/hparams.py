@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import types
 import typing
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Value = None | bool | int | float | str | list[Any]
+Value = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
@@ -20,7 +21,7 @@ class HParam:
 
     Attributes:
         name: attribute name on the component.
-        type: ``bool``, ``int``, ``float``, ``str`` or ``list[...]`` of one of these.
+        type: ``bool``, ``int``, ``float``, ``str``, ``list[...]`` of one of these, or ``dict`` (text -> JSON values).
         default: value used when a suite gives none.
         optional: whether ``None`` is a value.
         search: values that ``tune: default`` tries, or ``None``.
@@ -53,6 +54,8 @@ class HParam:
             if self.optional:
                 return None
             raise ValueError(f"expected {self.type}, found nothing")
+        if self.type == "dict":
+            return _coerce_dict(value)
         result = _coerce_list(self, value) if self.type.startswith("list[") else _coerce_scalar(self.type, value)
         for item in result if isinstance(result, list) else [result]:
             self._check(item)
@@ -90,6 +93,16 @@ def _coerce_list(declared: HParam, value: Any) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ValueError(f"expected a list of {inner}, found {value!r}")
     return [_coerce_scalar(inner, item) for item in value]
+
+
+def _coerce_dict(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"expected a table, found {value!r}")
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(value), allow_nan=False))
+    except (TypeError, ValueError):
+        raise ValueError(f"expected a table of texts, numbers, lists and tables, found {value!r}") from None
+    return found
 
 
 def _coerce_scalar(kind: str, value: Any) -> Any:
@@ -192,6 +205,11 @@ def _type_name(cls: type, name: str, hint: Any) -> tuple[str, bool]:
         (inner,) = typing.get_args(hint)
         if inner in _SCALARS.values():
             return f"list[{inner.__name__}]", optional
+    if typing.get_origin(hint) is dict and typing.get_args(hint) == (str, Any):
+        return "dict", optional
     if hint in _SCALARS.values():
         return hint.__name__, optional
-    raise TypeError(f"{cls.__name__}.{name}: a hyperparameter is bool, int, float, str or a list of these, not {hint}")
+    raise TypeError(
+        f"{cls.__name__}.{name}: a hyperparameter is bool, int, float, str, a list of these or dict[str, Any], "
+        f"not {hint}"
+    )

@@ -114,7 +114,7 @@ class Parts:
             several = "for several use 'tune' (selected on validation), 'matrix' (a row each) or, on an encoder, 'pool'"
             self.problems.add(tree.place, f"'{declared.name}' is one {declared.type}, not a list; {several}")
             return False, None
-        if isinstance(tree, Table):
+        if isinstance(tree, Table) and declared.type != "dict":
             self.problems.add(tree.place, f"'{declared.name}': expected {declared.type}, found a table")
             return False, None
         given = plain(tree)

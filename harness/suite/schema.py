@@ -10,7 +10,7 @@ from harness.suite.files import bundles, protocols
 from harness.suite.settings import KIND_OF, MODEL, PIPELINE, SELECT, TRAIN
 
 Schema = dict[str, Any]
-_TYPES = {"bool": "boolean", "int": "integer", "float": "number", "str": "string"}
+_TYPES = {"bool": "boolean", "int": "integer", "float": "number", "str": "string", "dict": "object"}
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 _AXES: Schema = {
     "type": "object",

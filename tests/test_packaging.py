@@ -34,6 +34,7 @@ PROVIDES = {
     "rich": "rich",
     "yaml": "pyyaml",
     "psutil": "psutil",
+    "jinja2": "jinja2",
 }
 """Import name -> distribution, for everything that the installed code may import."""
 

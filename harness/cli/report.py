@@ -15,6 +15,8 @@ from harness.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from harness.report.build import Options as ReportOptions
     from harness.results import RunResults
+    from harness.runs.record import RunRecord
+    from harness.store import Store
 
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 CHECKPOINTS = ("suite", "best-val", "last", "both")
@@ -29,6 +31,12 @@ def report(
     validation: Annotated[bool, typer.Option("--validation", help="Validation beside test.")] = False,
     differences: Annotated[bool, typer.Option("--differences", help="Difference to the reference row.")] = False,
     average: Annotated[bool, typer.Option("--average", help="Averages over datasets.")] = False,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write a web page, by default report.html in the run's folder.")
+    ] = False,
+    statistics: Annotated[
+        bool | None, typer.Option("--statistics/--no-statistics", help="Intervals, tests, ranks.", show_default="suite")
+    ] = None,
     store: options.StoreDir = None,
     json: options.Json = False,
 ) -> None:
@@ -42,10 +50,29 @@ def report(
         if value not in known:
             raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}")
     opened = Store(store)
-    results = collect(find_run(run, opened), opened)
+    record = find_run(run, opened)
+    results = collect(record, opened)
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
-    chosen = Options(checkpoints=rules, validation=validation, differences=differences, average=average)
+    chosen = Options(rules, validation, differences, average, statistics)
+    if html:
+        if json or style != "terminal":
+            raise UserError("--html is a format of its own: leave out --format and --json")
+        _write_html(record, results, opened, output, chosen)
+        return
     show(results, "json" if json else style, chosen, output)
+
+
+def _write_html(
+    record: RunRecord, results: RunResults, store: Store, output: Path | None, chosen: ReportOptions
+) -> None:
+    from dataclasses import replace
+
+    from harness.report.html.page import write_page
+    from harness.report.html.view import sections_of
+
+    if chosen.checkpoints == ("suite",):
+        chosen = replace(chosen, checkpoints=sections_of(results))
+    print(write_page(record, results, store, output, chosen))
 
 
 def show(results: RunResults, style: str, chosen: ReportOptions | None = None, output: Path | None = None) -> None:

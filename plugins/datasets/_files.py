@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import stat
 import zlib
 from pathlib import Path
@@ -53,7 +54,16 @@ def read_text(path: Path) -> str:
     Raises:
         DataError: the file is missing, may not be read, is empty, truncated or not text.
     """
+    return _decoded(path, _read_bytes(path))
+
+
+def read_text_and_digest(path: Path) -> tuple[str, str]:
+    """As :func:`read_text`, and the SHA-256 of the file as it lies there, in hexadecimal."""
     data = _read_bytes(path)
+    return _decoded(path, data), hashlib.sha256(data).hexdigest()
+
+
+def _decoded(path: Path, data: bytes) -> str:
     if not data:
         raise DataError(f"{path}: the file is empty (0 bytes); delete it and put the whole file there")
     if data.startswith(GZIP_MAGIC):

@@ -1,0 +1,244 @@
+"""DrugOOD: drug activity from ChEMBL, split by assay, scaffold, molecule size or protein (Ji et al., AAAI 2023)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import DataError, Dataset, Declaration, Download, RawDataset, RawGraph, Task, hookimpl, hparam
+from harness.data import Role
+from plugins.datasets._drugood_file import DrugOODFile, Row, read_drugood
+from plugins.datasets._featurise import FEATURISERS, Featurised, Wanted, featurise_smiles, featuriser_class
+from plugins.datasets._files import is_file
+
+MOLEOOD = (
+    "https://raw.githubusercontent.com/yangnianzu0515/MoleOOD/5bf49ab3d34779d0dfbeee1261b16b7888650e21/DrugOOD/data"
+)
+CURATED = "https://drive.google.com/drive/folders/19EAVkhJg0AgMx7X-bXGOhD4ENLfxJMWC"
+OOD: Mapping[str, Role] = {"train": "train", "ood_val": "val", "ood_test": "test"}
+IID: Mapping[str, Role] = {"iid_val": "val", "iid_test": "test"}
+DOMAINS = ("assay", "scaffold", "size", "protein", "protein_family")
+NAMED = {"path": [None]}
+PUBLIC = tuple({"measure": measure, "domain": domain} for measure in ("ic50", "ec50") for domain in DOMAINS[:3])
+
+
+class DrugOOD(Dataset):
+    """A set of DrugOOD: is a molecule active against a target, on assays, scaffolds or sizes not trained on.
+
+    Ji et al., "DrugOOD: Out-of-Distribution Dataset Curator and Benchmark for AI-Aided Drug Discovery", AAAI 2023.
+    Reads the curator's JSON, ``drugood/{task}_{subset}_{measure}_{domain}.json`` in the data folder, or any other with
+    ``path``. Atoms and bonds have DrugOOD's 39 and 10 features, or OGB's. Environments are the training molecules'
+    domains, numbered by rank; domains of other splits that are not among them have numbers after these.
+
+    The splits are train, ``ood_val`` and ``ood_test``, as EQuAD, GALA and iMoLD use them; ``iid`` adds ``iid_val``
+    and ``iid_test``, drawn from the training domains. The file is checked as a whole: keys and types of each row,
+    labels against the threshold, no molecule in two splits, no domain in two parts, and all counts against its own
+    statistics. A molecule without features (it cannot be read, or an atom has more than 5 neighbours …) is left out
+    and listed.
+
+    The file says from which ChEMBL it was made; its digest tells two curations of one ChEMBL apart. Both stand in the
+    header of the table, since numbers are comparable only within one file: upstream draws train and ``iid_*`` within
+    each domain by an unseeded shuffle.
+
+    SBAP sets pair each molecule with a protein. The protein is no graph and is left out, so that a molecule has the
+    label of each of its pairs; the caption says so, and ``facts`` count molecules that are paired several times.
+    """
+
+    name = "drugood"
+    family = "drugood"
+    listed = PUBLIC
+
+    task: str = hparam("lbap", choices=("lbap", "sbap"), active=NAMED, help="ligand-based, or pairs with a protein")
+    subset: str = hparam("core", choices=("core", "refined", "general"), active=NAMED, help="level of noise")
+    measure: str = hparam("ec50", choices=("ic50", "ec50", "ki", "potency"), active=NAMED, help="what was measured")
+    domain: str = hparam("assay", choices=DOMAINS, active=NAMED, help="what the splits differ in")
+    path: str | None = hparam(None, help="another file of the curator; relative to the data folder")
+    iid: bool = hparam(False, help="also the splits iid_val and iid_test, from training domains")
+    features: str = hparam("drugood", choices=FEATURISERS, help="DrugOOD's 39/10 numbers or OGB's 9/3 codes")
+    scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
+    fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Reads the file: its domains are the environments, and it says which ChEMBL it is from.
+
+        Raises:
+            DataError: the file is missing, truncated, foreign or inconsistent.
+        """
+        found = self._read(data_dir)
+        featuriser = featuriser_class(self.features)
+        return Declaration(
+            task=Task("binary", 2, metric="rocauc"),
+            node_features=featuriser.node_features,
+            edge_features=featuriser.edge_features,
+            splits=self._splits,
+            default_val="ood_val",
+            validation="OOD",
+            environments=found.training_environments,
+            groups=("scaffold",) if self.scaffolds else (),
+            variant=self._variant(found),
+            notes=_notes(found),
+            version=found.version,
+        )
+
+    def files(self, data_dir: Path | None) -> list[Path]:
+        """The JSON file.
+
+        Raises:
+            DataError: it is missing; the text names where to put it and where to get it.
+        """
+        path = self._place(data_dir)
+        if not is_file(path):
+            raise DataError(f"missing data file: {path}\n{self._how}")
+        return [path]
+
+    def downloads(self, data_dir: Path | None) -> Sequence[Download]:
+        """The set's file; only sets of MoleOOD's repository have an address."""
+        del data_dir
+        if self.path is not None:
+            return ()
+        return (
+            Download(
+                path=f"drugood/{self._name}.json",
+                url=self._address,
+                how=self._how,
+                licence="ChEMBL: CC BY-SA 3.0",
+                citation="Ji et al., DrugOOD, AAAI 2023; Mendez et al., ChEMBL, Nucleic Acids Research 2019",
+            ),
+        )
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Read and featurise the molecules.
+
+        Raises:
+            DataError: the file is truncated, foreign or inconsistent, or no molecule of a split can be used.
+        """
+        found = self._read(data_dir)
+        rows = [(split, number) for split in self._splits for number in range(len(found.rows[split]))]
+        smiles = [found.rows[split][number].smiles for split, number in rows]
+        scaffolds = "flat" if self.scaffolds else "none"
+        featurised = featurise_smiles(smiles, Wanted(self.features, scaffolds, self.fragments == "brics"))
+        groups = _scaffold_groups(featurised) if self.scaffolds else {}
+        environments = found.environments
+        splits: dict[str, list[RawGraph]] = {split: [] for split in self._splits}
+        for place, (split, number) in enumerate(rows):
+            if place in featurised.molecules:
+                row = found.rows[split][number]
+                graph = _graph(featurised.molecules[place], row, environments[row.domain], groups.get(place, {}))
+                splits[split].append(graph)
+        empty = [split for split, graphs in splits.items() if not graphs]
+        if empty:
+            raise DataError(f"{found.path}: no molecule of {' and '.join(empty)} can be used")
+        skipped = [f"{rows[place][0]}, row {rows[place][1] + 1}: {why}" for place, why in featurised.failures.items()]
+        return RawDataset(splits=splits, skipped=skipped, facts=_facts(found, len(rows), len(skipped)))
+
+    @property
+    def _splits(self) -> dict[str, Role]:
+        return {**OOD, **IID} if self.iid else dict(OOD)
+
+    @property
+    def _name(self) -> str:
+        return f"{self.task}_{self.subset}_{self.measure}_{self.domain}"
+
+    @property
+    def _address(self) -> str | None:
+        shipped = (self.task, self.subset) == ("lbap", "core") and {
+            "measure": self.measure,
+            "domain": self.domain,
+        } in PUBLIC
+        return f"{MOLEOOD}/{self.measure}/{self._name}.json" if shipped else None
+
+    @property
+    def _how(self) -> str:
+        if self.path is not None:
+            return "'path' names a JSON file of DrugOOD's curator"
+        address = f"the file of ChEMBL 29 is at {self._address}\n" if self._address else ""
+        return (
+            f"{address}DrugOOD's own {self._name}.json, of ChEMBL 30, is in the Google Drive folder {CURATED}\n"
+            "a curation of your own, with https://github.com/tencent-ailab/DrugOOD, has another train split"
+        )
+
+    def _place(self, data_dir: Path | None) -> Path:
+        chosen = Path("drugood") / f"{self._name}.json" if self.path is None else Path(self.path).expanduser()
+        if data_dir is None and not chosen.is_absolute():
+            raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{self._how}")
+        return chosen if data_dir is None else data_dir / chosen
+
+    def _read(self, data_dir: Path | None) -> DrugOODFile:
+        found = read_drugood(self.files(data_dir)[0])
+        stated = found.subset
+        if self.path is None and stated not in ("", self._name):
+            raise DataError(
+                f"{found.path}: the file says that it is '{stated}', not '{self._name}'; put the right one there, or "
+                "name it with 'path'"
+            )
+        return found
+
+    def _variant(self, found: DrugOODFile) -> str:
+        what = found.subset or (self._name if self.path is None else found.path.stem)
+        proteins = ", molecules alone, proteins left out" if found.has_proteins else ""
+        return f"{what}{proteins}, {'DrugOOD' if self.features == 'drugood' else 'OGB'} features"
+
+
+def _graph(molecule: Any, row: Row, environment: int, groups: dict[str, int]) -> RawGraph:
+    return RawGraph(
+        x=molecule.x,
+        edge_index=molecule.edge_index,
+        edge_attr=molecule.edge_attr,
+        y=row.label,
+        env=environment,
+        groups=groups,
+        parts=[RawGraph(part.x, part.edge_index, 0, part.edge_attr) for part in molecule.fragments],
+    )
+
+
+def _scaffold_groups(found: Featurised) -> dict[int, dict[str, int]]:
+    """Place -> the number of its scaffold, in the order in which they are met."""
+    numbers: dict[str, int] = {}
+    return {
+        place: {"scaffold": numbers.setdefault(molecule.scaffold or "", len(numbers))}
+        for place, molecule in found.molecules.items()
+    }
+
+
+def _notes(found: DrugOODFile) -> tuple[str, ...]:
+    notes = [
+        "Numbers of papers under this name may come from another ChEMBL or another curation; compare within one file "
+        f"({found.version}).",
+        "The curator cuts the OOD parts at whole domains, but draws train, iid_val and iid_test within each training "
+        "domain by an unseeded shuffle, and a domain of one molecule is in iid_test alone.",
+    ]
+    if found.has_proteins:
+        notes.append(
+            "Each row of the file pairs a molecule with a protein, and the protein is left out: a molecule may be "
+            "there several times, with both labels, and on both sides of the split."
+        )
+    return tuple(notes)
+
+
+def _facts(found: DrugOODFile, rows: int, skipped: int) -> dict[str, object]:
+    """What is worth telling; nothing of it depends on a label of a test split."""
+    facts: dict[str, object] = {
+        "file": found.path.name,
+        "sha256": found.digest,
+        "chembl": found.chembl or "not stated",
+        "rows": rows,
+        "skipped": skipped,
+    }
+    if found.threshold is not None:
+        facts["active_from"] = found.threshold
+    train = Counter(row.smiles for row in found.rows["train"])
+    repeated = [smiles for smiles, count in train.items() if count > 1]
+    if repeated:
+        both = {(row.smiles, row.label) for row in found.rows["train"]}
+        facts["training_molecules_repeated"] = len(repeated)
+        facts["training_molecules_with_both_labels"] = len(both) - len(train)
+    if found.has_proteins:
+        facts["ood_test_molecules_also_in_train"] = sum(row.smiles in train for row in found.rows["ood_test"])
+    return facts
+
+
+@hookimpl
+def bench_register(register):
+    register(DrugOOD)

@@ -70,7 +70,7 @@ def set_up(cls: type[Learner], values: Mapping[str, Any], data: Toy, epochs: int
         edge_features=Features("none"),
         num_environments=ENVIRONMENTS if "environments" in cls.needs else 0,
         num_train=count,
-        total_steps=total_steps(count, LoopSettings(epochs, BATCH, 256)),
+        total_steps=total_steps(data.train, LoopSettings(epochs, BATCH, 256)),
         epochs=epochs,
     )
     learner.setup(info, MODEL, seed=0)
@@ -91,7 +91,9 @@ def turns(learner: Learner, data: Toy, epochs: int) -> Iterator[None]:
         learner.train()
         learner.on_epoch_start(train)
         learner.train()
-        for batch in epoch_batches(train, BATCH, order, reorder=learner.training_order):
+        batches = epoch_batches(train, BATCH, order, reorder=learner.training_order)
+        learner.epoch_steps = len(batches)
+        for learner.epoch_step, batch in enumerate(batches):
             if spurious is not None:
                 batch.spurious = spurious[batch.index]
             learner.training_step(batch, optimizers)

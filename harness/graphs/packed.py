@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from harness.data import Features, RawGraph
 from harness.errors import DataError
 from harness.graphs.batch import Batch, Outgoing, pointer
 from harness.graphs.checks import check_graphs
+from harness.graphs.cutting import batch_sizes, chunks
 
-_AHEAD = 1024  # graphs gathered at once by `batches`: enough to make the fixed cost of a gather vanish
 GROUP = "group/"
 """Put before the name of a grouping (``RawGraph.groups``) among the tensors stored for a split."""
 PARTS = "parts/"
@@ -35,6 +36,7 @@ class PackedGraphs:
         env: (n,) environment ids, or None.
         parts: the graphs' parts (``RawGraph.parts``), one graph's after the other's, without labels; or None.
         part_ptr: (n + 1,) first part of each graph, or None.
+        max_batch_nodes: most nodes of a batch that :meth:`batches` cuts, those of parts not counted; 0 for any.
     """
 
     x: Tensor
@@ -46,6 +48,7 @@ class PackedGraphs:
     env: Tensor | None = None
     parts: PackedGraphs | None = None
     part_ptr: Tensor | None = None
+    max_batch_nodes: int = 0
     _by_source: Tensor | None = field(default=None, init=False, repr=False)
     _layout: _Layout | None = field(default=None, init=False, repr=False)
 
@@ -90,17 +93,17 @@ class PackedGraphs:
 
     def tensors(self) -> dict[str, Tensor]:
         """The fields that are present, by name, those of the parts after ``parts/``; see :meth:`from_tensors`."""
-        present = {item.name: getattr(self, item.name) for item in fields(self) if item.init and item.name != "parts"}
+        present = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         parts = {} if self.parts is None else self.parts.tensors()
         return {
-            **{name: value for name, value in present.items() if value is not None},
+            **{name: value for name, value in present.items() if isinstance(value, Tensor)},
             **{f"{PARTS}{name}": value for name, value in parts.items()},
         }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> PackedGraphs:
         """The inverse of :meth:`tensors`."""
-        own = {name: value for name, value in tensors.items() if not name.startswith(PARTS)}
+        own: dict[str, Any] = {name: value for name, value in tensors.items() if not name.startswith(PARTS)}
         parts = {name.removeprefix(PARTS): value for name, value in tensors.items() if name.startswith(PARTS)}
         return cls(**own, parts=cls.from_tensors(parts) if parts else None)
 
@@ -110,7 +113,8 @@ class PackedGraphs:
 
     def to(self, device: torch.device | str) -> PackedGraphs:
         """The same graphs on a device."""
-        return PackedGraphs.from_tensors({name: value.to(device) for name, value in self.tensors().items()})
+        moved = PackedGraphs.from_tensors({name: value.to(device) for name, value in self.tensors().items()})
+        return replace(moved, max_batch_nodes=self.max_batch_nodes)
 
     def select(self, ids: Tensor) -> PackedGraphs:
         """Gather the graphs at ``ids`` (B,), in that order; a graph may be taken more than once."""
@@ -127,6 +131,7 @@ class PackedGraphs:
             env=None if self.env is None else self.env.index_select(0, ids),
             parts=parts,
             part_ptr=part_ptr,
+            max_batch_nodes=self.max_batch_nodes,
         )
         chosen._by_source = self._local_order().index_select(0, edges)
         return chosen
@@ -143,27 +148,39 @@ class PackedGraphs:
         chosen = self.select(ids)
         return chosen._cut(0, len(chosen), ids)
 
-    def batches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-        """Batches of ``size`` graphs; the last one may be smaller.
+    def batches(self, size: int | Sequence[int], order: Tensor | None = None, *, at_least: int = 1) -> Iterator[Batch]:
+        """Batches of ``size`` graphs; the last one may be smaller, and others where ``max_batch_nodes`` says so.
 
         The graphs are gathered many batches at a time, and each batch is then a slice. Batches may share
         memory: do not write into their tensors.
 
         Args:
-            size: graphs per batch.
+            size: graphs per batch; or of each batch, as :meth:`batch_sizes` gives them.
             order: (m,) ids of the graphs to visit, e.g. a permutation; None for all graphs as they lie.
+            at_least: fewest graphs of any batch but the last, even where they have more than ``max_batch_nodes``: 2
+                where a batch is trained on.
         """
+        sizes = self.batch_sizes(size, order, at_least=at_least) if isinstance(size, int) else size
         if order is None:
             everything = torch.arange(len(self), device=self.x.device)
-            for start in range(0, len(self), size):
-                stop = min(start + size, len(self))
+            for start, stop in pairwise(accumulate(sizes, initial=0)):
                 yield self._cut(start, stop, everything[start:stop])
             return
-        for ids in torch.split(order, max(_AHEAD // size, 1) * size):
+        first = 0
+        for chunk in chunks(sizes):
+            ids = order[first : first + sum(chunk)]
+            first += len(ids)
             chosen = self.select(ids)
-            for start in range(0, len(chosen), size):
-                stop = min(start + size, len(chosen))
+            for start, stop in pairwise(accumulate(chunk, initial=0)):
                 yield chosen._cut(start, stop, ids[start:stop])
+
+    def batch_sizes(self, size: int, order: Tensor | None = None, *, at_least: int = 1) -> list[int]:
+        """Graphs of each of the :meth:`batches`, with the same arguments (see :mod:`harness.graphs.cutting`)."""
+        nodes = self.node_ptr.diff() if self.max_batch_nodes else None
+        if nodes is not None and order is not None:
+            nodes = nodes.index_select(0, order)
+        count = len(self) if order is None else len(order)
+        return batch_sizes(count, size, nodes, bound=self.max_batch_nodes, at_least=at_least)
 
     def _cut(self, start: int, stop: int, index: Tensor) -> Batch:
         """The graphs from ``start`` up to ``stop`` as a batch."""

@@ -24,6 +24,7 @@ def body(stage: Stage, context: Context) -> None:
     environment: Environment = component(payload["environment"])
     environment.rng = generator(payload["seed"], "environment")
     train = read_graphs(context.store, payload["data"], payload["train"], labels=True, env=True)
+    train.max_batch_nodes = payload.get("loop", {}).get("max_batch_nodes", 0)
     if environment.requires not in ("", "env"):
         environment.groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
     if environment.trains_networks:
@@ -44,7 +45,7 @@ def body(stage: Stage, context: Context) -> None:
 
 def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedGraphs) -> None:
     loop = LoopSettings(*(payload["loop"][name] for name in ("epochs", "batch_size", "eval_batch_size")))
-    info = read_info(payload, train, environments=0, total_steps=total_steps(len(train), loop))
+    info = read_info(payload, train, environments=0, total_steps=total_steps(train, loop))
     environment.setup(
         info,
         read_model(payload),

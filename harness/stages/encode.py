@@ -21,7 +21,10 @@ def body(stage: Stage, context: Context) -> None:
     encoder.edge_features = read_features(payload["edge_features"])
     encoder.seed = payload["seed"]
     encoder.rng = generator(payload["seed"], "method")
-    graphs = {split: read_graphs(context.store, payload["data"], split) for split in payload["splits"]}
+    graphs = {
+        split: read_graphs(context.store, payload["data"], split, max_batch_nodes=encoder.max_batch_nodes)
+        for split in payload["splits"]
+    }
     with context.store.create(stage) as draft, seeded(payload["seed"], "encoder"):
         embeddings: dict[str, torch.Tensor] = {}
         epochs: list[int] = []

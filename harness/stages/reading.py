@@ -55,7 +55,14 @@ def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: 
 
 
 def read_graphs(
-    store: Store, key: str, split: str, *, labels: bool = False, env: bool = False, parts: bool = False
+    store: Store,
+    key: str,
+    split: str,
+    *,
+    labels: bool = False,
+    env: bool = False,
+    parts: bool = False,
+    max_batch_nodes: int = 0,
 ) -> PackedGraphs:
     """One split of a prepared dataset, memory-mapped.
 
@@ -63,12 +70,15 @@ def read_graphs(
         labels: hand out ``y`` (never present for a test split).
         env: hand out the dataset's own environment ids.
         parts: hand out the graphs' parts, where the dataset has them.
+        max_batch_nodes: most nodes of the batches that are cut from them; 0 for any.
     """
     shown = _GRAPH_FIELDS - {name for name, given in (("y", labels), ("env", env), ("part_ptr", parts)) if not given}
     tensors = store.open(key).tensors(split)
-    return PackedGraphs.from_tensors(
+    graphs = PackedGraphs.from_tensors(
         {name: value for name, value in tensors.items() if name in shown or (parts and name.startswith(PARTS))}
     )
+    graphs.max_batch_nodes = max_batch_nodes
+    return graphs
 
 
 def read_labels(store: Store, key: str, split: str) -> Tensor:

@@ -34,8 +34,8 @@ def body(stage: Stage, context: Context) -> None:
     """Write ``history``, ``checkpoints``, ``predictions`` (``<rule>/<split>``) and ``weights-<rule>``."""
     payload, store = stage.payload, context.store
     settings = LoopSettings(**payload["loop"])
-    parts = bool(component_class(payload["learner"]).reads_parts)
-    train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts)
+    parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
+    train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts, max_batch_nodes=bound)
     environment, train, count = _environments(context, payload, train)
     learner = _learner(payload, settings, train, count)
     if payload.get("annotate"):
@@ -43,7 +43,10 @@ def body(stage: Stage, context: Context) -> None:
     kept = _spurious(context, payload, learner)
     learner.upstream_outputs = read_upstream(context, payload)
     task = read_task(payload["task"])
-    graphs = {split: read_graphs(store, payload["data"], split, parts=parts) for split in payload["splits"]}
+    graphs = {
+        split: read_graphs(store, payload["data"], split, parts=parts, max_batch_nodes=bound)
+        for split in payload["splits"]
+    }
     data = TrainingData(
         train=train,
         validation={split: graphs[split] for split in payload["validation"]},
@@ -66,7 +69,7 @@ def body(stage: Stage, context: Context) -> None:
 
 def _learner(payload: Mapping[str, Any], settings: LoopSettings, train: PackedGraphs, environments: int) -> Learner:
     learner: Learner = component(payload["learner"])
-    steps = total_steps(len(train), settings)
+    steps = total_steps(train, settings)
     info = read_info(payload, train, environments=environments, total_steps=steps)
     learner.setup(info, read_model(payload), seed=payload["seed"], **read_optimizer(payload))
     return learner
@@ -161,8 +164,8 @@ def restore(
         checkpoint: ``best-val`` on the monitored split, or ``last``; any other checkpoint where that one is missing.
     """
     settings = LoopSettings(**payload["loop"])
-    parts = bool(component_class(payload["learner"]).reads_parts)
-    train = read_graphs(context.store, payload["data"], payload["train"], parts=parts)
+    parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
+    train = read_graphs(context.store, payload["data"], payload["train"], parts=parts, max_batch_nodes=bound)
     artifact = context.store.open(key)
     learner = _learner(payload, settings, train, int(artifact.read_json("info")["environments"]))
     rules = artifact.read_json("checkpoints")

@@ -79,7 +79,7 @@ def prepare(
         num_environments=count,
         num_train=len(train),
         has_parts=train.parts is not None,
-        total_steps=total_steps(len(train), settings),
+        total_steps=total_steps(train, settings),
         epochs=epochs,
     )
     if watch_build is not None:

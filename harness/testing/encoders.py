@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -72,6 +72,7 @@ def make(cls: type[Encoder], values: Mapping[str, Any], seed: int) -> Encoder:
 def fit(cls: type[Encoder], values: Mapping[str, Any], data: PackedGraphs, seed: int) -> Fitted:
     """Fit as the engine does, and embed at each snapshot."""
     encoder = make(cls, values, seed)
+    data = replace(data, max_batch_nodes=encoder.max_batch_nodes)
     epochs, embeddings, weights, seeding = [], [], [], []
     module = nn.Module()
     with seeded(seed, "encoder"):

@@ -73,6 +73,9 @@ class Learner(NetworkMaker, Component, nn.Module):
     """What the environment ``provides`` beside ids: name -> one row per training graph; look up by ``batch.index``."""
     epoch: int = 0
     step: int = 0
+    epoch_step: int = 0
+    """Position of a batch in its epoch, from 0, and with it ``epoch_steps``, the number of batches of that epoch."""
+    epoch_steps: int = 1
 
     def __init__(self, **values: Any) -> None:
         nn.Module.__init__(self)
@@ -80,7 +83,11 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     @property
     def total_steps(self) -> int:
-        """Optimizer steps of the whole training; where :meth:`training_order` repeats graphs, those without repeats."""
+        """Optimizer steps of the whole training, for schedules.
+
+        Where :meth:`training_order` repeats graphs, those without repeats. Where batches are bounded by nodes
+        (``max_batch_nodes``), their number varies from epoch to epoch and this is an estimate, which ``step`` may pass.
+        """
         return self.info.total_steps
 
     def setup(
@@ -241,6 +248,9 @@ class Encoder(Component):
         [50, 100, 150], low=1, help="epochs after which embeddings are taken; the last one ends training"
     )
     batch_size: int = hparam(32, low=2, help="graphs per batch")
+    max_batch_nodes: int = hparam(
+        0, low=0, help="most nodes per batch, in training and when embedding; 0 for any; the harness sees to it"
+    )
     lr: float = hparam(1e-3, low=0.0, help="learning rate of Adam")
 
     node_features: Features

@@ -14,7 +14,7 @@ from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
 from harness.training.bases import Learner
-from harness.training.sampler import MIN_BATCH, epoch_batches, steps_per_epoch
+from harness.training.sampler import MIN_BATCH, epoch_batches, expected_steps
 
 State = dict[str, Tensor]
 LAST = "last"
@@ -38,6 +38,7 @@ class LoopSettings:
     lr_drop_factor: float = 0.1
     groups_per_batch: int = 0
     drop_last: bool = False
+    max_batch_nodes: int = 0
 
 
 @dataclass
@@ -80,10 +81,13 @@ class Trained:
     """Whether the validation predictions were finite after at least one epoch."""
 
 
-def total_steps(num_train: int, settings: LoopSettings) -> int:
-    """Optimizer steps of a whole training without early stopping, of a learner that takes each graph once an epoch."""
-    return settings.epochs * steps_per_epoch(
-        num_train,
+def total_steps(train: PackedGraphs, settings: LoopSettings) -> int:
+    """Optimizer steps of a whole training without early stopping, of a learner that takes each graph once an epoch.
+
+    Where batches are bounded by nodes, their number varies a little from epoch to epoch, and this is an estimate.
+    """
+    return settings.epochs * expected_steps(
+        train,
         settings.batch_size,
         groups_per_batch=settings.groups_per_batch,
         drop_last=settings.drop_last,
@@ -103,7 +107,7 @@ def fit(
         UserError: the training split cannot fill a single batch of two graphs.
         DivergedError: no checkpoint could be chosen because every score or the weights were not finite.
     """
-    if total_steps(len(data.train), settings) == 0:
+    if total_steps(data.train, settings) == 0:
         raise UserError(
             f"the training split has {len(data.train)} graph(s) and batch_size is {settings.batch_size}; "
             f"a training batch needs at least {MIN_BATCH}"
@@ -149,15 +153,16 @@ def _train_epoch(
     learner.on_epoch_start(data.train)
     learner.train()
     sums: dict[str, Tensor] = {}
-    steps = 0
-    for batch in epoch_batches(
+    batches = epoch_batches(
         data.train,
         settings.batch_size,
         order,
         groups_per_batch=settings.groups_per_batch,
         drop_last=settings.drop_last,
         reorder=learner.training_order,
-    ):
+    )
+    learner.epoch_steps = len(batches)
+    for learner.epoch_step, batch in enumerate(batches):
         if data.spurious is not None:
             batch.spurious = data.spurious[batch.index]
         if data.assign_batch is not None:
@@ -165,8 +170,7 @@ def _train_epoch(
         for name, term in learner.training_step(batch, optimizers).items():
             sums[name] = sums[name] + term if name in sums else term
         learner.step += 1
-        steps += 1
-    return {name: _plain(float(value) / steps) for name, value in sums.items()}
+    return {name: _plain(float(value) / len(batches)) for name, value in sums.items()}
 
 
 def _plain(value: float) -> float | None:

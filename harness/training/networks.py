@@ -20,7 +20,9 @@ from harness.training.optim import Adam
 if TYPE_CHECKING:
     from harness.graphs import Batch
 
-MODULE_NAMES = frozenset(dir(nn.Module)) | {"training", "info", "rng", "epoch", "step", "total_steps"}
+MODULE_NAMES = frozenset(dir(nn.Module)) | {
+    *("training", "info", "rng", "epoch", "step", "total_steps", "epoch_step", "epoch_steps")
+}
 
 
 class Backbone(Component, nn.Module):
@@ -83,7 +85,7 @@ class LearnerInfo:
         node_features, edge_features: declarations of the inputs.
         num_environments: number of environments of the training graphs; 0 when the method asked for none.
         num_train: number of training graphs.
-        total_steps: optimizer steps of the whole training.
+        total_steps: optimizer steps of the whole training, see :attr:`Learner.total_steps`.
         epochs: epochs of the whole training.
         has_parts: whether batches carry the graphs' parts.
     """

@@ -207,20 +207,14 @@ class DIR(Baseline):
         # One backward pass serves both optimizers: no loss of the one reaches a parameter of the other.
         if self.update == "batch":
             return super().training_step(batch, optimizers)
-        place = self.step % self.steps_per_epoch
         terms = self.loss(batch)
         total = self.total(terms)
-        for optimizer in optimizers if place == 0 else optimizers[:1]:
+        for optimizer in optimizers if self.epoch_step == 0 else optimizers[:1]:
             optimizer.zero_grad(set_to_none=True)
         total.backward()
-        for optimizer in optimizers if place == self.steps_per_epoch - 1 else optimizers[:1]:
+        for optimizer in optimizers if self.epoch_step == self.epoch_steps - 1 else optimizers[:1]:
             optimizer.step()
         return {**{name: term.detach() for name, term in terms.items()}, "loss": total.detach()}
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches of one epoch."""
-        return max(self.total_steps // max(self.info.epochs, 1), 1)
 
 
 @hookimpl

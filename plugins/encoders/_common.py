@@ -70,7 +70,8 @@ def train(
     for epoch in range(1, max(encoder.snapshots) + 1):
         module.train()
         total = torch.zeros(())
-        for batch in graphs.batches(encoder.batch_size, torch.randperm(len(graphs), generator=encoder.rng)):
+        order = torch.randperm(len(graphs), generator=encoder.rng)
+        for batch in graphs.batches(encoder.batch_size, order, at_least=2):
             if batch.num_graphs < 2:
                 continue
             value = loss(batch)

@@ -92,7 +92,8 @@ class MoleOOD(Environment):
         for _ in range(self.info.epochs if self.infer_epochs is None else self.infer_epochs):
             model.train()
             total = 0.0
-            for batch in train.batches(self.batch_size, torch.randperm(len(train), generator=self.rng)):
+            order = torch.randperm(len(train), generator=self.rng)
+            for batch in train.batches(self.batch_size, order, at_least=2):
                 if batch.num_graphs < 2:
                     continue
                 objective = self.objective(*model(batch), has_label(batch.y, self.info.task))

@@ -90,7 +90,7 @@ def test_batch_is_the_disjoint_union(ids: list[int], attr: bool) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4, 9, 50])
 def test_batches_are_the_gathered_batches(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.graphs.packed._AHEAD", 4)  # so that the graphs do not fit one gather
+    monkeypatch.setattr("harness.graphs.cutting._AHEAD", 4)  # so that the graphs do not fit one gather
     graphs, order = packed(attr=True), torch.tensor([4, 0, 8, 7, 1, 3, 6])
     in_order = list(graphs.batches(size))
     shuffled = list(graphs.batches(size, order))

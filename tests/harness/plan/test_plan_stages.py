@@ -30,6 +30,7 @@ NEW: dict[str, Any] = {
     "lr_drop_epoch": 3,
     "groups_per_batch": 4,
     "drop_last": True,
+    "max_batch_nodes": 9,
 }
 GROUPED: dict[str, Any] = {"groups_per_batch": 4}
 
@@ -134,13 +135,15 @@ class TestTrainingSettings:
         assert {name: given[name] for name in NEW} == NEW
         assert set(given) | {"lr", "weight_decay"} == set(asdict(TrainSettings()))
 
-    def test_of_an_environment_that_trains_networks_only_the_optimizer_is_new(self) -> None:
+    def test_of_an_environment_that_trains_networks_only_optimizer_and_node_bound_are_new(self) -> None:
+        used = ("optimizer", "max_batch_nodes")
+
         def annotate(**train: Any) -> str:
             (stage,) = of_kind(chain("irm", environment="trained", train=train), "annotate")
             return stage.key
 
-        assert annotate(optimizer="adamw") != annotate()
-        assert all(annotate(**{name: NEW[name]}) == annotate() for name in NEW if name != "optimizer")
+        assert all(annotate(**{name: NEW[name]}) != annotate() for name in used)
+        assert all(annotate(**{name: NEW[name]}) == annotate() for name in NEW if name not in used)
 
 
 class TestEnvironmentsPerBatch:

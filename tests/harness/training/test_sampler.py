@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from training_kit import data, packed, ready
+from training_kit import Watched, data, packed, ready
 
+from harness import PackedGraphs, RawGraph
 from harness.randomness import generator
-from harness.training.loop import LoopSettings, fit, total_steps
-from harness.training.sampler import epoch_batches, grouped_order, steps_per_epoch
+from harness.training.loop import LAST, LoopSettings, fit, predict, total_steps
+from harness.training.sampler import epoch_batches, fitting, grouped_order, steps_per_epoch
 
 SIZES = (40, 3, 17, 1, 9)
 ENV = torch.repeat_interleave(torch.arange(5), torch.tensor(SIZES))
@@ -20,7 +25,7 @@ def shuffled(n: int, size: int, **more: bool) -> list[Tensor]:
 
 
 def grouped(env: Tensor, size: int, groups: int, steps: int = 200, seed: int = 0) -> Tensor:
-    return grouped_order(env, size, groups, steps, generator(seed, "order"))
+    return grouped_order(env, size, groups, steps, generator(seed, "order")).flatten(1)
 
 
 class TestShuffling:
@@ -158,4 +163,102 @@ class TestTraining:
         settings = LoopSettings(2, size, 32, groups_per_batch=groups, drop_last=drop_last)
         learner = ready(settings, len(ENV))
         fit(learner, data(packed(len(ENV), ENV)), settings, seed=0)
-        assert learner.step == learner.total_steps == total_steps(len(ENV), settings)
+        assert learner.step == learner.total_steps == total_steps(packed(len(ENV)), settings)
+
+
+def uneven(bound: int, n: int = 90) -> PackedGraphs:
+    """Graphs of one to nine nodes and one of forty, with environments and labels."""
+    nodes = [40, *(1 + i % 9 for i in range(1, n))]
+    no_edges = np.zeros((2, 0), dtype=np.int64)
+    raw = [RawGraph(np.full((count, 2), i, np.float32), no_edges, 0) for i, count in enumerate(nodes)]
+    graphs = replace(PackedGraphs.pack(raw), y=torch.arange(n) % 3, env=torch.arange(n) % 3)
+    graphs.max_batch_nodes = bound
+    return graphs
+
+
+class TestBatchesBoundedByNodes:
+    """``max_batch_nodes``."""
+
+    def epoch(self, bound: int, size: int = 8, **more: Any) -> list[Any]:
+        return list(epoch_batches(uneven(bound), size, generator(0, "order"), **more))
+
+    def test_without_a_bound_nothing_changes(self) -> None:
+        free, wide = self.epoch(0), self.epoch(10_000)
+        assert all(torch.equal(one.index, other.index) for one, other in zip(free, wide, strict=True))
+
+    def test_each_graph_comes_once_in_the_same_order_and_no_batch_exceeds_the_bound(self) -> None:
+        batches = self.epoch(25)
+        seen = torch.cat([batch.index for batch in batches])
+        assert torch.equal(seen, torch.randperm(90, generator=generator(0, "order"))[: len(seen)])
+        assert len(seen) >= 89
+        exceeding = [batch for batch in batches if batch.num_nodes > 25]
+        assert all(0 in batch.index and batch.num_graphs == 2 for batch in exceeding), "only the one of forty nodes"
+        assert len(exceeding) == 1
+        assert all(2 <= batch.num_graphs <= 8 for batch in batches)
+
+    def test_a_bound_below_every_graph_gives_pairs(self) -> None:
+        assert [batch.num_graphs for batch in self.epoch(1)] == [2] * 45
+
+    @pytest.mark.parametrize("bound", [1, 25, 60])
+    def test_dropping_the_last_batch(self, bound: int) -> None:
+        """It is left out where it has fewer than ``batch_size`` graphs; others may have fewer for the bound."""
+        train, order = uneven(bound), torch.randperm(90, generator=generator(0, "order"))
+        sizes = train.batch_sizes(8, order, at_least=2)
+        assert sizes[-1] < 8
+        assert [batch.num_graphs for batch in self.epoch(bound, drop_last=True)] == sizes[:-1]
+        assert [batch.num_graphs for batch in self.epoch(bound)] == (sizes if sizes[-1] > 1 else sizes[:-1])
+
+    def test_an_epoch_knows_its_number_of_batches(self) -> None:
+        epoch = epoch_batches(uneven(25), 8, generator(0, "order"))
+        assert len(epoch) == len(list(epoch)) == len(list(epoch))
+
+    def test_repeated_graphs_are_cut_alike(self) -> None:
+        batches = self.epoch(25, reorder=lambda order: torch.cat([order, order]))
+        assert torch.cat([batch.index for batch in batches]).bincount(minlength=90).min() >= 1
+        assert sum(batch.num_nodes > 25 for batch in batches) == 2
+
+    @pytest.mark.parametrize(("size", "groups"), [(12, 3), (12, 2), (8, 1)])
+    @pytest.mark.parametrize("bound", [1, 14, 30, 1000])
+    def test_environments_stay_balanced(self, size: int, groups: int, bound: int) -> None:
+        free, batches = (self.epoch(b, size, groups_per_batch=groups) for b in (0, bound))
+        assert len(free) == len(batches), "as many steps"
+        for one, other in zip(free, batches, strict=True):
+            ids, counts = other.env.unique(return_counts=True)
+            each = int(counts[0])
+            assert (len(ids), counts.tolist()) == (groups, [each] * groups)
+            assert each >= (1 if groups > 1 else 2)
+            assert torch.equal(other.index.reshape(groups, each), one.index.reshape(groups, -1)[:, :each])
+            assert other.num_nodes <= bound or each == (1 if groups > 1 else 2)
+            larger = one.ptr.diff().reshape(groups, -1)[:, : each + 1]
+            assert each == size // groups or int(larger.sum()) > bound, "the most that fits"
+
+    def test_most_that_fits(self) -> None:
+        nodes = torch.tensor([[[1, 2, 9], [3, 1, 1]], [[9, 1, 1], [9, 1, 1]], [[1, 1, 1], [1, 1, 1]]])
+        assert fitting(nodes, 8).tolist() == [2, 1, 3]
+        assert fitting(nodes[:, :1], 2).tolist() == [2, 2, 2]
+
+    @pytest.mark.parametrize("groups", [0, 2])
+    def test_the_loop_tells_each_step_its_place_and_total_steps_is_close(self, groups: int) -> None:
+        places: list[tuple[int, int]] = []
+
+        class Placed(Watched):
+            def training_step(self, batch: Any, optimizers: Any) -> dict[str, Tensor]:
+                places.append((self.epoch_step, self.epoch_steps))
+                return super().training_step(batch, optimizers)
+
+        settings, train = LoopSettings(6, 8, 32, groups_per_batch=groups, max_batch_nodes=25), uneven(25)
+        learner = ready(settings, len(train), cls=Placed, train=train)
+        fit(learner, data(train), settings, seed=0)
+        lengths = [len(epoch) for epoch in learner.seen]
+        assert places == [(place, steps) for steps in lengths for place in range(steps)]
+        assert learner.total_steps == total_steps(train, settings)
+        assert abs(learner.total_steps - learner.step) <= (0 if groups else 0.1 * learner.step)
+        assert groups or len(set(lengths)) > 1, "orders differ in their number of batches"
+
+    def test_predictions_do_not_depend_on_it(self) -> None:
+        settings = LoopSettings(1, 8, 32)
+        learner = ready(settings, 90)
+        trained = fit(learner, data(uneven(0)), settings, seed=0)
+        learner.load_state_dict(trained.checkpoints[LAST].state)
+        logits = [predict(learner, list(uneven(bound).batches(32))) for bound in (0, 1, 25)]
+        assert all(torch.allclose(logits[0], other, atol=1e-6) for other in logits)

@@ -65,14 +65,16 @@ class Watched(Baseline):
         return super().training_step(batch, optimizers)
 
 
-def ready(settings: LoopSettings, n: int, *, cls: type[Watched] = Watched, **setup: Any) -> Watched:
-    """A learner, set up for n training graphs."""
+def ready(
+    settings: LoopSettings, n: int, *, cls: type[Watched] = Watched, train: PackedGraphs | None = None, **setup: Any
+) -> Watched:
+    """A learner, set up for n training graphs: by default those of :func:`packed`."""
     info = LearnerInfo(
         Task("multiclass", CLASSES),
         Features("numeric", (2,)),
         Features("none"),
         num_train=n,
-        total_steps=total_steps(n, settings),
+        total_steps=total_steps(packed(n) if train is None else train, settings),
         epochs=settings.epochs,
     )
     learner = cls()

@@ -120,14 +120,15 @@ def test_one_backward_pass_is_the_shortcuts_step_and_then_the_main_step():
 
 
 def test_one_update_for_an_epoch_sums_the_gradients_of_its_batches():
-    """The kit says 8 steps in 2 epochs: the main part moves at every fourth step, the shortcut head at each."""
+    """Four batches an epoch: the main part moves at every fourth step, the shortcut head at each."""
     learner = make(DIR, update="epoch", alpha=1.0)
     twin = make(DIR, update="epoch", alpha=1.0)
     optimizers = learner.optimizers()
     summed = {}
     state = {name: value.clone() for name, value in learner.state_dict().items()}
     batches = list(PACKED.batches(3))
-    for learner.step, batch in enumerate(batches):
+    learner.epoch_steps = len(batches)
+    for learner.epoch_step, batch in enumerate(batches):
         twin.load_state_dict(learner.state_dict())
         main_terms = {name: term for name, term in twin.loss(batch).items() if name != "shortcut"}
         twin.zero_grad(set_to_none=True)
@@ -139,7 +140,7 @@ def test_one_update_for_an_epoch_sums_the_gradients_of_its_batches():
         now = learner.state_dict()
         assert not same(state, now, only=OWN)
         trained = tuple(name for name, _ in learner.named_parameters() if not name.startswith(OWN))
-        assert same(state, now, only=trained) == (learner.step < 3)
+        assert same(state, now, only=trained) == (learner.epoch_step < 3)
     for name, parameter in learner.named_parameters():
         if not name.startswith(OWN):
             assert torch.allclose(parameter.grad, summed[name], atol=1e-6), name

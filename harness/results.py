@@ -104,8 +104,9 @@ class DatasetFacts:
     """What a report says of a dataset (see :class:`harness.data.Declaration`).
 
     ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
-    the data it is, ``fingerprint`` is a digest of its content, ``skipped`` lists rows of its files that were left out,
-    with the reason.
+    the data it is. Known once the data are built: ``fingerprint``, a digest of the content; ``skipped``, rows of its
+    files that were left out, with the reason; ``component`` and ``values``, the component and its values that differ
+    from the defaults.
     """
 
     label: str
@@ -122,6 +123,8 @@ class DatasetFacts:
     version: str = ""
     fingerprint: str = ""
     skipped: tuple[str, ...] = ()
+    component: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def test_splits(self) -> list[str]:
@@ -137,6 +140,8 @@ class MethodFacts:
         configurations: configuration id -> its tuned values, in the order of declaration.
         select: how checkpoint and configuration are chosen.
         environments, oracle, uses_validation_labels: as in :class:`ResultRow`.
+        settings: network and training by path (``train.epochs``), without what was tuned, and of the backbone only what
+            differs from its defaults; empty until a cell has been trained.
     """
 
     dataset: str
@@ -146,6 +151,7 @@ class MethodFacts:
     environments: str = ""
     oracle: tuple[str, ...] = ()
     uses_validation_labels: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tuned(self) -> bool:
@@ -161,6 +167,8 @@ class RunResults:
         datasets, methods: in the suite's order; ``entries`` has one for each pair that the suite runs.
         overrides: what the command line changed, as text.
         reference: the method that differences are taken to, or None.
+        published: name of the published numbers to stand beside ours, or None.
+        statistics: whether reports have statistics where nothing else is asked.
     """
 
     suite: str
@@ -174,6 +182,7 @@ class RunResults:
     overrides: tuple[str, ...] = ()
     reference: str | None = None
     published: str | None = None
+    statistics: bool = False
 
     def dataset(self, label: str) -> DatasetFacts:
         """The dataset with this label."""

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.report.average import AverageColumn, averages
+from harness.report.block import Block
 from harness.report.caption import caption
 from harness.report.layout import Grid, make_grid
+from harness.report.statistics import Statistics, statistics
+from harness.report.statistics_json import statistics_json
+from harness.report.statistics_text import blocks as statistics_blocks
 from harness.report.table import Table, build_table
 from harness.results import RunResults
 
@@ -22,12 +26,14 @@ class Options:
         validation: the validation value beside each test value.
         differences: the difference to the reference row, where the suite names one.
         average: averages over datasets.
+        statistics: intervals, tests, ranks and records (docs/statistics.md); None: as the suite says.
     """
 
     checkpoints: tuple[str, ...] = ("suite",)
     validation: bool = False
     differences: bool = False
     average: bool = False
+    statistics: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Section:
     Attributes:
         caption: one sentence a fact.
         selected: which configuration each tuned method shows, one line each.
+        blocks: tables beside the main one; ``statistics`` what some of them show.
     """
 
     table: Table
@@ -44,6 +51,8 @@ class Section:
     grid: Grid
     caption: tuple[str, ...]
     selected: tuple[str, ...]
+    blocks: tuple[Block, ...] = ()
+    statistics: Statistics | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,14 @@ def _section(results: RunResults, checkpoint: str, options: Options) -> Section:
     sentences = caption(table, means, differences=differences)
     if options.differences and not differences:
         sentences.append("No differences: the suite names no reference row (report: {reference: METHOD}).")
-    return Section(table, means, grid, tuple(sentences), tuple(_selected(table)))
+    found = _statistics(table, options)
+    blocks = statistics_blocks(table, found) if found is not None else []
+    return Section(table, means, grid, tuple(sentences), tuple(_selected(table)), tuple(blocks), found)
+
+
+def _statistics(table: Table, options: Options) -> Statistics | None:
+    wanted = table.results.statistics if options.statistics is None else options.statistics
+    return statistics(table) if wanted else None
 
 
 def _selected(table: Table) -> list[str]:
@@ -99,6 +115,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "captions": [" ".join(section.caption) for section in report.sections],
         "rows": [row.to_json() for section in report.sections for row in section.table.rows],
         "averages": [_average_json(column) for section in report.sections for column in section.averages],
+        "statistics": [None if s.statistics is None else statistics_json(s.statistics) for s in report.sections],
     }
 
 

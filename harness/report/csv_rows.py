@@ -6,20 +6,35 @@ import csv
 import io
 from typing import Any
 
-from harness.report.build import Report
+from harness.report.build import Report, Section
 from harness.report.table import TableRow
 from harness.results import dumps
+from harness.stats.intervals import Interval
 
 
 def csv_rows(report: Report) -> str:
     """The table rows of all sections, told apart by ``checkpoint``; a value that is not there is an empty field."""
     stream = io.StringIO()
     seeds = [f"seed_{seed}" for seed in report.results.seeds]
-    rows = [_fields(row, seeds) for section in report.sections for row in section.table.rows]
+    rows = [fields for section in report.sections for fields in _section(section, seeds)]
     writer = csv.DictWriter(stream, list(rows[0]) if rows else ["dataset", "method"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
+    """The rows of a section; with statistics, each has the bounds of its intervals, as fractions like all values."""
+    rows = [_fields(row, seeds) for row in section.table.rows]
+    if section.statistics is not None:
+        for fields, row in zip(rows, section.statistics.rows, strict=True):
+            fields.update(_bounds("mean", row.mean) | _bounds("difference", row.difference))
+    return rows
+
+
+def _bounds(name: str, interval: Interval | None) -> dict[str, Any]:
+    scaled = None if interval is None else interval.times(0.01)
+    return {f"{name}_low": scaled and scaled.low, f"{name}_high": scaled and scaled.high}
 
 
 def _fields(row: TableRow, seeds: list[str]) -> dict[str, Any]:

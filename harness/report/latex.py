@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from unicodedata import normalize
 
-from harness.report.build import Report, Section
-from harness.report.layout import Text
+from harness.report.block import Block
+from harness.report.build import Report
+from harness.report.layout import Grid, Text
 
 COMMANDS = {"best": r"\textbf", "second": r"\underline"}
 WIDE = 5
 """A table with more columns is set small."""
+WIDEST = 10
+"""A table beside the main one with more columns is left out."""
 LEGEND = "Best of a column in bold, second best underlined."
 _SPECIAL = {
     "\0": "{}",  # set between two hyphens or quotes, which would otherwise print as one dash or mark
@@ -39,6 +43,7 @@ _SPECIAL = {
     "—": "---",
     "…": r"\ldots{}",
     "×": r"$\times$",
+    "§": r"\textsuperscript{\S}",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "→": r"$\rightarrow$",
@@ -71,13 +76,30 @@ def _section(report: Report, number: int) -> str:
     section = report.sections[number]
     grid = section.grid
     sentences = [*section.caption, *([LEGEND] if grid.ranked else [])]
-    lines = [
-        *(f"% selected: {_comment(line)}" for line in section.selected),
+    selected = [f"% selected: {_comment(line)}" for line in section.selected]
+    name = _name(report, number)
+    main = "\n".join([*selected, *_table(grid, sentences, name)])
+    return "\n\n".join([main, *(block_text(block, name) for block in section.blocks)])
+
+
+def block_text(block: Block, name: str = "tab") -> str:
+    """A table beside the main one as an environment of its own; one too wide for a page is only named."""
+    if not block.grid.rows:
+        return "\n".join(f"% {_comment(line)}" for line in (f"{block.title}:", *block.sentences))
+    if len(block.grid.header) > WIDEST:
+        return (
+            f"% {_comment(block.title)}: {len(block.grid.header)} columns, too wide for a page; see the other formats"
+        )
+    return "\n".join(_table(block.grid, [f"{block.title}.", *block.sentences], f"{name}-{_slug(block.title).lower()}"))
+
+
+def _table(grid: Grid, sentences: Sequence[str], name: str) -> list[str]:
+    return [
         r"\begin{table}[t]",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
-        rf"\label{{{_name(report, number)}}}",
+        rf"\label{{{name}}}",
         *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(grid.header) > WIDE else []),
         rf"\begin{{tabular}}{{{'l' * grid.words + 'c' * (len(grid.header) - grid.words)}}}",
         r"\toprule",
@@ -86,16 +108,19 @@ def _section(report: Report, number: int) -> str:
         *(_line([_entry(text) for text in row]) for row in grid.rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *_footnotes(section),
+        *_footnotes(grid),
         r"\end{table}",
     ]
-    return "\n".join(lines)
 
 
 def _name(report: Report, number: int) -> str:
     suffix = f"-{number + 1}" if len(report.sections) > 1 else ""
-    plain = normalize("NFKD", report.results.suite).encode("ascii", "ignore").decode()
-    return f"tab:{re.sub(r'[^A-Za-z0-9.-]+', '-', plain)}{suffix}"
+    return f"tab:{_slug(report.results.suite)}{suffix}"
+
+
+def _slug(text: str) -> str:
+    plain = normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", plain)
 
 
 def _line(entries: list[str]) -> str:
@@ -109,10 +134,10 @@ def _entry(text: Text) -> str:
     return body + escape(text.flags) + numbers
 
 
-def _footnotes(section: Section) -> list[str]:
-    if not section.grid.footnotes:
+def _footnotes(grid: Grid) -> list[str]:
+    if not grid.footnotes:
         return []
-    notes = [rf"$^{{{n}}}$~{escape(note)}\par" for n, note in enumerate(section.grid.footnotes, start=1)]
+    notes = [rf"$^{{{n}}}$~{escape(note)}\par" for n, note in enumerate(grid.footnotes, start=1)]
     return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize\raggedright", *notes, r"\end{minipage}"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unicodedata import combining, east_asian_width
 
+from harness.report.block import Block
 from harness.report.build import Report, Section
 from harness.report.layout import Grid, Text
 
@@ -31,9 +32,16 @@ def plain(report: Report) -> str:
 
 
 def section_text(section: Section) -> str:
-    """One table, its footnotes, the selected configurations and the caption, a sentence a line."""
-    parts = [grid_text(section.grid), *notes(section)]
+    """One table, footnotes, selected configurations, caption, a sentence a line, and the tables beside it."""
+    parts = [grid_text(section.grid), *notes(section), *(block_text(block) for block in section.blocks)]
     return "\n\n".join(parts)
+
+
+def block_text(block: Block) -> str:
+    """A table beside the main one: title, table, footnotes, sentences."""
+    notes = [f"[{number}] {text}" for number, text in enumerate(block.grid.footnotes, start=1)]
+    table = [grid_text(block.grid)] if block.grid.rows else []
+    return "\n\n".join([block.title, *table, *(["\n".join(notes)] if notes else []), "\n".join(block.sentences)])
 
 
 def notes(section: Section, legend: str = LEGEND) -> list[str]:

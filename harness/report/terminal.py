@@ -7,9 +7,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text as RichText
 
+from harness.report.block import Block
 from harness.report.build import Report, Section
 from harness.report.layout import Grid
-from harness.report.plain import encodable, label, notes, plain, section_text
+from harness.report.plain import block_text, encodable, label, notes, plain, section_text
 
 STYLES = {"best": "bold", "second": "underline"}
 LEGEND = "Bold: best, underlined: second best of a column."
@@ -34,6 +35,23 @@ def _print_section(section: Section, console: Console) -> None:
     console.print(table)
     for paragraph in notes(section, LEGEND):
         console.print(encodable(paragraph, console.encoding), markup=False, highlight=False)
+    for block in section.blocks:
+        print_block(block, console)
+
+
+def print_block(block: Block, console: Console) -> None:
+    """Print a table beside the main one, as unfolded plain text where it does not fit."""
+    _write(console, "\n")
+    table = _table(block.grid, console.encoding)
+    if Measurement.get(console, console.options.update(max_width=10_000), table).maximum > console.width:
+        _write(console, block_text(block) + "\n")
+        return
+    console.print(RichText(encodable(block.title, console.encoding), style="bold"))
+    if block.grid.rows:
+        console.print(table)
+    notes = [f"[{number}] {text}" for number, text in enumerate(block.grid.footnotes, start=1)]
+    for sentence in [*notes, *block.sentences]:
+        console.print(encodable(sentence, console.encoding), markup=False, highlight=False)
 
 
 def _table(grid: Grid, encoding: str) -> Table:

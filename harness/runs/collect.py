@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import BenchError
 from harness.results import ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
+from harness.runs import made
 from harness.runs.record import CellRecord, RunRecord
 from harness.selection import mark_selected
 from harness.stage import Failure
@@ -22,7 +23,12 @@ def collect(record: RunRecord, store: Store) -> RunResults:
     rows = [row for cell in record.cells for row in _cell_rows(record, cell, store)]
     built = {label: _built(store, key) for label, key in record.prepared.items()}
     datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
-    return mark_selected(replace(record.results, datasets=datasets, rows=tuple(rows)))
+    trained = _trained(record)
+    entries = tuple(
+        replace(entry, settings=made.settings(store, trained.get((entry.dataset, entry.method), ()), entry))
+        for entry in record.results.entries
+    )
+    return mark_selected(replace(record.results, datasets=datasets, entries=entries, rows=tuple(rows)))
 
 
 def _built(store: Store, key: str) -> dict[str, Any]:
@@ -31,7 +37,16 @@ def _built(store: Store, key: str) -> dict[str, Any]:
         info = store.open(key).read_json("info") if store.has(key) else {}
     except BenchError:
         info = {}
-    return {"fingerprint": str(info.get("fingerprint", "")), "skipped": tuple(info.get("skipped", ()))}
+    facts = {"fingerprint": str(info.get("fingerprint", "")), "skipped": tuple(info.get("skipped", ()))}
+    return {**facts, **made.dataset(store, key)}
+
+
+def _trained(record: RunRecord) -> dict[tuple[str, str], list[str]]:
+    """The keys of the trainings of each dataset and method, in the order of the file."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for cell in record.cells:
+        found.setdefault((cell.dataset, cell.method), []).append(cell.train)
+    return found
 
 
 def _cell_rows(record: RunRecord, cell: CellRecord, store: Store) -> list[ResultRow]:

@@ -9,6 +9,7 @@ from harness._version import __version__
 
 if TYPE_CHECKING:
     from harness.analysis import Analysis as Analysis
+    from harness.analysis import Cost as Cost
     from harness.analysis import Findings as Findings
     from harness.analysis import MeasuredCell as MeasuredCell
     from harness.analysis import Study as Study
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     from harness.training.optim import Adam as Adam
 
 _HOME = {
-    "harness.analysis": ("Analysis", "Findings", "MeasuredCell", "Study"),
+    "harness.analysis": ("Analysis", "Cost", "Findings", "MeasuredCell", "Study"),
     "harness.component": ("deviation", "upstream"),
     "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Task"),
     "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError"),

@@ -7,7 +7,7 @@ answers of all cells, and there an analysis that declares ``opens_test`` may rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -91,6 +91,22 @@ class MeasuredCell:
         assert found is not None
         return found
 
+    def score(self, split: str, probabilities: Array, rows: Array | None = None) -> float | None:
+        """The task's metric of (n, C) class probabilities, or (n, T) of the tasks' positive label; None if undefined.
+
+        Args:
+            split: whose labels.
+            probabilities: of all graphs of the split, or of those in ``rows``.
+            rows: (n,) positions within the split; None for all.
+
+        Raises:
+            PermissionError: as :meth:`labels`.
+        """
+        from harness.training.metrics import score_probabilities
+
+        labels = self.labels(split)
+        return score_probabilities(probabilities, labels if rows is None else labels[rows], self.task).value
+
     def logits(self, split: str) -> Array:
         """(n, C) or (n, T) outputs of the checkpoint that the method's row reports."""
         found = self.truth["logits"](split)
@@ -156,6 +172,10 @@ class Analysis(Component):
     """Whether :meth:`present` reads labels or domains of test splits; every output says so."""
     needs_pipeline: ClassVar[bool] = False
     """Whether it makes sense only for methods with encoder and quantifier; others are left out."""
+    oracle_where_there: ClassVar[frozenset[str]] = frozenset()
+    """Oracle fields that :meth:`measure` reads of datasets that have them (``cell.oracle_fields`` says which)."""
+    first_seeds: ClassVar[int] = 0
+    """Look at the first so many seeds of each method only; 0 for all."""
 
     def measure(self, cell: TrainedCell) -> Mapping[str, Any]:
         """Look at one trained cell, in a worker. Cached.
@@ -173,8 +193,3 @@ class Analysis(Component):
         """A ``matplotlib.figure.Figure``, or None for no figure. Axes carry labels with units."""
         del study
         return None
-
-
-def seeds_text(cells: Sequence[MeasuredCell]) -> str:
-    """``3 seeds``."""
-    return f"{len(cells)} seed{'s' if len(cells) != 1 else ''}"

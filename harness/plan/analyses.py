@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -33,16 +33,33 @@ class ChosenCell:
     stage: Stage | None
 
 
-def chosen_cells(spec: AnalysisSpec, plan: Plan, catalog: Catalog, results: RunResults) -> list[ChosenCell]:
-    """The selected configuration's cells that have a result, of the datasets and methods that the analysis names."""
+def chosen_cells(
+    spec: AnalysisSpec,
+    plan: Plan,
+    catalog: Catalog,
+    results: RunResults,
+    oracle_of: Callable[[str], Collection[str]],
+) -> list[ChosenCell]:
+    """The selected configuration's cells that have a result, of the datasets and methods that the analysis names.
+
+    Args:
+        oracle_of: dataset label -> names of its oracle fields.
+    """
     traits = catalog.get("analysis", spec.component.name).traits
+    seeds = results.seeds[: traits.get("first_seeds") or None]
     found = []
     for cell, rule, checkpoint in _selected(plan, results):
+        if cell.seed not in seeds:
+            continue
         if not (_fits(cell.dataset, spec.datasets) and _fits(cell.method, spec.methods)):
             continue
         if traits.get("needs_pipeline") and cell.configuration.pipeline is None:
             continue
-        stage = _stage(spec, plan, catalog, cell, checkpoint) if traits.get("measures", True) else None
+        stage = None
+        if traits.get("measures", True):
+            wanted = {*traits.get("oracle", ()), *traits.get("oracle_where_there", ())}
+            fields = sorted(wanted & set(oracle_of(cell.dataset)))
+            stage = _stage(spec, plan, catalog, cell, checkpoint, fields)
         found.append(ChosenCell(cell, rule, checkpoint, stage))
     return found
 
@@ -62,11 +79,10 @@ def _selected(plan: Plan, results: RunResults) -> Iterator[tuple[Cell, str, str]
             yield cell, rule, checkpoint
 
 
-def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpoint: str) -> Stage:
+def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpoint: str, fields: list[str]) -> Stage:
     entry = catalog.get("analysis", spec.component.name)
     train = plan.stages[cell.train]
     prepared = plan.stages[plan.producers[train.payload["data"]]]
-    fields = sorted(entry.traits.get("oracle", ()))
     encoders = _encoders(plan, train)
     preimage: dict[str, Any] = {
         "stage": "analyse",

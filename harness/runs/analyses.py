@@ -42,7 +42,10 @@ def analyse(
     Returns:
         one finding for each analysis, failed ones too.
     """
-    chosen = {spec.label: chosen_cells(spec, session.plan, session.catalog, results) for spec in specs}
+    chosen = {
+        spec.label: chosen_cells(spec, session.plan, session.catalog, results, partial(_oracle_of, session))
+        for spec in specs
+    }
     stages = {item.stage.key: item.stage for cells in chosen.values() for item in cells if item.stage is not None}
     missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
     failures = run(missing) if missing else {}
@@ -53,6 +56,10 @@ def analyse(
         save_finding(finding, target)
         found.append(finding)
     return found
+
+
+def _oracle_of(session: Session, dataset: str) -> tuple[str, ...]:
+    return session.facts.declare(session.suite.dataset(dataset).component).oracle
 
 
 def _slug(label: str) -> str:
@@ -69,7 +76,7 @@ def _present(
 ) -> Finding:
     """Ask the component for table and figure; what goes wrong in it is this analysis's failure, nothing else's."""
     entry = session.catalog.get("analysis", spec.component.name)
-    base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=_opens(entry.traits))
+    base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=_opens(entry.traits, chosen))
     broken = [(item, failures[item.stage.key]) for item in chosen if item.stage and item.stage.key in failures]
     if not chosen:
         return base.failed(_nothing(session, results))
@@ -105,9 +112,10 @@ def _nothing(session: Session, results: RunResults) -> str:
     return "no cell to look at: none of the chosen datasets and methods has a result that it can use"
 
 
-def _opens(traits: Mapping[str, Any]) -> tuple[str, ...]:
+def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell]) -> tuple[str, ...]:
     sealed = ["test labels"] if traits.get("opens_test") else []
-    return (*sealed, *sorted(traits.get("oracle", ())))
+    fields = {name for item in chosen if item.stage is not None for name in item.stage.payload["fields"]}
+    return (*sealed, *sorted(fields))
 
 
 def _figures(analysis: Analysis, study: Study, folder: Path) -> tuple[tuple[str, ...], str]:

@@ -50,12 +50,13 @@ class TrainedCell:
     Attributes:
         task: what is predicted.
         splits: split names; ``train_split`` and ``validation_splits`` are among them, the others are test splits.
+        oracle_fields: the declared oracle fields that the dataset has.
         monitor: the validation split that chose the checkpoint.
         seed: a number for NumPy and scikit-learn, which follows from the cell's training seed.
     """
 
     def __init__(self, context: Context, payload: Mapping[str, Any], fields: Sequence[str]) -> None:
-        self._context, self._payload, self._fields = context, payload, frozenset(fields)
+        self._context, self._payload = context, payload
         trained = payload["train"]["payload"]
         self._trained: Mapping[str, Any] = trained
         self.task: Task = read_task(trained["task"])
@@ -63,6 +64,7 @@ class TrainedCell:
         self.train_split: str = trained["train"]
         self.validation_splits: tuple[str, ...] = tuple(trained["validation"])
         self.monitor: str = trained["monitor"]
+        self.oracle_fields: tuple[str, ...] = tuple(fields)
         self.seed: int = derive(trained["seed"], "analysis") % 2**31
 
     @property
@@ -87,11 +89,11 @@ class TrainedCell:
         """A declared oracle field of a training or validation split, one value per graph (or node, or edge).
 
         Raises:
-            PermissionError: the analysis does not declare the field, or it is a test split.
+            PermissionError: the analysis does not declare the field or the dataset lacks it, or it is a test split.
         """
         self._not_sealed(split)
-        if name not in self._fields:
-            raise PermissionError(f"the oracle field '{name}' is not declared by this analysis (oracle = {{'{name}'}})")
+        if name not in self.oracle_fields:
+            raise PermissionError(f"the oracle field '{name}' is not declared by this analysis, or not in this dataset")
         return read_oracle(self._context.store, self._payload["oracle"], split, [name])[name].numpy()
 
     def _not_sealed(self, split: str) -> None:

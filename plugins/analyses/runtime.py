@@ -1,0 +1,79 @@
+"""What each method costs: seconds and memory of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from harness import Analysis, Cost, Findings, Study, hookimpl
+from plugins.analyses._plots import legend_below, panels
+
+KINDS = ("encode", "quantify", "annotate", "train")
+
+
+class Runtime(Analysis):
+    """Seconds of processor time per training seed, by kind of stage, and the largest peak of memory.
+
+    All stages that a method's cells build on count, of every configuration that was tried, divided by the number of
+    seeds. A stage that several methods share, such as an encoder, counts in full for each: that is what the method
+    would cost alone. Processor time is told, as wall time depends on what else the machine did; it needs one thread per
+    worker, which is how stages run.
+    """
+
+    name = "runtime"
+    measures = False
+
+    def present(self, study: Study) -> Findings:
+        rows = []
+        for (dataset, method), took in _costs(study).items():
+            seconds = [_seconds(took, kind, study) for kind in KINDS]
+            peaks = [cost.peak_memory for cost in took if cost.peak_memory]
+            shared = sum(len({method for _, method, _ in cost.cells}) > 1 for cost in took if cost.kind != "prepare")
+            unknown = sum(cost.cpu_seconds is None for cost in took if cost.kind in KINDS)
+            peak = max(peaks) / 2**20 if peaks else None
+            rows.append((dataset, method, *seconds, sum(s or 0.0 for s in seconds), peak, shared, unknown))
+        return Findings(
+            ("dataset", "method", *(f"{kind}, s" for kind in KINDS), "all, s", "peak, MiB", "shared stages", "unknown"),
+            tuple(rows),
+            ("Processor seconds per seed over all configurations; a dash: the method has no such stage.",),
+        )
+
+    def figure(self, study: Study) -> Any:
+        costs = _costs(study)
+        most = max(sum(name == dataset for name, _ in costs) for dataset in study.datasets)
+        figure, axes = panels(study.datasets, size=(4.0, 1.2 + 0.24 * most))
+        for dataset in study.datasets:
+            axis, methods = axes["", dataset], [method for name, method in costs if name == dataset]
+            left = np.zeros(len(methods))
+            for kind in KINDS:
+                seconds = np.array([_seconds(costs[dataset, method], kind, study) or 0.0 for method in methods])
+                axis.barh(range(len(methods)), seconds, left=left, label=kind)
+                left += seconds
+            axis.set_yticks(range(len(methods)), methods)
+            axis.invert_yaxis()
+            axis.set_xlabel("processor time per seed, s")
+        legend_below(figure, axes["", study.datasets[0]])
+        return figure
+
+
+def _costs(study: Study) -> dict[tuple[str, str], list[Cost]]:
+    """(dataset, method) -> every stage that its cells build on."""
+    wanted = {(cell.dataset, cell.method) for cell in study.cells}
+    found: dict[tuple[str, str], list[Cost]] = {pair: [] for pair in study.groups()}
+    for cost in study.costs:
+        for pair in dict.fromkeys((dataset, method) for dataset, method, _ in cost.cells):
+            if pair in wanted:
+                found[pair].append(cost)
+    return found
+
+
+def _seconds(took: Sequence[Cost], kind: str, study: Study) -> float | None:
+    chosen = [cost.cpu_seconds or 0.0 for cost in took if cost.kind == kind]
+    return sum(chosen) / len(study.results.seeds) if chosen else None
+
+
+@hookimpl
+def bench_register(register):
+    register(Runtime)

@@ -1,0 +1,112 @@
+"""A map of the embeddings: t-SNE (van der Maaten and Hinton, JMLR 2008)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness import Analysis, Findings, Study, hookimpl, hparam
+from plugins.analyses._plots import panels
+
+MARKERS = (("o", "base agrees"), ("x", "base differs"))
+
+
+class TSNE(Analysis):
+    """Two-dimensional map of graph embeddings, coloured by class, marked by whether the base goes with the label.
+
+    With scikit-learn's t-SNE (van der Maaten and Hinton, *Visualizing Data using t-SNE*, JMLR 2008), started from the
+    first two principal components. Distances between clusters and their sizes mean nothing. One seed, as a map cannot
+    be averaged.
+
+    The table has a number that does not depend on the map: how often a graph's nearest neighbours in embedding space
+    carry its label, and how often they agree with it on the base.
+    """
+
+    name = "tsne"
+    first_seeds = 1
+    oracle_where_there = frozenset({"base"})
+
+    split: str | None = hparam(None, help="the split to map; none: the one that chose the checkpoint")
+    source: str = hparam("network", choices=("network", "encoder"), help="the trained network, or the first encoder")
+    graphs: int = hparam(1000, low=10, help="graphs drawn from the split")
+    perplexity: float = hparam(30.0, low=1.0, help="t-SNE's perplexity, capped at a third of the graphs")
+    neighbours: int = hparam(10, low=1, help="nearest neighbours that the table looks at")
+
+    def measure(self, cell) -> dict[str, Any]:
+        from sklearn.manifold import TSNE as Map
+        from sklearn.neighbors import NearestNeighbors
+
+        split = self.split or cell.monitor
+        labels = cell.labels(split)
+        if labels.ndim > 1:
+            raise ValueError("classes are needed; this is a multi-task dataset")
+        rng = np.random.Generator(np.random.PCG64(cell.seed))
+        chosen = np.sort(rng.permutation(len(labels))[: self.graphs])
+        table, labels = self._embeddings(cell, split)[chosen].astype(np.float64), labels[chosen]
+        perplexity = min(self.perplexity, (len(table) - 1) / 3)
+        near = NearestNeighbors(n_neighbors=min(self.neighbours + 1, len(table))).fit(table)
+        neighbours = near.kneighbors(return_distance=True, n_neighbors=min(self.neighbours, len(table) - 1))[1]
+        found: dict[str, Any] = {
+            "map": Map(init="pca", perplexity=perplexity, random_state=cell.seed).fit_transform(table),
+            "labels": labels,
+            "split": split,
+            "same_label": float((labels[neighbours] == labels[:, None]).mean()),
+        }
+        if "base" in cell.oracle_fields:
+            base = cell.oracle("base", split)[chosen]
+            found["agrees"] = base == labels
+            found["same_base"] = float((base[neighbours] == base[:, None]).mean())
+        return found
+
+    def _embeddings(self, cell, split: str):
+        if self.source == "network":
+            return cell.embeddings(split)
+        if not cell.encoders:
+            raise ValueError("'source: encoder' needs a method with an encoder; name such methods with methods: [...]")
+        return cell.encoders[0].embeddings(split)
+
+    def present(self, study: Study) -> Findings:
+        rows = tuple(
+            (c.dataset, c.method, c.seed, c.values["split"], len(c.arrays["labels"]), c.values["same_label"], _base(c))
+            for c in study.cells
+        )
+        return Findings(
+            ("dataset", "method", "seed", "split", "graphs", "neighbours of its class", "neighbours of its base"),
+            rows,
+            (f"Shares of each graph's {self.neighbours} nearest neighbours among the embeddings ({self.source}).",),
+        )
+
+    def figure(self, study: Study) -> Any:
+        methods = list(dict.fromkeys(cell.method for cell in study.cells))
+        figure, axes = panels(study.datasets, rows=methods, size=(2.8, 2.8))
+        for axis in axes.values():
+            axis.set_xticks([])
+            axis.set_yticks([])
+            axis.set_xlabel("t-SNE 1 (no unit)")
+            axis.set_ylabel("t-SNE 2 (no unit)")
+        for cell in study.cells:
+            axis, labels = axes[cell.method, cell.dataset], cell.arrays["labels"]
+            agrees = cell.arrays.get("agrees", np.ones(len(labels), bool))
+            for label in np.unique(labels):
+                for (marker, name), group in zip(MARKERS, (agrees, ~agrees), strict=True):
+                    points = cell.arrays["map"][(labels == label) & group]
+                    told = f"class {label}" + (f", {name}" if "agrees" in cell.arrays else "")
+                    axis.scatter(*points.T, s=9, marker=marker, color=f"C{label}", linewidths=0.8, label=told)
+        _legend(figure, axes.values())
+        return figure
+
+
+def _base(cell: Any) -> Any:
+    return cell.values.get("same_base")
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """One legend with every entry that any panel has."""
+    entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2)
+
+
+@hookimpl
+def bench_register(register):
+    register(TSNE)

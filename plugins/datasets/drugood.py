@@ -117,8 +117,8 @@ class DrugOOD(Dataset):
         found = self._read(data_dir)
         rows = [(split, number) for split in self._splits for number in range(len(found.rows[split]))]
         smiles = [found.rows[split][number].smiles for split, number in rows]
-        scaffolds = "flat" if self.scaffolds else "none"
-        featurised = featurise_smiles(smiles, Wanted(self.features, scaffolds, self.fragments == "brics"))
+        wanted = Wanted(self.features, "flat" if self.scaffolds else "none", self.fragments == "brics")
+        featurised = featurise_smiles(smiles, wanted)
         groups = _scaffold_groups(featurised) if self.scaffolds else {}
         environments = found.environments
         splits: dict[str, list[RawGraph]] = {split: [] for split in self._splits}

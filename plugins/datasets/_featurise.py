@@ -11,6 +11,7 @@ from plugins.datasets._molecules import Featuriser, Molecule, UnusableMolecule
 from plugins.datasets._rdkit import rdkit_session
 
 FEATURISERS = ("ogb", "drugood")
+Scaffolds = Literal["none", "chiral", "flat"]
 _WORTH = 150_000
 """Characters of SMILES from which on processes of their own are faster; about two seconds of work."""
 
@@ -26,7 +27,7 @@ class Wanted:
     """
 
     featuriser: str = "ogb"
-    scaffolds: Literal["none", "chiral", "flat"] = "none"
+    scaffolds: Scaffolds = "none"
     fragments: bool = False
 
 

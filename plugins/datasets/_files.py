@@ -13,6 +13,25 @@ from harness import DataError
 GZIP_MAGIC = b"\x1f\x8b"
 
 
+def given_path(text: str, data_dir: Path | None) -> Path:
+    """The path that a user wrote for ``path``: ``~`` is the home folder, a relative one starts at the data folder.
+
+    Raises:
+        DataError: it is relative and there is no data folder.
+    """
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:  # a home folder of nobody
+        path = Path(text)
+    if path.is_absolute():
+        return path
+    if data_dir is None:
+        raise DataError(
+            f"'path: {text}' is relative and no data folder is known: give --data-dir FOLDER or set BENCH_DATA"
+        )
+    return data_dir / path
+
+
 def is_file(path: Path) -> bool:
     """Whether there is a file at ``path``.
 

@@ -1,21 +1,19 @@
-"""What every source of molecules hands over, and how binary labels are read."""
+"""What every source of molecules hands over, and what makes features of an RDKit molecule."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from harness import DataError, Features
+from harness import Features
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 Labels = Sequence[Sequence[float]]
-MISSING = frozenset({"", "nan", "na", "none", "null"})
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,11 @@ class MoleculeSet:
 
     Attributes:
         molecules: row -> molecule, without the rows that were left out.
-        labels: for each row T numbers: 0, 1, or NaN where not measured.
-        splits: split name -> rows, ascending.
+        labels: for each row T numbers: the class, or NaN where not measured.
+        splits: split name -> rows, ascending; rows without a molecule may be among them.
         skipped: the rows left out, each with its reason.
         facts: what else is worth telling, as JSON.
+        environments: row -> the environment that the data name, for rows that have one.
     """
 
     molecules: Mapping[int, Molecule]
@@ -78,6 +77,7 @@ class MoleculeSet:
     splits: Mapping[str, Sequence[int]]
     skipped: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    environments: Mapping[int, int] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -97,51 +97,11 @@ class Source(Protocol):
         """Everything."""
 
 
-def keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
-    """The same set without molecules whose only label is missing; a multi-task set keeps all.
-
-    Raises:
-        DataError: a split has no molecule.
-    """
-    dropped = {row for row in found.molecules if len(found.labels[row]) == 1 and math.isnan(found.labels[row][0])}
-    splits = {name: [row for row in rows if row not in dropped] for name, rows in found.splits.items()}
-    empty = [name for name, rows in splits.items() if not rows]
-    if empty:
-        raise DataError(f"{where}: no labelled molecule is left in {' and '.join(empty)}")
-    skipped = [*found.skipped, *(f"row {row + 1}: no label" for row in sorted(dropped))]
-    return replace(found, splits=splits, skipped=skipped)
+def scaffolds_of(molecules: Mapping[int, Molecule]) -> dict[int, str]:
+    """Row -> scaffold, of molecules for which scaffolds were asked."""
+    return {row: molecule.scaffold for row, molecule in molecules.items() if molecule.scaffold is not None}
 
 
-def parse_labels(path: Path, rows: Sequence[Sequence[str]], names: Sequence[str]) -> Labels:
-    """Text cells (rows, T) as 0, 1 or NaN.
-
-    Raises:
-        DataError: a cell is something else, as in a regression column; the text names column and row.
-    """
-    known: dict[str, float] = {}
-    for number, row in enumerate(rows, start=1):
-        for name, cell in zip(names, row, strict=True):
-            if cell not in known:
-                value = _label(cell)
-                if value is None:
-                    raise DataError(_not_a_label(path, name, number, cell))
-                known[cell] = value
-    return [[known[cell] for cell in row] for row in rows]
-
-
-def _label(cell: str) -> float | None:
-    text = cell.strip().lower()
-    if text in MISSING:
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if value in (0.0, 1.0) else None
-
-
-def _not_a_label(path: Path, name: str, row: int, cell: str) -> str:
-    return (
-        f"{path}: column '{name}', row {row}: found {cell[:40]!r}, but a label is 0, 1 or empty; this is not a binary "
-        "classification column (regression is not supported). Name the label columns with 'label_columns: [...]'"
-    )
+def tell_failures(failures: Mapping[int, str], lines: Sequence[int]) -> list[str]:
+    """Failures by row of a table as a list of texts that name row and line; rows count from 1."""
+    return [f"row {row + 1} (line {lines[row]}): {why}" for row, why in failures.items()]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from harness import DataError
 from plugins.datasets._featurise import Wanted, featurise_smiles
 from plugins.datasets._files import is_file, read_text
-from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, parse_labels
+from plugins.datasets._labels import parse_labels
+from plugins.datasets._molecules import Labels, Molecule, MoleculeSet
 from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES
 from plugins.datasets._rdkit import both_directions
 
@@ -26,14 +27,13 @@ SPLIT_FILES = {"train": "train", "val": "valid", "test": "test"}
 
 @dataclass(frozen=True)
 class OGBRaw:
-    """The folder ``ogbg_mol*``; ``label_columns`` are looked up in its ``mapping/mol.csv.gz``.
+    """The folder ``ogbg_mol*``.
 
     ``how`` says how to get the data, for messages. ``scaffolds`` and ``fragments`` ask for what the folder lacks:
     RDKit then reads the SMILES in ``mapping/mol.csv.gz``.
     """
 
     folder: Path
-    label_columns: Sequence[str] | None
     how: str
     scaffolds: bool = False
     fragments: bool = False
@@ -51,7 +51,7 @@ class OGBRaw:
         """
         paths = [self._raw(name) for name in RAW]
         paths += [self.folder / "split" / "scaffold" / f"{name}.csv.gz" for name in SPLIT_FILES.values()]
-        paths += [self._mapping] if self.label_columns is not None or self._wants_smiles else []
+        paths += [self._mapping] if self._wants_smiles else []
         missing = [path for path in paths if not is_file(path)]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -105,10 +105,8 @@ class OGBRaw:
     def _labels(self) -> tuple[tuple[str, ...], Labels]:
         self.files()
         cells = self._label_rows()
-        columns = self._columns(cells)
-        names = tuple(name for _, name in columns)
-        picked = [[row[column] for column, _ in columns] for row in cells]
-        return names, parse_labels(self._raw("graph-label"), picked, names)
+        names = tuple(f"task_{column + 1}" for column in range(len(cells[0])))
+        return names, parse_labels(self._raw("graph-label"), cells, names)
 
     def _label_rows(self) -> list[list[str]]:
         path = self._raw("graph-label")
@@ -117,17 +115,6 @@ class OGBRaw:
         if len({len(row) for row in rows}) != 1:
             raise DataError(f"{path}: the rows have different numbers of labels; the file is damaged or not OGB's")
         return rows
-
-    def _columns(self, cells: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-        width = len(cells[0])
-        if self.label_columns is None:
-            return [(column, f"task_{column + 1}") for column in range(width)]
-        header = next(csv.reader(io.StringIO(read_text(self._mapping))), [])[:width]
-        unknown = [name for name in self.label_columns if name not in header]
-        if unknown or not self.label_columns:
-            what = f"no label column '{unknown[0]}'" if unknown else "'label_columns' is empty"
-            raise DataError(f"{self._mapping}: {what}; there are: {', '.join(header)}")
-        return [(header.index(name), name) for name in self.label_columns]
 
     def _molecules(self, count: int) -> list[Molecule]:
         import numpy as np

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from harness import DataError
 
 SPLITS = ("train", "val", "test")
+OGB_SHARES: Mapping[str, float] = MappingProxyType({"train": 0.8, "val": 0.1, "test": 0.1})
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class ScaffoldSplit:
     largest: int
     warnings: list[str]
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For people, as JSON."""
+        return {"scaffolds": self.groups, "largest_scaffold": self.largest, "warnings": self.warnings}
+
 
 def scaffold(molecule: Any, chirality: bool = True) -> str:
     """The Murcko scaffold of an RDKit molecule as SMILES; '' for a molecule without rings."""
@@ -31,12 +39,13 @@ def scaffold(molecule: Any, chirality: bool = True) -> str:
     return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=chirality))
 
 
-def scaffold_split(scaffolds: Mapping[int, str], total: int) -> ScaffoldSplit:
-    """Split rows 80/10/10 by scaffold: the largest groups first, into train, then validation, then test.
+def scaffold_split(scaffolds: Mapping[int, str], total: int, shares: Mapping[str, float] = OGB_SHARES) -> ScaffoldSplit:
+    """Split rows by scaffold: the largest groups first, into train, then validation, then test.
 
     Args:
         scaffolds: row -> scaffold, without rows that could not be read.
         total: number of rows, including those: OGB counts them, as part of the test split.
+        shares: split name -> share of the rows; the sum is 1.
 
     Raises:
         DataError: a split gets no molecule.
@@ -46,27 +55,27 @@ def scaffold_split(scaffolds: Mapping[int, str], total: int) -> ScaffoldSplit:
         groups.setdefault(scaffolds[row], []).append(row)
     ordered = sorted(groups.values(), key=lambda rows: (len(rows), rows[0]), reverse=True)
     rows: dict[str, list[int]] = {name: [] for name in SPLITS}
+    room = {name: Fraction(str(share)) * total for name, share in shares.items()}
     warnings = []
     for group in ordered:
-        name = _place(len(group), len(rows["train"]), len(rows["val"]), total)
+        name = _place(len(group), len(rows["train"]), len(rows["val"]), room)
         rows[name] += group
-        share = 8 if name == "train" else 1
-        if 10 * len(group) > share * total:
-            warnings.append(_oversized(scaffolds[group[0]], len(group), name, share, total))
+        if len(group) > room[name]:
+            warnings.append(_oversized(scaffolds[group[0]], len(group), name, shares[name], total))
     _refuse_empty(rows, len(scaffolds), total, warnings)
     largest = len(ordered[0]) if ordered else 0
     return ScaffoldSplit({name: sorted(found) for name, found in rows.items()}, len(groups), largest, warnings)
 
 
-def _place(size: int, in_train: int, in_val: int, total: int) -> str:
-    if 10 * (in_train + size) <= 8 * total:
+def _place(size: int, in_train: int, in_val: int, room: Mapping[str, Fraction]) -> str:
+    if in_train + size <= room["train"]:
         return "train"
-    return "val" if 10 * (in_train + in_val + size) <= 9 * total else "test"
+    return "val" if in_train + in_val + size <= room["train"] + room["val"] else "test"
 
 
-def _oversized(name: str, size: int, split: str, share: int, total: int) -> str:
+def _oversized(name: str, size: int, split: str, share: float, total: int) -> str:
     what = f"scaffold '{name}'" if name else "the empty scaffold (molecules without rings)"
-    return f"{what} has {size} of {total} molecules, more than the {share * 10} % meant for {split}, where it is"
+    return f"{what} has {size} of {total} molecules, more than the {100 * share:g} % meant for {split}, where it is"
 
 
 def _refuse_empty(rows: Mapping[str, list[int]], readable: int, total: int, warnings: list[str]) -> None:

@@ -22,7 +22,7 @@ seeds: [1]
 model: {hidden: 4, layers: 1}
 train: {epochs: 1}
 datasets:
-  BACE: {use: molecules, dataset: bace}
+  BACE: {use: ogb, dataset: bace}
 methods:
   ERM: {baseline: erm}
 """

@@ -349,7 +349,7 @@ def test_a_malformed_molecule_is_left_out_and_counted_in_the_caption(workshop: W
     rows = [f"{'N' * (n % 3)}{ring},{n % 2}" for n, ring in enumerate(rings * 3)]
     rows.insert(7, "C1CC(nonsense,1")
     workshop.write("smiles,active\n" + "\n".join(rows) + "\n", "mine.csv")
-    data = "{use: molecules, dataset: mine, path: mine.csv, smiles_column: smiles, label_columns: [active]}"
+    data = "{use: smiles-csv, path: mine.csv, label_columns: [active]}"
     suite = workshop.write(
         f"bench: 1\nname: mine\nseeds: [1]\nmodel: {{hidden: 8}}\ntrain: {{epochs: 1}}\n"
         f"datasets:\n  Mine: {data}\nmethods:\n  ERM: {{baseline: erm}}\n"

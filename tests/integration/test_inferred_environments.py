@@ -63,7 +63,7 @@ seeds: [1]
 model: {hidden: 8, layers: 2}
 train: {epochs: 2, batch_size: 8}
 datasets:
-  Rings: {use: molecules, path: rings.csv, scaffolds: true, fragments: brics}
+  Rings: {use: smiles-csv, path: rings.csv, scaffolds: true, fragments: brics}
 methods:
   MoleOOD: {baseline: moleood, envs: moleood(2)}
   Graph only: {baseline: {use: moleood, substructures: none}, envs: moleood(2)}

@@ -20,8 +20,8 @@ def test_conforms(entry):
     assert report.passed, report.text()
 
 
-def test_molecules_conform(data_dir: Path):
-    (entry,) = [entry for entry in ENTRIES if entry.name == "molecules"]
+def test_ogb_conforms(data_dir: Path):
+    (entry,) = [entry for entry in ENTRIES if entry.name == "ogb"]
     report = check_component(load_one(entry), data_dir)
     assert report.passed, report.text()
     assert [outcome.check for outcome in report.with_status("skipped")] == ["hyperparameters_matter"]

@@ -75,7 +75,7 @@ def made_up_catalog() -> Catalog:
                 family="synthetic",
             ),
             entry("dataset", "two-piece", number("invariant", 0.8), number("spurious", 0.9), seed, family="synthetic"),
-            entry("dataset", "molecules", HParam("dataset", "str", "bace"), family="ogb"),
+            entry("dataset", "ogb", HParam("dataset", "str", "bace"), family="ogb"),
             entry("dataset", "toxic", seed, family="molecules"),
             entry("dataset", "drugood", seed, family="drugood"),
             entry("backbone", "gin", *BACKBONE, FLAVOUR),
@@ -133,9 +133,9 @@ def made_up_catalog() -> Catalog:
 def declare(spec: ComponentSpec) -> Declaration:
     """What the made-up datasets say of themselves."""
     features = Features("numeric", (4,))
-    if spec.name == "molecules" and spec.params.get("dataset") == "absent":
+    if spec.name == "ogb" and spec.params.get("dataset") == "absent":
         raise DataError("absent.csv is missing; put it at /data/absent.csv")
-    if spec.name == "molecules" and spec.params.get("dataset") == "buggy":
+    if spec.name == "ogb" and spec.params.get("dataset") == "buggy":
         raise KeyError("size")
     if spec.name == "toxic":
         return Declaration(Task("multitask", 2, 12, "rocauc"), features)

@@ -16,7 +16,7 @@ from harness.suite.files import protocols
 
 FOLDER = Path(harness.__file__).parent / "protocols"
 NAMES = ["ciga", "drugood", "equad", "gala", "good"]
-DATA = "datasets: {S: {use: spmotif}, O: {use: molecules}, M: {use: toxic}, D: {use: drugood}}\n"
+DATA = "datasets: {S: {use: spmotif}, O: {use: ogb}, M: {use: toxic}, D: {use: drugood}}\n"
 METHODS = "methods: {ERM: {baseline: erm}}\n"
 
 MOLECULES = {"backbone": "gin", "layers": 4, "hidden": 128, "dropout": 0.5, "readout": "sum", "edge_features": True}

@@ -301,12 +301,12 @@ CASES = {
         ["no validation split 'ood-val'", "did you mean 'ood_val'", "auto, ood_val, iid_val"],
     ),
     "missing data": (
-        HEAD + "datasets: {M: {use: molecules, dataset: absent}}\n" + ERM,
+        HEAD + "datasets: {M: {use: ogb, dataset: absent}}\n" + ERM,
         "3:21",
         ["'M': absent.csv is missing; put it at"],
     ),
     "dataset that raises": (
-        HEAD + "datasets: {M: {use: molecules, dataset: buggy}}\n" + ERM,
+        HEAD + "datasets: {M: {use: ogb, dataset: buggy}}\n" + ERM,
         "3:21",
         ["raised KeyError: 'size'"],
     ),

@@ -76,7 +76,7 @@ class TestLayers:
     """Protocol, its family, the suite, the dataset, the method: the later wins."""
 
     def test_protocol_defaults_and_families(self, load: Load) -> None:
-        data = "datasets: {S: {use: spmotif}, M: {use: molecules}, T: {use: toxic}, D: {use: drugood}}\n"
+        data = "datasets: {S: {use: spmotif}, M: {use: ogb}, T: {use: toxic}, D: {use: drugood}}\n"
         suite = load("bench: 1\n" + data + "methods: {ERM: {baseline: erm}}\n")
         assert suite.seeds == (1, 2, 3)
         found = {r.dataset: r.configurations[0] for r in suite.rows}

@@ -69,12 +69,14 @@ def test_set(load: Load) -> None:
             "methods.EQuAD v2.quantifier=mlp",
             "seeds=5,6",
             "model.backbone=gcn",
-            "report.published=x=y",
+            "report.published=equad-icml24",
+            "report.reference=IRM, k=2",
+            "report.statistics=true",
         ],
     )
     assert [d.component.params for d in suite.datasets] == [{"bias": 0.9}, {"bias": 0.8}, {"spurious": 0.5}]
     assert suite.seeds == (5, 6)
-    assert suite.report.published == "x=y"
+    assert vars(suite.report) == {"reference": "IRM, k=2", "published": "equad-icml24", "statistics": True}
     erm = configurations(suite, "ERM")[0]
     assert (erm.train.lr, erm.model.backbone.name) == (0.01, "gcn")
     (equad,) = configurations(suite, "EQuAD")
@@ -150,7 +152,7 @@ def test_a_glob_that_fits_nothing(faults: Faults) -> None:
 
 
 def test_data_of_rows_left_out_are_not_looked_for(load: Load) -> None:
-    text = TEXT.replace("methods:", "  Gone: {use: molecules, dataset: absent}\nmethods:")
+    text = TEXT.replace("methods:", "  Gone: {use: ogb, dataset: absent}\nmethods:")
     assert [d.label for d in load(text, datasets=["SP"]).datasets] == ["SP"]
 
 

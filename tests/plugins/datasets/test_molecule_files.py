@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import random
 from pathlib import Path
 
 import pytest
-from molecule_kit import graphs_of, raw_folder, ring_table, rings, write_csv, write_gz
+from molecule_kit import graphs_of, raw_folder, ring_table
 
+from harness.data import Dataset
 from harness.errors import DataError
-from plugins.datasets.molecules import Molecules
+from plugins.datasets.ogb import OGB
+from plugins.datasets.smiles_csv import SmilesCSV
 
 HEADER = "smiles,odd\n"
 
 
-def refused(dataset: Molecules, folder: Path | None) -> str:
+def refused(dataset: Dataset, folder: Path | None) -> str:
     """The message with which a dataset refuses its files, at planning or when it is built."""
     steps = (dataset.files, dataset.declare, dataset.build)
     with pytest.raises(DataError) as caught:
@@ -23,14 +24,14 @@ def refused(dataset: Molecules, folder: Path | None) -> str:
     return str(caught.value)
 
 
-def table(tmp_path: Path, content: str | bytes) -> Molecules:
+def table(tmp_path: Path, content: str | bytes) -> SmilesCSV:
     path = tmp_path / "table.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Molecules(path="table.csv")
+    return SmilesCSV(path="table.csv")
 
 
 def test_missing_data_name_both_places_and_both_sources(tmp_path):
-    message = refused(Molecules(dataset="bace"), tmp_path)
+    message = refused(OGB(dataset="bace"), tmp_path)
     assert str(tmp_path / "ogbg_molbace") in message
     assert str(tmp_path / "moleculenet" / "bace.csv") in message
     assert "bace.zip" in message
@@ -38,45 +39,89 @@ def test_missing_data_name_both_places_and_both_sources(tmp_path):
 
 
 def test_a_missing_csv_names_its_path(tmp_path):
-    assert str(tmp_path / "moleculenet" / "bbbp.csv") in refused(Molecules(dataset="bbbp", source="csv"), tmp_path)
-    assert str(tmp_path / "mine.csv") in refused(Molecules(path="mine.csv"), tmp_path)
+    assert str(tmp_path / "moleculenet" / "bbbp.csv") in refused(OGB(dataset="bbbp", source="csv"), tmp_path)
+    assert str(tmp_path / "mine.csv") in refused(SmilesCSV(path="mine.csv"), tmp_path)
 
 
 def test_a_missing_raw_file_is_named(tmp_path):
-    raw_folder(tmp_path / "ogbg_molfour")
-    (tmp_path / "ogbg_molfour/raw/edge.csv.gz").unlink()
-    message = refused(Molecules(dataset="four"), tmp_path)
-    assert str(tmp_path / "ogbg_molfour/raw/edge.csv.gz") in message
+    raw_folder(tmp_path / "ogbg_molbace")
+    (tmp_path / "ogbg_molbace/raw/edge.csv.gz").unlink()
+    message = refused(OGB(dataset="bace"), tmp_path)
+    assert str(tmp_path / "ogbg_molbace/raw/edge.csv.gz") in message
     assert "unpack" in message
 
 
 def test_an_empty_raw_folder_is_not_taken_for_data(tmp_path):
     (tmp_path / "ogbg_molbace").mkdir()
-    assert "num-node-list.csv.gz and 8 more" in refused(Molecules(dataset="bace"), tmp_path)
+    assert "num-node-list.csv.gz and 8 more" in refused(OGB(dataset="bace"), tmp_path)
 
 
 def test_no_data_folder(tmp_path):
-    assert "BENCH_DATA" in refused(Molecules(), None)
-    assert "BENCH_DATA" in refused(Molecules(path="x.csv"), None)
-    assert graphs_of(Molecules(path=str(ring_table(tmp_path / "rings.csv"))).build(None))
+    assert "BENCH_DATA" in refused(OGB(), None)
+    assert "BENCH_DATA" in refused(SmilesCSV(path="x.csv"), None)
+    assert graphs_of(SmilesCSV(path=str(ring_table(tmp_path / "rings.csv"))).build(None))
 
 
 def test_a_data_folder_that_is_not_there(tmp_path):
-    assert "neither" in refused(Molecules(), tmp_path / "nowhere")
+    assert "neither" in refused(OGB(), tmp_path / "nowhere")
 
 
 def test_a_folder_where_a_file_should_be(tmp_path):
     (tmp_path / "moleculenet" / "bace.csv").mkdir(parents=True)
-    assert "a file is expected here" in refused(Molecules(), tmp_path)
+    assert "a file is expected here" in refused(OGB(), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../secret", "a/b", "", ".."])
-def test_a_name_that_is_a_path_is_refused(name, tmp_path):
-    assert "plain name" in refused(Molecules(dataset=name), tmp_path)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("../secret", "no set '../secret'; there are: bace, bbbp"),
+        ("", "no set ''; there are"),
+        ("tox12", "(did you mean 'tox21'?)"),
+        ("BACE", "(did you mean 'bace'?)"),
+        ("ogbg-molhiv", "(did you mean 'hiv'?)"),
+        ("esol", "'esol' is a regression set"),
+        ("lipophilicity", "is a regression set"),
+    ],
+)
+def test_names_of_sets_that_there_are_not(name, words, tmp_path):
+    """At planning, with and without data, in one sentence."""
+    for data in (tmp_path, None):
+        for step in (OGB(dataset=name).files, OGB(dataset=name).declare):
+            with pytest.raises(DataError) as caught:
+                step(data)
+            assert words in str(caught.value)
+            assert "\n" not in str(caught.value)
 
 
-def test_a_path_does_not_go_with_the_raw_folder(tmp_path):
-    assert "does not go with" in refused(Molecules(path="x.csv", source="ogb"), tmp_path)
+def test_no_path():
+    assert "'path' is not given" in refused(SmilesCSV(), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "labels"),
+    [
+        ("bace", "mol,CID,Class,pIC50", "CC,a,1,7.3"),
+        ("bbbp", "num,name,p_np,smiles", "1,x,0,CC"),
+        ("hiv", "smiles,activity,HIV_active", "CC,CI,0"),
+        ("clintox", "smiles,FDA_APPROVED,CT_TOX", "CC,1,0"),
+        ("tox21", ",".join(f"t{i}" for i in range(12)) + ",mol_id,smiles", "," * 11 + "1,TOX1,CC"),
+    ],
+)
+def test_moleculenets_own_columns(name, header, labels, tmp_path):
+    path = tmp_path / "moleculenet" / f"{name}.csv"
+    path.parent.mkdir()
+    path.write_text(f"{header}\n{labels}\n")
+    task = OGB(dataset=name).declare(tmp_path).task
+    assert (task.num_tasks, task.metric) == ({"clintox": 2, "tox21": 12}.get(name, 1), "rocauc")
+
+
+def test_another_number_of_labels_than_the_set_has(tmp_path):
+    path = tmp_path / "moleculenet" / "tox21.csv"
+    path.parent.mkdir()
+    path.write_text("smiles,a,b\nCC,0,1\n")
+    assert "2 label columns where the set has 12" in refused(OGB(dataset="tox21"), tmp_path)
+    raw_folder(tmp_path / "ogbg_molclintox")
+    assert "labels per molecule: 1; 'clintox' has 2" in refused(OGB(dataset="clintox"), tmp_path)
 
 
 @pytest.mark.parametrize("method", ["read_bytes", "stat"])
@@ -122,13 +167,18 @@ def test_foreign_and_damaged_tables(content, words, tmp_path):
     assert len(message) < 600
 
 
-def test_an_unknown_label_column_is_named(tmp_path):
+def test_an_unknown_column_is_named_with_the_nearest(tmp_path):
     ring_table(tmp_path / "rings.csv")
-    message = refused(Molecules(path="rings.csv", label_columns=["even"]), tmp_path)
-    assert "'even'" in message
-    assert "smiles, odd" in message
-    assert "no label column" in refused(Molecules(path="rings.csv", label_columns=[]), tmp_path)
-    assert "'smiles' is not" in refused(Molecules(path="rings.csv", label_columns=["smiles"]), tmp_path)
+    message = refused(SmilesCSV(path="rings.csv", label_columns=["ods"]), tmp_path)
+    assert "no column 'ods' in the header (did you mean 'odd'?); the columns are: smiles, odd" in message
+    for option in ("smiles_column", "domain_column"):
+        message = refused(SmilesCSV(path="rings.csv", **{option: "SMILES"}), tmp_path)
+        assert "(did you mean 'smiles'?)" in message
+        assert f"'{option}' names it" in message
+    message = refused(SmilesCSV(path="rings.csv", split="column", label_columns=["odd"]), tmp_path)
+    assert "'split_column' names it" in message
+    assert "no label column" in refused(SmilesCSV(path="rings.csv", label_columns=[]), tmp_path)
+    assert "'smiles' is not" in refused(SmilesCSV(path="rings.csv", label_columns=["smiles"]), tmp_path)
 
 
 def test_a_header_of_any_length_fits_on_a_screen(tmp_path):
@@ -146,7 +196,7 @@ def test_nothing_but_bad_smiles(tmp_path):
 
 
 def content(path: Path) -> list[tuple[int, int]]:
-    return [(len(graph.x), graph.y) for graph in graphs_of(Molecules(path=str(path)).build(None))]
+    return [(len(graph.x), graph.y) for graph in graphs_of(SmilesCSV(path=str(path)).build(None))]
 
 
 def test_line_ends_marks_blank_lines_and_spaces_change_nothing(tmp_path):
@@ -171,7 +221,7 @@ def test_line_ends_marks_blank_lines_and_spaces_change_nothing(tmp_path):
 def test_a_truncated_gzip_is_told(tmp_path):
     whole = gzip.compress(ring_table(tmp_path / "plain.csv").read_bytes())
     (tmp_path / "table.csv").write_bytes(whole[: len(whole) // 2])
-    message = refused(Molecules(path="table.csv"), tmp_path)
+    message = refused(SmilesCSV(path="table.csv"), tmp_path)
     assert "truncated or damaged" in message
     assert str(tmp_path / "table.csv") in message
     (tmp_path / "table.csv").write_bytes(whole)
@@ -203,74 +253,15 @@ def test_a_truncated_gzip_is_told(tmp_path):
     ],
 )
 def test_damaged_raw_folders(changes, words, tmp_path):
-    raw_folder(tmp_path / "ogbg_molfour", changes)
-    assert words in refused(Molecules(dataset="four"), tmp_path)
-
-
-def test_an_unknown_column_of_a_raw_folder(tmp_path):
-    raw_folder(tmp_path / "ogbg_molfour")
-    message = refused(Molecules(dataset="four", label_columns=["Class"]), tmp_path)
-    assert "no label column 'Class'; there are: active" in message
-    assert "'label_columns' is empty" in refused(Molecules(dataset="four", label_columns=[]), tmp_path)
+    raw_folder(tmp_path / "ogbg_molbace", changes)
+    assert words in refused(OGB(dataset="bace"), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["raw/edge", "raw/graph-label", "split/scaffold/train"])
 def test_a_truncated_raw_file_is_named_and_mended_by_replacing_it(name, tmp_path):
-    folder = raw_folder(tmp_path / "ogbg_molfour")
+    folder = raw_folder(tmp_path / "ogbg_molbace")
     path = folder / f"{name}.csv.gz"
     path.write_bytes(path.read_bytes()[:-6])
-    assert str(path) in refused(Molecules(dataset="four"), tmp_path)
+    assert str(path) in refused(OGB(dataset="bace"), tmp_path)
     raw_folder(folder)
-    assert len(graphs_of(Molecules(dataset="four").build(tmp_path))) == 4
-
-
-def mutate(data: bytes, rng: random.Random) -> bytes:
-    """One to three bytes changed, removed or inserted, or a truncation."""
-    changed = bytearray(data)
-    for _ in range(rng.randint(1, 3)):
-        if not changed:
-            break
-        place = rng.randrange(len(changed))
-        action = rng.randrange(4)
-        if action == 0:
-            changed[place] = rng.randrange(256)
-        elif action == 1:
-            del changed[place]
-        elif action == 2:
-            changed.insert(place, rng.choice(b'\0\n\r,"C1(x\xff'))
-        else:
-            del changed[max(place, 1) :]
-    return bytes(changed)
-
-
-def test_random_damage_to_a_table_is_an_error_or_a_result(tmp_path):
-    rows = [(smiles, i % 2, "") for i, smiles in enumerate(rings(12))]
-    data = write_csv(tmp_path / "whole.csv", ["smiles", "a", "b"], rows).read_bytes()
-    rng, path, refusals = random.Random(0), tmp_path / "table.csv", []
-    for _ in range(400):
-        path.write_bytes(mutate(data, rng))
-        try:
-            raw = Molecules(path="table.csv").build(tmp_path)
-        except DataError as error:
-            refusals.append(str(error))
-        else:
-            assert len(graphs_of(raw)) + len(raw.skipped) == raw.facts["rows"]
-    assert len(refusals) > 100
-    assert all(str(path) in refusal for refusal in refusals)
-
-
-def test_random_damage_to_a_raw_folder_is_an_error_or_a_result(tmp_path):
-    folder = raw_folder(tmp_path / "ogbg_molfour")
-    rng, refusals = random.Random(0), []
-    paths = sorted(folder.rglob("*.csv.gz"))
-    for _ in range(400):
-        path = rng.choice(paths)
-        whole = path.read_bytes()
-        write_gz(path, mutate(gzip.decompress(whole), rng).decode("utf-8", "replace"))
-        try:
-            assert len(graphs_of(Molecules(dataset="four").build(tmp_path))) in (3, 4)
-        except DataError as error:
-            refusals.append(str(error))
-        path.write_bytes(whole)
-    assert len(refusals) > 100
-    assert all(str(folder) in refusal for refusal in refusals)
+    assert len(graphs_of(OGB(dataset="bace").build(tmp_path))) == 4

@@ -9,7 +9,8 @@ from harness import DataError, PackedGraphs
 from plugins.datasets._ogb_features import ATOM_SIZES, OGBFeaturiser
 from plugins.datasets._rdkit import rdkit_session
 from plugins.datasets._structure import brics_fragments
-from plugins.datasets.molecules import Molecules
+from plugins.datasets.ogb import OGB
+from plugins.datasets.smiles_csv import SmilesCSV
 
 ESTER = "CCOC(=O)c1ccccc1"
 OTHER = ATOM_SIZES[0] - 1
@@ -48,8 +49,8 @@ def test_a_molecule_that_cannot_be_cut_is_its_own_fragment(smiles):
 
 def test_fragments_come_only_when_asked_for(tmp_path):
     path = str(ring_table(tmp_path / "rings.csv"))
-    plain = graphs_of(Molecules(path=path).build(tmp_path))
-    asked = graphs_of(Molecules(path=path, fragments="brics").build(tmp_path))
+    plain = graphs_of(SmilesCSV(path=path).build(tmp_path))
+    asked = graphs_of(SmilesCSV(path=path, fragments="brics").build(tmp_path))
     assert all(not graph.parts and not graph.groups for graph in plain)
     assert all(len(graph.parts) == 1 for graph in asked), "a ring cannot be cut"
     assert all(equal(one, other) for one, other in zip(plain, asked, strict=True))
@@ -59,9 +60,9 @@ def test_fragments_come_only_when_asked_for(tmp_path):
 def test_scaffolds_are_groups(tmp_path):
     smiles = [f"C1{'C' * size}1{tail}" for size in range(2, 14) for tail in ("", "C")]
     path = write_csv(tmp_path / "t.csv", ["smiles", "y"], [(text, i % 2) for i, text in enumerate(smiles)])
-    data = Molecules(path=str(path), scaffolds=True)
+    data = SmilesCSV(path=str(path), scaffolds=True)
     assert data.declare(tmp_path).groups == ("scaffold",)
-    assert Molecules(path=str(path)).declare(tmp_path).groups == ()
+    assert SmilesCSV(path=str(path)).declare(tmp_path).groups == ()
     raw = data.build(tmp_path)
     groups = [graph.groups["scaffold"] for graph in graphs_of(raw)]
     assert len(set(groups)) == len({MurckoScaffold.MurckoScaffoldSmiles(text) for text in smiles}) == 12
@@ -73,9 +74,9 @@ SMILES = "active,smiles,mol_id\n1,CC,a\n0,C,b\n1,{},c\n0,CC,d\n"
 
 def test_ogbs_folder_reads_its_smiles_only_when_asked(tmp_path):
     raw_folder(tmp_path / "ogbg_molbace", {"mapping/mol": SMILES.format("COC")})
-    plain = Molecules(source="ogb")
+    plain = OGB(source="ogb")
     assert not any("mapping" in str(path) for path in plain.files(tmp_path))
-    asked = Molecules(source="ogb", scaffolds=True, fragments="brics")
+    asked = OGB(source="ogb", scaffolds=True, fragments="brics")
     assert any("mapping" in str(path) for path in asked.files(tmp_path))
     graphs = graphs_of(asked.build(tmp_path))
     assert [atoms(graph.parts[0]) for graph in graphs] == [[6, 6], [6, 6], [6], [6, 6, 8]]
@@ -85,7 +86,7 @@ def test_ogbs_folder_reads_its_smiles_only_when_asked(tmp_path):
 
 def test_ogbs_molecule_that_rdkit_cannot_read_is_its_own_fragment(tmp_path):
     raw_folder(tmp_path / "ogbg_molbace", {"mapping/mol": SMILES.format("not-a-molecule")})
-    graphs = graphs_of(Molecules(source="ogb", scaffolds=True, fragments="brics").build(tmp_path))
+    graphs = graphs_of(OGB(source="ogb", scaffolds=True, fragments="brics").build(tmp_path))
     (part,) = graphs[-1].parts
     assert (part.x == graphs[-1].x).all()
     assert graphs[-1].groups == {"scaffold": -1}
@@ -98,4 +99,4 @@ def test_ogbs_molecule_that_rdkit_cannot_read_is_its_own_fragment(tmp_path):
 def test_smiles_that_do_not_fit_the_folder_are_refused(tmp_path, text, match):
     raw_folder(tmp_path / "ogbg_molbace", {"mapping/mol": text})
     with pytest.raises(DataError, match=match):
-        Molecules(source="ogb", fragments="brics").build(tmp_path)
+        OGB(source="ogb", fragments="brics").build(tmp_path)

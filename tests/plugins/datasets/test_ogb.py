@@ -12,7 +12,8 @@ import pytest
 from molecule_kit import equal, graphs_of, raw_folder, ring_table, rings, write_csv
 
 from harness.errors import DataError, UserError
-from plugins.datasets.molecules import Molecules
+from plugins.datasets.ogb import OGB
+from plugins.datasets.smiles_csv import SmilesCSV
 
 SIZES = {"bace": (1210, 151, 152), "bbbp": (1631, 204, 204)}
 POSITIVES = {"bace": (480, 130, 81), "bbbp": (1369, 83, 108)}
@@ -30,7 +31,7 @@ def real(request, data_dir):
     for needed in (f"ogbg_mol{request.param}", f"moleculenet/{request.param}.csv"):
         if not (data_dir / needed).exists():
             pytest.skip(f"no real data: {data_dir / needed} is not there")
-    return request.param, data_dir, Molecules(dataset=request.param, source="csv").build(data_dir)
+    return request.param, data_dir, OGB(dataset=request.param, source="csv").build(data_dir)
 
 
 def test_split_is_that_of_ogbs_index_files(real):
@@ -62,7 +63,7 @@ def test_sizes_and_positives(real):
 
 def test_both_sources_give_the_same(real):
     name, folder, raw = real
-    other = Molecules(dataset=name, source="ogb").build(folder)
+    other = OGB(dataset=name, source="ogb").build(folder)
     for split, graphs in raw.splits.items():
         assert all(equal(one, two) for one, two in zip(graphs, other.splits[split], strict=True))
     assert raw.facts["splits"] == other.facts["splits"]
@@ -70,8 +71,8 @@ def test_both_sources_give_the_same(real):
 
 def test_auto_prefers_ogbs_folder(real):
     name, folder, _ = real
-    assert folder / f"ogbg_mol{name}/raw/edge.csv.gz" in Molecules(dataset=name).files(folder)
-    assert Molecules(dataset=name, source="csv").files(folder) == [folder / f"moleculenet/{name}.csv"]
+    assert folder / f"ogbg_mol{name}/raw/edge.csv.gz" in OGB(dataset=name).files(folder)
+    assert OGB(dataset=name, source="csv").files(folder) == [folder / f"moleculenet/{name}.csv"]
 
 
 def test_tox21_is_multitask_with_missing_labels(data_dir, tmp_path):
@@ -80,7 +81,7 @@ def test_tox21_is_multitask_with_missing_labels(data_dir, tmp_path):
         pytest.skip(f"no real data: {source} is not there")
     lines = source.read_text().splitlines()
     (tmp_path / "part.csv").write_text("\n".join([*lines[:200], lines[1323], *lines[200:300]]) + "\n")
-    dataset = Molecules(path="part.csv")
+    dataset = SmilesCSV(path="part.csv")
     declared = dataset.declare(tmp_path)
     assert (declared.task.kind, declared.task.num_tasks, declared.task.num_classes) == ("multitask", 12, 2)
     raw = dataset.build(tmp_path)
@@ -98,7 +99,7 @@ def test_a_bad_smiles_is_skipped_counted_and_never_shifts_labels(tmp_path, capfd
     rows = [(smiles, (3 + i) % 2) for i, smiles in enumerate(rings(50))]
     rows.insert(25, ("C1CC(", 1))
     write_csv(tmp_path / "rings.csv", ["smiles", "odd"], rows)
-    raw = Molecules(path="rings.csv").build(tmp_path)
+    raw = SmilesCSV(path="rings.csv").build(tmp_path)
     assert raw.skipped == ["row 26 (line 27): RDKit cannot read the SMILES 'C1CC('"]
     assert (raw.facts["rows"], raw.facts["skipped"]) == (51, 1)
     graphs = graphs_of(raw)
@@ -111,7 +112,7 @@ def test_a_missing_single_label_is_skipped_too(tmp_path):
     rows = [(smiles, 1) for smiles in rings(30)]
     rows[20] = (rows[20][0], "")
     write_csv(tmp_path / "rings.csv", ["smiles", "label"], rows)
-    raw = Molecules(path="rings.csv").build(tmp_path)
+    raw = SmilesCSV(path="rings.csv").build(tmp_path)
     assert raw.skipped == ["row 21: no label"]
     assert len(graphs_of(raw)) == 29
 
@@ -119,7 +120,7 @@ def test_a_missing_single_label_is_skipped_too(tmp_path):
 def test_molecules_without_bonds(tmp_path):
     lone = ["C", "[Na+]", "[Cl-].[Na+]"]
     write_csv(tmp_path / "m.csv", ["smiles", "y"], [(smiles, i % 2) for i, smiles in enumerate([*rings(17), *lone])])
-    graphs = [graph for graph in graphs_of(Molecules(path="m.csv").build(tmp_path)) if graph.edge_index.size == 0]
+    graphs = [graph for graph in graphs_of(SmilesCSV(path="m.csv").build(tmp_path)) if graph.edge_index.size == 0]
     assert sorted(len(graph.x) for graph in graphs) == [1, 1, 2]
     for graph in graphs:
         assert (graph.edge_index.shape, graph.edge_index.dtype) == ((2, 0), np.int64)
@@ -130,7 +131,7 @@ def test_mostly_acyclic_molecules_with_one_bad_smiles(tmp_path):
     rows = [("C" * (1 + i), i % 2) for i in range(60)] + [(smiles, 1) for smiles in rings(40)]
     rows[70] = ("not a molecule", 1)
     write_csv(tmp_path / "m.csv", ["smiles", "y"], rows)
-    raw = Molecules(path="m.csv").build(tmp_path)
+    raw = SmilesCSV(path="m.csv").build(tmp_path)
     assert {name: len(graphs) for name, graphs in raw.splits.items()} == {"train": 80, "val": 10, "test": 9}
     assert raw.facts["warnings"] == []
     assert raw.facts["largest_scaffold"] == 60
@@ -139,27 +140,27 @@ def test_mostly_acyclic_molecules_with_one_bad_smiles(tmp_path):
 def test_a_group_larger_than_its_split_is_a_warning(tmp_path):
     benzenes, chains = ["c1ccccc1" + "C" * i for i in range(70)], ["C" * (1 + i) for i in range(15)]
     write_csv(tmp_path / "m.csv", ["smiles", "y"], [(smiles, 1) for smiles in [*benzenes, *chains, *rings(15)]])
-    (warning,) = Molecules(path="m.csv").build(tmp_path).facts["warnings"]
+    (warning,) = SmilesCSV(path="m.csv").build(tmp_path).facts["warnings"]
     assert "without rings) has 15 of 100 molecules" in warning
 
 
 def test_one_label_column_of_several(tmp_path):
     table = [(smiles, 0.5 * i, i % 2) for i, smiles in enumerate(rings(20))]
     write_csv(tmp_path / "m.csv", ["mol", "pIC50", "Class"], table)
-    dataset = Molecules(path="m.csv", smiles_column="mol", label_columns=["Class"])
+    dataset = SmilesCSV(path="m.csv", smiles_column="mol", label_columns=["Class"])
     assert dataset.declare(tmp_path).task.kind == "binary"
     assert {type(graph.y) for graph in graphs_of(dataset.build(tmp_path))} == {int}
 
 
 def test_label_columns_keep_the_order_asked_for(tmp_path):
     write_csv(tmp_path / "m.csv", ["smiles", "a", "b"], [(smiles, 0, 1) for smiles in rings(20)])
-    graphs = graphs_of(Molecules(path="m.csv", label_columns=["b", "a"]).build(tmp_path))
+    graphs = graphs_of(SmilesCSV(path="m.csv", label_columns=["b", "a"]).build(tmp_path))
     assert all(graph.y.tolist() == [1, 0] for graph in graphs)
 
 
 def test_declaration(tmp_path):
-    ring_table(tmp_path / "moleculenet" / "rings.csv")
-    declared = Molecules(dataset="rings").declare(tmp_path)
+    ring_table(tmp_path / "moleculenet" / "bbbp.csv")
+    declared = OGB(dataset="bbbp").declare(tmp_path)
     assert (declared.task.kind, declared.task.num_classes, declared.task.metric) == ("binary", 2, "rocauc")
     assert declared.node_features.sizes == (119, 5, 12, 12, 10, 6, 6, 2, 2)
     assert declared.edge_features.sizes == (5, 6, 2)
@@ -169,15 +170,15 @@ def test_declaration(tmp_path):
 
 
 def test_planning_imports_neither_numpy_nor_rdkit_nor_torch(tmp_path):
-    ring_table(tmp_path / "moleculenet" / "rings.csv")
-    raw_folder(tmp_path / "ogbg_molfour")
+    ring_table(tmp_path / "moleculenet" / "bbbp.csv")
+    raw_folder(tmp_path / "ogbg_molbace")
     code = (
-        "import sys; from pathlib import Path; from plugins.datasets.molecules import Molecules\n"
+        "import sys; from pathlib import Path; from plugins.datasets.ogb import OGB\n"
         f"folder = Path({str(tmp_path)!r})\n"
-        "for name in ('rings', 'four'):\n"
-        "    Molecules(dataset=name).files(folder), Molecules(dataset=name).declare(folder)\n"
+        "for name in ('bbbp', 'bace'):\n"
+        "    OGB(dataset=name).files(folder), OGB(dataset=name).declare(folder)\n"
         "assert not {'numpy', 'rdkit', 'torch', 'pandas'} & set(sys.modules)\n"
-        "Molecules(dataset='rings').build(folder)\n"
+        "OGB(dataset='bbbp').build(folder)\n"
         "assert not {'torch', 'pandas', 'ogb'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -185,11 +186,11 @@ def test_planning_imports_neither_numpy_nor_rdkit_nor_torch(tmp_path):
 
 def test_official_split_takes_no_split_seed():
     with pytest.raises(UserError, match="split_seed"):
-        Molecules(split_seed=1)
+        OGB(split_seed=1)
 
 
 def test_raw_folder(tmp_path):
-    raw = Molecules(dataset="four").build(raw_folder(tmp_path / "ogbg_molfour").parent)
+    raw = OGB(dataset="bace").build(raw_folder(tmp_path / "ogbg_molbace").parent)
     assert [len(graph.x) for graph in raw.splits["train"]] == [2, 2]
     (lone,) = raw.splits["val"]
     assert (lone.edge_index.shape, lone.edge_attr.shape) == ((2, 0), (0, 3))
@@ -199,26 +200,20 @@ def test_raw_folder(tmp_path):
 
 
 def test_raw_folder_with_several_tasks(tmp_path):
-    header = "a,b,smiles,mol_id\n"
-    changes = {"raw/graph-label": "1,0\n,1\n1,1\n0,nan\n", "mapping/mol": header + "1,0,CC,x\n" * 4}
-    raw_folder(tmp_path / "ogbg_molfour", changes)
-    both = Molecules(dataset="four")
+    raw_folder(tmp_path / "ogbg_molclintox", {"raw/graph-label": "1,0\n,1\n1,1\n0,nan\n"})
+    both = OGB(dataset="clintox")
     assert both.declare(tmp_path).task.num_tasks == 2
     assert np.isnan(both.build(tmp_path).splits["val"][0].y).tolist() == [True, False]
-    one = Molecules(dataset="four", label_columns=["b"])
-    assert one.declare(tmp_path).task.kind == "binary"
-    assert tmp_path / "ogbg_molfour/mapping/mol.csv.gz" in one.files(tmp_path)
-    assert one.build(tmp_path).splits["val"][0].y == 1
 
 
 def test_raw_folder_with_a_missing_single_label(tmp_path):
-    raw_folder(tmp_path / "ogbg_molfour", {"raw/graph-label": "1\n0\n1\n\n"})
-    raw = Molecules(dataset="four").build(tmp_path)
+    raw_folder(tmp_path / "ogbg_molbace", {"raw/graph-label": "1\n0\n1\n\n"})
+    raw = OGB(dataset="bace").build(tmp_path)
     assert raw.skipped == ["row 4: no label"]
     assert len(raw.splits["train"]) == 1
 
 
 def test_a_split_left_without_labels_is_refused(tmp_path):
-    raw_folder(tmp_path / "ogbg_molfour", {"raw/graph-label": "1\n\n1\n0\n"})
+    raw_folder(tmp_path / "ogbg_molbace", {"raw/graph-label": "1\n\n1\n0\n"})
     with pytest.raises(DataError, match="no labelled molecule is left in val"):
-        Molecules(dataset="four").build(tmp_path)
+        OGB(dataset="bace").build(tmp_path)

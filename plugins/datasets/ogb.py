@@ -1,0 +1,112 @@
+"""OGB's molecule sets with its features and scaffold split, from OGB's raw folder or MoleculeNet's table of SMILES."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import DataError, Dataset, Declaration, RawDataset, Task, hookimpl, hparam
+from plugins.datasets._files import is_file, is_folder
+from plugins.datasets._molecule_graphs import raw_dataset
+from plugins.datasets._molecules import Source
+from plugins.datasets._ogb_features import OGBFeaturiser
+from plugins.datasets._ogb_raw import OGBRaw
+from plugins.datasets._ogb_sets import find_set
+from plugins.datasets._ogb_table import OGBTable
+
+OGB_ADDRESS = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
+MOLECULENET_ADDRESS = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+NOTE = (
+    "Official scaffold split (80/10/10): validation and test hold rarer scaffolds than train, and their label balance "
+    "differs from train and from each other, so selection on validation is noisy."
+)
+PRECISION = "OGB's own leaderboard ranks this set by average precision; the figures here are ROC-AUC."
+
+
+class OGB(Dataset):
+    """A classification set of OGB's molecules (``ogbg-mol*``) with OGB's features and OGB's scaffold split.
+
+    Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020; the sets are from
+    MoleculeNet (Wu et al., Chemical Science 2018). Two sources give the same result: OGB's raw folder
+    ``ogbg_mol<dataset>/`` (with its index files), or MoleculeNet's table ``moleculenet/<dataset>.csv`` of SMILES and
+    labels, of which features and split are computed with RDKit; neither needs the ``ogb`` package.
+
+    One label column is a binary task, several are a multi-task one with missing labels kept. A row that cannot be
+    used (its SMILES cannot be read, or its only label is missing) is left out, counted and listed; such rows
+    count as test molecules where the 80/10/10 shares are computed, as OGB has them there.
+    """
+
+    name = "ogb"
+    family = "ogb"
+
+    dataset: str = hparam("bace", help="name of the set: bace, bbbp, clintox, hiv, muv, pcba, sider, tox21, toxcast")
+    source: str = hparam("auto", choices=("auto", "ogb", "csv"), help="auto: OGB's folder if there is one, else a CSV")
+    scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
+    fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Reads the labels.
+
+        Raises:
+            DataError: there is no such set, it is one for regression, or its files are missing or bad.
+        """
+        known, source = find_set(self.dataset), self._source(data_dir)
+        count = len(source.tasks())
+        if count != known.tasks:
+            raise DataError(f"{source.where}: labels per molecule: {count}; '{self.dataset}' has {known.tasks}")
+        return Declaration(
+            task=Task("multitask" if count > 1 else "binary", 2, count, metric="rocauc"),
+            node_features=OGBFeaturiser.node_features,
+            edge_features=OGBFeaturiser.edge_features,
+            groups=("scaffold",) if self.scaffolds else (),
+            validation="OOD",
+            variant="OGB features, OGB scaffold split",
+            notes=(NOTE, PRECISION) if self.dataset in {"pcba", "muv"} else (NOTE,),
+        )
+
+    def files(self, data_dir: Path | None) -> list[Path]:
+        """The input files.
+
+        Raises:
+            DataError: there is no such set, or a file is missing; the text names where to put it and where to get it.
+        """
+        return self._source(data_dir).files()
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Read or featurise the molecules.
+
+        Raises:
+            DataError: a file is truncated, foreign or inconsistent, or a split would be empty.
+        """
+        source = self._source(data_dir)
+        return raw_dataset(source.read(), source.where, scaffolds=self.scaffolds)
+
+    def _source(self, data_dir: Path | None) -> Source:
+        known, how = find_set(self.dataset), self._how(data_dir)
+        if data_dir is None:
+            raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}")
+        folder, table = data_dir / self._folder, data_dir / self._csv
+        if self.source == "ogb" or (self.source == "auto" and is_folder(folder)):
+            return OGBRaw(folder, how, self.scaffolds, self.fragments == "brics")
+        if self.source == "auto" and not is_file(table):
+            raise DataError(f"missing data: neither {folder} nor {table} is there\n{how}")
+        return OGBTable(table, known, how, self.fragments == "brics")
+
+    @property
+    def _folder(self) -> str:
+        return f"ogbg_mol{self.dataset}"
+
+    @property
+    def _csv(self) -> Path:
+        return Path("moleculenet") / f"{self.dataset}.csv"
+
+    def _how(self, data_dir: Path | None) -> str:
+        root = Path("FOLDER") if data_dir is None else data_dir
+        return (
+            f"either unpack {OGB_ADDRESS}/{self.dataset}.zip there and rename its folder to {root / self._folder}\n"
+            f"or put MoleculeNet's table at {root / self._csv}; MoleculeNet's own are at {MOLECULENET_ADDRESS}/"
+        )
+
+
+@hookimpl
+def bench_register(register):
+    register(OGB)

@@ -106,6 +106,21 @@ def share_counts(count: int, shares: Mapping[str, float]) -> dict[str, int]:
     return found
 
 
+def consecutive_split(count: int, counts: Sequence[int], dataset: str) -> Split:
+    """Rows in their own order: the first are train, those after them validation, then test.
+
+    Raises:
+        DataError: there are not three counts, or they are more than the rows there are.
+    """
+    if len(counts) != len(SPLITS) or min(counts) < 1 or sum(counts) > count:
+        raise DataError(
+            f"dataset '{dataset}', hyperparameter 'counts': found {list(counts)}; expected how many of the {count} "
+            "graphs are train, validation and test"
+        )
+    starts = [sum(counts[:place]) for place in range(len(SPLITS))]
+    return {name: list(range(start, start + size)) for name, start, size in zip(SPLITS, starts, counts, strict=True)}
+
+
 def shuffled(rows: Sequence[int], split_seed: int) -> list[int]:
     """The rows in an order drawn by ``split_seed``, which is the same with every NumPy version."""
     from numpy.random import PCG64, SeedSequence

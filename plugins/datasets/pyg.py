@@ -1,0 +1,310 @@
+"""Any dataset of PyTorch Geometric, or any list of its graphs, by import path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness import DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Task, hookimpl, hparam
+from plugins.datasets._pyg_cache import Extract, extract
+from plugins.datasets._splits import (
+    LARGEST_SEED,
+    SPLITS,
+    Split,
+    consecutive_split,
+    index_files,
+    index_split,
+    named_shares,
+    random_split,
+    size_split,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_DEGREE = 100
+MAX_CLASSES = 1000
+LARGEST_CODE = 100_000
+DRAWN = ("random", "size")
+
+
+class PyG(Dataset):
+    """A dataset of PyTorch Geometric (Fey and Lenssen, "Fast Graph Representation Learning with PyTorch Geometric",
+    RLGM workshop at ICLR 2019): a shipped class, your own, or a function that gives a list of ``Data`` objects.
+
+    ``dataset`` names it as ``module:Class`` or ``file.py:Class`` (relative to the current folder), ``arguments`` go to
+    it. A class that takes ``root`` gets ``pyg/<Class>`` in the data folder. The class runs once, in a process of its
+    own with global generators seeded with 0; its graphs are kept as plain arrays, whose content enters the key, until
+    its code (every module that belongs to no installed library), its raw files, the files named in ``watch``, its
+    arguments or the versions of torch and PyG change. What it processes goes to the cache and not to ``processed`` in
+    the root, where PyG would take up what other arguments have left; that is read only where there are no raw files.
+    Nothing is downloaded: where raw files are missing, the error says how to fetch them.
+
+    Read are ``x``, ``edge_index``, ``edge_attr``, the label and the split field. Whole-number features are codes, one
+    table a column; floats are numbers. The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is
+    never guessed from the edges. One label is a class (any whole numbers, ascending), several are tasks with labels 0,
+    1 or NaN. Give both directions of an undirected edge.
+    """
+
+    name = "pyg"
+    family = "pyg"
+
+    dataset: str = hparam("", help="module:Class or file.py:Class, e.g. torch_geometric.datasets:GNNBenchmarkDataset")
+    arguments: dict[str, Any] = hparam({}, help="the class's arguments, e.g. {name: CSL}")
+    watch: list[str] = hparam([], help="other files that the class reads: when they change, it runs again")
+    label: str = hparam("y", help="the field of the label")
+    split: str = hparam(
+        "random",
+        choices=("random", "size", "files", "field", "masks", "argument", "consecutive"),
+        help="by chance, by graph size, index files, a field of each graph, train_mask …, an argument, or in order",
+    )
+    shares: list[float] = hparam([0.8, 0.1, 0.1], active={"split": DRAWN}, help="shares of train, validation and test")
+    split_seed: int = hparam(0, low=0, high=LARGEST_SEED, active={"split": ["random"]}, help="seed of the split's draw")
+    index_folder: str = hparam(
+        "", active={"split": ["files"]}, help="folder of train_idx.txt, val_idx.txt, test_idx.txt"
+    )
+    split_field: str = hparam("split", active={"split": ["field"]}, help="field: 0 or train, 1 or val, 2 or test")
+    split_argument: str = hparam(
+        "split", active={"split": ["argument"]}, help="the class's argument that takes train, val and test"
+    )
+    counts: list[int] = hparam(
+        [], low=1, active={"split": ["consecutive"]}, help="graphs of train, validation and test"
+    )
+    node_features: str = hparam("x", choices=("x", "ones", "degree"), help="ones or degree for graphs without features")
+    edge_attr: bool = hparam(True, help="read edge_attr, where the graphs have it")
+    whole_numbers: str = hparam("codes", choices=("codes", "numbers"), help="how features of whole numbers are read")
+    metric: str = hparam(
+        "auto", choices=("auto", "accuracy", "rocauc", "mcc"), help="auto: rocauc for several tasks, else accuracy"
+    )
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Reads what is known of the graphs; the first time, the graphs.
+
+        Raises:
+            DataError: the class or its graphs cannot be used.
+        """
+        summary = self._extract(data_dir).summary
+        return Declaration(
+            task=self._task(summary),
+            node_features=self._node_features(summary),
+            edge_features=self._edge_features(summary),
+            validation="OOD" if self.split == "size" else _VALIDATION.get(self.split, "as given"),
+            variant=_VARIANTS[self.split],
+        )
+
+    def files(self, data_dir: Path | None) -> list[Path]:
+        """The graphs as they were read, and index files.
+
+        Raises:
+            DataError: as :meth:`declare`, or an index file is missing.
+        """
+        return [self._extract(data_dir).file, *self._index_files(data_dir).values()]
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Cut the graphs out of the arrays, and split them.
+
+        Raises:
+            DataError: as :meth:`declare`, or a split would be empty.
+        """
+        from safetensors.numpy import load_file
+
+        found = self._extract(data_dir)
+        tables = load_file(found.file)
+        task = self._task(found.summary)
+        graphs = self._graphs(tables, found.summary, task)
+        rows = self._rows(tables, data_dir)
+        kept, skipped = _labelled(rows, tables["y"], task)
+        facts = {
+            "graphs": len(graphs),
+            "in_no_split": len(graphs) - sum(map(len, rows.values())),
+            "classes": [] if task.kind == "multitask" else [_number(value) for value in found.summary["values"]],
+            "one_way_edges": _one_way(tables),
+        }
+        return RawDataset({name: [graphs[row] for row in chosen] for name, chosen in kept.items()}, skipped, facts)
+
+    def _graphs(self, tables: Mapping[str, NDArray[Any]], summary: Mapping[str, Any], task: Task) -> list[RawGraph]:
+        import numpy as np
+
+        x, attr = self._nodes(tables), self._edges(tables)
+        labels = tables["y"].astype(np.float32)
+        if task.kind != "multitask":
+            labels = np.searchsorted(summary["values"], tables["y"][:, 0])
+        nodes, edges = (np.concatenate([[0], np.cumsum(tables[name])]) for name in ("nodes", "edges"))
+        return [
+            RawGraph(
+                x=x[nodes[row] : nodes[row + 1]],
+                edge_index=tables["edge_index"][:, edges[row] : edges[row + 1]],
+                y=labels[row] if task.kind == "multitask" else int(labels[row]),
+                edge_attr=None if attr is None else attr[edges[row] : edges[row + 1]],
+            )
+            for row in range(len(labels))
+        ]
+
+    def _nodes(self, tables: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        import numpy as np
+
+        total = int(tables["nodes"].sum())
+        if self.node_features == "ones":
+            return np.ones((total, 1), dtype=np.float32)
+        if self.node_features == "degree":
+            return np.minimum(np.bincount(_global_edges(tables)[0], minlength=total), MAX_DEGREE)[:, None]
+        return self._read(tables["x"])
+
+    def _edges(self, tables: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+        return self._read(tables["edge_attr"]) if self.edge_attr and "edge_attr" in tables else None
+
+    def _read(self, table: NDArray[Any]) -> NDArray[Any]:
+        import numpy as np
+
+        return table.astype(np.float32) if self.whole_numbers == "numbers" else table
+
+    def _rows(self, tables: Mapping[str, NDArray[Any]], data_dir: Path | None) -> Split:
+        count = len(tables["nodes"])
+        if self.split == "files":
+            return index_split(self._index_files(data_dir), count, f"'{self.dataset}'")
+        if self.split == "consecutive":
+            return consecutive_split(count, self.counts, self.name)
+        if self.split in DRAWN:
+            shares = named_shares(self.shares, self.name)
+            if self.split == "size":
+                return size_split(tables["nodes"].tolist(), shares)
+            return random_split(count, shares, self.split_seed)
+        rows = {name: (tables["split"] == number).nonzero()[0].tolist() for number, name in enumerate(SPLITS)}
+        empty = [name for name, found in rows.items() if not found]
+        if empty:
+            raise DataError(f"'{self.dataset}': no graph is in the split {' or '.join(empty)}")
+        return rows
+
+    def _task(self, summary: Mapping[str, Any]) -> Task:
+        several, values = summary["tasks"] > 1, summary["values"]
+        metric: Literal["accuracy", "rocauc", "mcc"] = "rocauc" if several else "accuracy"
+        if self.metric != "auto":
+            metric = self.metric  # type: ignore[assignment]
+        if several:
+            if not set(values) <= {0.0, 1.0}:
+                raise DataError(
+                    f"'{self.dataset}': {summary['tasks']} labels a graph, with {_some(values)}; expected 0, 1 or NaN"
+                )
+            return Task("multitask", 2, summary["tasks"], metric)
+        if len(values) > MAX_CLASSES or any(value != int(value) for value in values):
+            raise DataError(
+                f"'{self.dataset}': the labels are {_some(values)}; expected classes as whole numbers "
+                "(regression is not supported)"
+            )
+        if len(values) < 2:
+            raise DataError(f"'{self.dataset}': the labels are of one class")
+        return Task("binary" if len(values) == 2 else "multiclass", len(values), metric=metric)
+
+    def _node_features(self, summary: Mapping[str, Any]) -> Features:
+        if self.node_features == "ones":
+            return Features("numeric", (1,))
+        if self.node_features == "degree":
+            return Features("categorical", (MAX_DEGREE + 1,))
+        if summary["x"] is None:
+            raise DataError(
+                f"'{self.dataset}': its graphs have no 'x'; choose 'node_features: ones' or 'node_features: degree'"
+            )
+        return self._features(summary["x"], "x")
+
+    def _edge_features(self, summary: Mapping[str, Any]) -> Features:
+        found = summary["edge_attr"] if self.edge_attr else None
+        return Features("none") if found is None else self._features(found, "edge_attr")
+
+    def _features(self, found: Mapping[str, Any], name: str) -> Features:
+        if not found["whole"] or self.whole_numbers == "numbers":
+            return Features("numeric", (found["width"],))
+        if min(found["low"]) < 0 or max(found["high"]) >= LARGEST_CODE:
+            raise DataError(
+                f"'{self.dataset}': '{name}' holds whole numbers from {min(found['low'])} to {max(found['high'])}, "
+                "which are no codes; choose 'whole_numbers: numbers'"
+            )
+        return Features("categorical", tuple(high + 1 for high in found["high"]))
+
+    def _extract(self, data_dir: Path | None) -> Extract:
+        place, _, name = self.dataset.rpartition(":")
+        if not place or not name.isidentifier():
+            raise DataError(
+                f"dataset 'pyg', hyperparameter 'dataset': {self.dataset!r}; expected module:Class or file.py:Class"
+            )
+        if self.split != "random" and self.split_seed != 0:
+            raise DataError(
+                f"dataset 'pyg': 'split_seed' has no meaning with 'split: {self.split}', which draws nothing"
+            )
+        if place.endswith(".py"):
+            place = str(Path(place).expanduser().absolute())
+        return extract(
+            {
+                "target": f"{place}:{name}",
+                "arguments": self.arguments,
+                "root": None if data_dir is None else str(data_dir.absolute() / "pyg" / name),
+                "label": self.label,
+                "split_field": {"field": self.split_field, "masks": "masks", "argument": "parts"}.get(self.split),
+                "split_argument": self.split_argument,
+                "parts": list(SPLITS) if self.split == "argument" else [],
+                "watch": [str(_below(data_dir, path)) for path in self.watch],
+            }
+        )
+
+    def _index_files(self, data_dir: Path | None) -> Mapping[str, Path]:
+        return index_files(_below(data_dir, self.index_folder)) if self.split == "files" else {}
+
+
+_VALIDATION = {"random": "in-distribution"}
+_VARIANTS = {
+    "random": "split by chance",
+    "size": "split by graph size",
+    "files": "index files",
+    "field": "the data's own split",
+    "masks": "the data's own split",
+    "argument": "the data's own split",
+    "consecutive": "split in the order of the data",
+}
+
+
+def _below(data_dir: Path | None, path: str) -> Path:
+    chosen = Path(path).expanduser()
+    return chosen if data_dir is None else data_dir / chosen
+
+
+def _global_edges(tables: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """(2, m) edges with node ids counted over all graphs."""
+    import numpy as np
+
+    starts = np.cumsum(tables["nodes"]) - tables["nodes"]
+    found: NDArray[np.int64] = tables["edge_index"] + np.repeat(starts, tables["edges"])
+    return found
+
+
+def _one_way(tables: Mapping[str, NDArray[Any]]) -> int:
+    """How many edges have none in the other direction."""
+    import numpy as np
+
+    ends, total = _global_edges(tables), int(tables["nodes"].sum())
+    return int((~np.isin(ends[1] * total + ends[0], ends[0] * total + ends[1])).sum())
+
+
+def _labelled(rows: Split, y: NDArray[Any], task: Task) -> tuple[Split, list[str]]:
+    """The splits without graphs whose only label is missing, and what was left out."""
+    import numpy as np
+
+    if task.kind == "multitask":
+        return rows, []
+    missing = set(np.flatnonzero(np.isnan(y[:, 0])).tolist())
+    kept = {name: [row for row in chosen if row not in missing] for name, chosen in rows.items()}
+    return kept, [f"graph {row}: no label" for row in sorted(missing & {r for chosen in rows.values() for r in chosen})]
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else value
+
+
+def _some(values: Sequence[float]) -> str:
+    told = ", ".join(f"{_number(value)}" for value in values[:5])
+    return f"{told} …" if len(values) > 5 else told
+
+
+@hookimpl
+def bench_register(register):
+    register(PyG)

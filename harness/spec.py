@@ -139,10 +139,11 @@ class AnalysisSpec:
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What the report shows: the reference row for differences, published numbers, the checkpoint rules."""
+    """What the report shows: the reference row for differences, published numbers, statistics."""
 
     reference: str | None = None
     published: str | None = None
+    statistics: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from harness.catalog import Catalog
 from harness.data import Declaration
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
+from harness.published import publications
 from harness.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
 from harness.suite.analyses import read_analyses, written_analysis
 from harness.suite.checks import (
@@ -191,17 +192,23 @@ class _Loader:
 
     def _report(self, labels: list[str], taken: list[str]) -> ReportSettings:
         table = self.tree.table("report")
-        values: dict[str, str] = {}
+        values: dict[str, Any] = {}
         for name, tree in table.entries.items():
-            if isinstance(tree, Leaf) and isinstance(tree.value, str):
+            expected, what = (bool, "true or false") if name == "statistics" else (str, "a name")
+            if isinstance(tree, Leaf) and isinstance(tree.value, expected):
                 values[name] = tree.value
             else:
-                self.problems.add(tree.place, f"'{name}' in 'report' takes a name, found {describe(tree)}")
+                self.problems.add(tree.place, f"'{name}' in 'report' takes {what}, found {describe(tree)}")
         reference = values.get("reference")
         if reference is not None and reference not in labels and labels:
             message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
             self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
-        return ReportSettings(reference if reference in taken else None, values.get("published"))
+        published = values.get("published")
+        if published is not None and published not in publications():
+            message = f"no published numbers are called '{published}'{did_you_mean(published, publications())}"
+            self.problems.add(table.entries["published"].place, f"{message}; there are: {', '.join(publications())}")
+        reference = reference if reference in taken else None
+        return ReportSettings(reference, published, values.get("statistics", False))
 
     def _analyses(self, datasets: list[CheckedDataset], labels: list[str]) -> tuple[AnalysisSpec, ...]:
         return read_analyses(
@@ -352,6 +359,6 @@ class _Loader:
             "datasets": {dataset.label: written_dataset(dataset, self.epochs) for dataset in datasets},
             "methods": {method.row.label: written_method(method, self.epochs) for method in methods},
             "analyses": {spec.label: written_analysis(spec) for spec in analyses},
-            "report": {key: value for key, value in vars(report).items() if value is not None},
+            "report": {key: value for key, value in vars(report).items() if value not in (None, False)},
         }
         return {key: value for key, value in tree.items() if value not in (None, [], {})}

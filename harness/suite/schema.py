@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.catalog import Catalog, Entry
 from harness.hparams import HParam
+from harness.published import publications
 from harness.suite.files import bundles, protocols
 from harness.suite.settings import KIND_OF, MODEL, PIPELINE, SELECT, TRAIN
 
@@ -68,7 +69,13 @@ def _top() -> Schema:
         "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
         "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
         "analyses": {"type": "object", "additionalProperties": _ref("analysis")},
-        "report": _table({"reference": {"type": "string"}, "published": {"type": "string"}}),
+        "report": _table(
+            {
+                "reference": {"type": "string"},
+                "published": {"enum": publications()},
+                "statistics": {"type": "boolean"},
+            }
+        ),
     }
 
 

@@ -38,7 +38,7 @@ TOP_KEYS = (
 METHOD_KEYS = (*ROLES, "like", "bundle", "envs", "model", "train", "select", "tune", "matrix")
 PROTOCOL_KEYS = ("name", "seeds", "model", "train", "select", "families")
 SECTIONS = ("model", "train", "select")
-REPORT_KEYS = ("reference", "published")
+REPORT_KEYS = ("reference", "published", "statistics")
 
 _LOW = {"epochs": 1, "batch_size": 1, "eval_batch_size": 1}
 _CHOICES: dict[str, tuple[Any, ...]] = {

@@ -120,6 +120,12 @@ CASES = {
         "6:21",
         ["'reference' names no row", "'ERM'"],
     ),
+    "unknown published numbers": (
+        HEAD + DATA + ERM + "report: {published: equad-icml42}\n",
+        "6:21",
+        ["no published numbers are called 'equad-icml42'", "did you mean 'equad-icml24'"],
+    ),
+    "statistics is no boolean": (HEAD + DATA + ERM + "report: {statistics: all}\n", "6:22", ["takes true or false"]),
     "like nothing": (
         methods(EQUAD + "  B: {like: EQUAD}\n"),
         "7:13",

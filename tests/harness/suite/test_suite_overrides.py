@@ -148,7 +148,7 @@ def test_globs_choose_rows_in_the_suites_order(load: Load) -> None:
 def test_a_glob_that_fits_nothing(faults: Faults) -> None:
     found = faults(TEXT, methods=["EQUAD", "ERM"], datasets=["sp"])
     assert found[0].startswith("--methods EQUAD: fits no row (did you mean 'EQuAD'?); there are: ERM")
-    assert found[1].startswith("--datasets sp: fits no row (did you mean 'SP'?)")
+    assert found[1].startswith("--datasets sp: fits no column (did you mean 'SP'?)")
 
 
 def test_data_of_rows_left_out_are_not_looked_for(load: Load) -> None:

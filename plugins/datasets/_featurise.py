@@ -84,10 +84,10 @@ def featurise_each(smiles: Sequence[str], wanted: Wanted) -> list[Molecule | str
     """For each SMILES the molecule, or the reason why there is none. In this process."""
     with rdkit_session():
         featuriser = featuriser_class(wanted.featuriser)()
-        return [_featurise(text, wanted, featuriser) for text in smiles]
+        return [featurise_one(text, wanted, featuriser) for text in smiles]
 
 
-def _featurise(smiles: str, wanted: Wanted, featuriser: Featuriser) -> Molecule | str:
+def featurise_one(smiles: str, wanted: Wanted, featuriser: Featuriser) -> Molecule | str:
     from rdkit import Chem
 
     from plugins.datasets._scaffold import scaffold

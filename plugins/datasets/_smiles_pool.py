@@ -114,13 +114,10 @@ class _Lane:
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         """A process that is ready; none where the system does not let us have one."""
-        code = (
-            f"import sys; sys.path[:] = {[str(entry) for entry in sys.path]!r}; from {__name__} import serve; serve()"
-        )
         try:
             # in its own session: Ctrl-C is for this process, and with its end the others end
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                _command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
             )
             _exchange(self._process, self._wanted)
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -136,13 +133,19 @@ class _Lane:
             with suppress(OSError):  # what could not be written before it died
                 _pipe(pipe).close()
         try:
-            code = process.wait(2)
+            code = process.wait(5)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
         with suppress(ValueError):
             return signal.Signals(-code).name
         return f"exit code {code}"
+
+
+def _command() -> list[str]:
+    """What starts a process that finds the same modules as this one."""
+    path = [str(entry) for entry in sys.path]
+    return [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}; from {__name__} import serve; serve()"]
 
 
 def _exchange(process: subprocess.Popen[bytes], question: object) -> Any:

@@ -1,0 +1,185 @@
+"""From SMILES to features: the same in any number of processes, and one bad molecule is one failure."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+
+from harness.engine import worker
+from harness.errors import DataError
+from plugins.datasets import _smiles_pool, _structure
+from plugins.datasets._featurise import Wanted, featurise_smiles, featuriser_class
+
+SMILES = ["CCO", "C1CC(", "c1ccccc1OC", "", "[Na+].[Cl-]", "C", "CC(=O)Nc1ccc(O)cc1", "F/C=C/F", "C[C@H](N)O", "x"] * 3
+UNREADABLE = {row for row, smiles in enumerate(SMILES) if smiles in ("C1CC(", "", "x")}
+ALL = Wanted("ogb", "chiral", fragments=True)
+
+
+def dumped(found):
+    """Everything in a result, byte by byte."""
+
+    def arrays(molecule):
+        own = tuple((a.tobytes(), a.shape, a.dtype.str) for a in (molecule.x, molecule.edge_index, molecule.edge_attr))
+        return own, molecule.scaffold, tuple(map(arrays, molecule.fragments))
+
+    return {row: arrays(molecule) for row, molecule in found.molecules.items()}, found.failures
+
+
+def started_with(code: str):
+    """The command of a process that first runs ``code``, which may replace ``_featurise.one``."""
+    start = f"import sys; sys.path[:] = {sys.path!r}\nfrom plugins.datasets import _featurise, _smiles_pool\n"
+    return [sys.executable, "-c", f"{start}{code}\n_smiles_pool.serve()"]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(_smiles_pool, "_CHUNK", 4)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Nothing is to be done in this process instead."""
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(_smiles_pool, "featurise_each", refuse)
+
+
+@pytest.mark.parametrize("wanted", [ALL, Wanted("drugood", "flat")], ids=lambda wanted: wanted.featuriser)
+@pytest.mark.usefixtures("small_chunks", "elsewhere")
+def test_the_number_of_processes_changes_nothing(wanted):
+    here = featurise_smiles(SMILES, wanted, 0)
+    assert set(here.failures) == UNREADABLE
+    assert sorted([*here.molecules, *here.failures]) == list(range(len(SMILES)))
+    for processes in (1, 3):
+        assert dumped(featurise_smiles(SMILES, wanted, processes)) == dumped(here)
+
+
+def test_no_molecule_at_all():
+    assert featurise_smiles([], ALL, 2) == featurise_smiles([], ALL, 0)
+
+
+@pytest.mark.usefixtures("small_chunks", "elsewhere")
+def test_a_molecule_that_ends_its_process_is_one_failure(monkeypatch):
+    """The others of its chunk are featurised, too, each in its place."""
+    crash = (
+        "import os, signal; old = _featurise.featurise_one\n"
+        "def new(smiles, *rest):\n"
+        "    if smiles == 'CCCCCC': os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "    return old(smiles, *rest)\n"
+        "_featurise.featurise_one = new"
+    )
+    monkeypatch.setattr(_smiles_pool, "_command", lambda: started_with(crash))
+    smiles = ["C" * size for size in range(1, 12)]
+    found = featurise_smiles(smiles, Wanted(), 2)
+    assert found.failures == {5: "RDKit crashed (SIGSEGV) on the SMILES 'CCCCCC'"}
+    assert {row: len(molecule.x) for row, molecule in found.molecules.items()} == {
+        row: row + 1 for row in range(11) if row != 5
+    }
+
+
+@pytest.mark.parametrize("command", [["/nowhere/python"], [sys.executable, "-c", "1"], [sys.executable, "-c", "1 /"]])
+@pytest.mark.usefixtures("small_chunks")
+def test_where_no_process_can_be_had_it_is_done_here(command, monkeypatch, capfd):
+    monkeypatch.setattr(_smiles_pool, "_command", lambda: command)
+    assert dumped(featurise_smiles(SMILES[:8], ALL, 2)) == dumped(featurise_smiles(SMILES[:8], ALL, 0))
+    capfd.readouterr()
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_is_printed_in_a_process_is_not_taken_for_an_answer(monkeypatch):
+    noise = (
+        "old = _featurise.featurise_one\n"
+        "def new(*given):\n"
+        "    print('noise', flush=True)\n"
+        "    return old(*given)\n"
+        "_featurise.featurise_one = new"
+    )
+    monkeypatch.setattr(_smiles_pool, "_command", lambda: started_with(noise))
+    assert dumped(featurise_smiles(SMILES, ALL, 1)) == dumped(featurise_smiles(SMILES, ALL, 0))
+
+
+def test_processes_end_with_the_one_that_started_them():
+    """Also while they are at work, and although that one was killed."""
+    child = started_with("import time; _featurise.featurise_one = lambda s, *_: time.sleep(60 * (len(s) > 1))")
+    script = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from plugins.datasets import _featurise, _smiles_pool\n"
+        f"_smiles_pool._command = lambda: {child!r}\n"
+        "_featurise.featurise_smiles(['CC'] * 9, _featurise.Wanted(), 1)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    try:
+        until = time.monotonic() + 60
+        while not (children := psutil.Process(parent.pid).children()) and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+    finally:
+        parent.kill()
+        parent.wait()
+    gone, alive = psutil.wait_procs(children, timeout=60)
+    assert len(gone) == 1
+    assert not alive
+
+
+def _in_a_worker(processes: int) -> object:
+    return dumped(featurise_smiles(SMILES, ALL, processes))
+
+
+def test_workers_of_the_harness_may_have_such_processes():
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=worker.begin, initargs=(None,)) as pool:
+        assert pool.submit(_in_a_worker, 2).result(120) == dumped(featurise_smiles(SMILES, ALL, 0))
+
+
+def test_an_error_of_rdkit_is_one_failure(monkeypatch):
+    def broken(molecule, _featuriser):
+        if molecule.GetNumAtoms() == 3:
+            raise RuntimeError("Invariant\nViolation")
+        return ()
+
+    monkeypatch.setattr(_structure, "brics_fragments", broken)
+    found = featurise_smiles(["CC", "CCC", "CCCC"], ALL, 0)
+    assert found.failures == {1: "RDKit fails on the SMILES 'CCC': Invariant Violation"}
+    assert list(found.molecules) == [0, 2]
+
+
+def test_a_molecule_without_features_is_one_failure():
+    found = featurise_smiles(["CC", "FS(F)(F)(F)(F)F", "C"], Wanted("drugood"), 0)
+    assert list(found.molecules) == [0, 2]
+    assert "atom 1 (S) has 6 neighbours" in found.failures[1]
+    assert found.failures[1].endswith("in the SMILES 'FS(F)(F)(F)(F)F'")
+
+
+def test_scaffolds_with_and_without_chirality():
+    smiles = ["C1C[C@H]1N1CC1"]
+    chiral, flat = (
+        featurise_smiles(smiles, Wanted("ogb", kind), 0).molecules[0].scaffold for kind in ("chiral", "flat")
+    )
+    assert "@" not in (flat or "@")
+    assert chiral is not None
+    assert featurise_smiles(smiles, Wanted(), 0).molecules[0].scaffold is None
+
+
+def test_odd_molecules_are_molecules():
+    """Salts, lone atoms, dummies, isotopes, a peptide of 300 atoms."""
+    peptide = "N" + "CC(=O)N" * 75 + "C"
+    smiles = ["[Na+].[Cl-].O", "[U]", "*", "[2H]C", "[H][H]", peptide]
+    for name in ("ogb", "drugood"):
+        found = featurise_smiles(smiles, Wanted(name, "chiral"), 0)
+        assert not found.failures
+        assert [len(molecule.x) for molecule in found.molecules.values()] == [3, 1, 1, 2, 2, 302]
+        assert all(np.isfinite(molecule.x).all() for molecule in found.molecules.values())
+
+
+def test_an_unknown_featuriser():
+    with pytest.raises(DataError, match="no featuriser 'rdkit'; there are: ogb, drugood"):
+        featuriser_class("rdkit")

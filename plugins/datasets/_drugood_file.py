@@ -214,16 +214,15 @@ def _is_whole(value: Any) -> bool:
 
 
 def _refuse_repeats(rows: Mapping[str, list[Row]]) -> None:
-    """A molecule (with its protein) may be in one split only."""
-    seen: dict[tuple[str, str], str] = {}
+    """A molecule (with its protein) may be in one split only, and with one label."""
+    seen: dict[tuple[str, str], tuple[str, int]] = {}
     for split, found in rows.items():
         for number, row in enumerate(found, start=1):
-            other = seen.setdefault((row.smiles, row.protein), split)
-            if other != split:
+            other, label = seen.setdefault((row.smiles, row.protein), (split, row.label))
+            if other != split or label != row.label:
                 pair = "molecule and protein" if row.protein else "molecule"
-                raise _Fault(
-                    f"split '{split}', row {number}: the same {pair} is in '{other}' too: {_short(row.smiles)}"
-                )
+                where = f"in '{other}' too" if other != split else "there with the other label"
+                raise _Fault(f"split '{split}', row {number}: the same {pair} is {where}: {_short(row.smiles)}")
 
 
 def _refuse_shared_domains(rows: Mapping[str, list[Row]]) -> None:

@@ -134,8 +134,11 @@ def _write_file(member: _Member, path: Path) -> Path:
     left = member.size
     source = member.open()
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("xb")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = path.open("xb")
+        except (FileExistsError, NotADirectoryError):
+            raise DataError(f"the archive holds '{member.name}' twice, or as a file and a folder") from None
     with source, stream:
         while block := source.read(_CHUNK):
             left -= len(block)

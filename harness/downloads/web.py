@@ -45,12 +45,13 @@ class OutOfRange(Exception):
         self.total = total
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
+class Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to http and https, never from https to http."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
+        fp.close()
         check_address(newurl)
         if req.type == "https" and urlsplit(newurl).scheme == "http":
             raise Unreachable(f"{req.full_url} leads to an address without encryption: {newurl}")
@@ -101,7 +102,7 @@ def _opener() -> urllib.request.OpenerDirector:
         urllib.request.HTTPSHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),
-        _Redirects(),
+        Redirects(),
     ):
         opener.add_handler(handler)
     return opener

@@ -1,0 +1,395 @@
+"""Fetching: resumed, checked, alone, and never half a file under its final name."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+from web_kit import CONTENT, QUICK, Page, Site, Story, sha256, zipped
+
+from harness.data import Download
+from harness.downloads import fetch
+from harness.downloads.disk import NoRoomError
+from harness.downloads.receipts import read_receipt
+from harness.downloads.web import Redirects, Unreachable
+from harness.errors import DataError, UserError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def wanted(url: str | None, **more: object) -> Download:
+    return Download("set/file.csv", url, **more)  # type: ignore[arg-type]
+
+
+def refused(download: Download, root: Path, *texts: str) -> str:
+    """The message of a fetch that fails, and leaves nothing under the final name."""
+    with pytest.raises(UserError) as caught:
+        fetch(download, root, patience=QUICK)
+    told = str(caught.value)
+    assert not (root / download.path).exists()
+    for text in (*texts, str(root / download.path)):
+        assert text in told
+    return told
+
+
+def left(root: Path) -> set[str]:
+    """The files in the data folder but the receipts."""
+    files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    return {name for name in files if not name.startswith(".fetched/")}
+
+
+def test_a_file_comes_whole_and_leaves_nothing_else(site: Site, tmp_path: Path) -> None:
+    download = wanted(site.url("f", Page()), size=len(CONTENT), sha256=sha256(CONTENT))
+    got = fetch(download, tmp_path, patience=QUICK)
+    assert got.fetched
+    assert got.path.read_bytes() == CONTENT
+    assert left(tmp_path) == {"set/file.csv"}
+    receipt = read_receipt(tmp_path, download.path)
+    assert receipt is not None
+    assert receipt.files == {"set/file.csv": sha256(CONTENT)}
+    assert not fetch(download, tmp_path, patience=QUICK).fetched
+    assert len(site.asked) == 1
+
+
+def test_a_transfer_that_breaks_off_goes_on_where_it_ended(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[100_000, 200_000]))
+    story = Story()
+    got = fetch(wanted(url, sha256=sha256(CONTENT)), tmp_path, patience=QUICK, watcher=story)
+    assert got.path.read_bytes() == CONTENT
+    assert [header for _, header in site.asked] == [None, "bytes=100000-", "bytes=300000-"]
+    assert story.starts == [0, 100_000, 300_000]
+    assert "trying again" in story.texts[0]
+
+
+def test_progress_sets_the_count_of_attempts_back(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[10_000] * 8))
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+    assert len(site.asked) == 9 > QUICK.attempts
+
+
+def test_a_later_fetch_goes_on_with_the_part(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[100_000, 0, 0, 0]))
+    told = refused(wanted(url), tmp_path, url, "100.0 kB are kept", "attempts")
+    assert "early" in told
+    assert "set/file.csv.part" in left(tmp_path)
+    site.pages["f"].cuts.clear()
+    site.asked.clear()
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+    assert site.asked == [("f", "bytes=100000-")]
+    assert left(tmp_path) == {"set/file.csv"}
+
+
+@pytest.mark.parametrize("etag", ['"two"', None], ids=["another tag", "no tag"])
+def test_another_file_at_the_address_is_fetched_from_its_start(site: Site, tmp_path: Path, etag: str | None) -> None:
+    url = site.url("f", Page(cuts=[100_000, 0, 0, 0], etag='"one"' if etag else None))
+    refused(wanted(url), tmp_path)
+    site.pages["f"] = Page(content=b"new" * 100_000, etag=etag)
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == b"new" * 100_000
+
+
+def test_a_server_that_ignores_ranges_sends_the_whole_file(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[100_000], ranges=False))
+    story = Story()
+    got = fetch(wanted(url, sha256=sha256(CONTENT)), tmp_path, patience=QUICK, watcher=story)
+    assert got.path.read_bytes() == CONTENT
+    assert story.starts == [0, 0]
+
+
+def test_a_server_that_always_breaks_off_is_given_up(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[100_000] * 50, ranges=False))
+    refused(wanted(url), tmp_path, "attempts")
+    assert len(site.asked) < 10
+
+
+def test_a_part_that_is_longer_than_the_file_is_dropped(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[400_000, 0, 0, 0], etag=None))
+    refused(wanted(url), tmp_path)
+    site.pages["f"] = Page(content=CONTENT[:1000], etag=None)
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT[:1000]
+
+
+def test_parts_that_do_not_fit_together_are_fetched_anew(site: Site, tmp_path: Path) -> None:
+    """The file was changed at the source without another tag."""
+    url = site.url("f", Page(content=b"x" * len(CONTENT), cuts=[100_000, 0, 0, 0]))
+    download = wanted(url, sha256=sha256(CONTENT))
+    refused(download, tmp_path)
+    site.pages["f"] = Page()
+    story = Story()
+    assert fetch(download, tmp_path, patience=QUICK, watcher=story).path.read_bytes() == CONTENT
+    assert any("fetching it whole" in text for text in story.texts)
+
+
+def test_a_wrong_digest_is_refused_and_forgotten(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page())
+    refused(wanted(url, sha256="0" * 64), tmp_path, sha256(CONTENT), "0" * 64, url)
+    assert left(tmp_path) == set()
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_wrong_size_is_refused(site: Site, tmp_path: Path, length: bool) -> None:
+    url = site.url("f", Page(length=length))
+    refused(wanted(url, size=1000), tmp_path, "1000")
+
+
+def test_an_empty_file_and_a_web_page_are_refused(site: Site, tmp_path: Path) -> None:
+    refused(wanted(site.url("empty", Page(content=b""))), tmp_path, "empty file")
+    page = Page(content=b"<html>log in</html>", headers={"Content-Type": "text/html; charset=utf-8"})
+    refused(wanted(site.url("login", page)), tmp_path, "web page")
+
+
+def test_a_missing_address_is_not_tried_again(site: Site, tmp_path: Path) -> None:
+    url = site.url("nothing")
+    refused(wanted(url, how="Ask the authors."), tmp_path, "404", url, "Ask the authors.")
+    assert len(site.asked) == 1
+
+
+def test_a_busy_server_is_tried_again(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(status=[503, 500]))
+    assert fetch(wanted(url), tmp_path, patience=QUICK).fetched
+    assert len(site.asked) == 3
+
+
+def test_a_server_that_falls_silent(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(stall=1.5))
+    refused(wanted(url), tmp_path, "did not answer in time")
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    site = Site()
+    url = site.url("f")
+    site.close()
+    refused(wanted(url), tmp_path, url, "connection")
+
+
+def test_no_network_names_the_place_and_the_address(tmp_path: Path) -> None:
+    url = "http://no-such-host.invalid/f.csv"
+    refused(wanted(url), tmp_path, url, "no network")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/f",
+        "data:text/plain,x",
+        "http:///f",
+        "http://[::1/f",
+        "f.csv",
+        "http://ö/f",
+    ],
+)
+def test_other_addresses_are_refused(tmp_path: Path, url: str) -> None:
+    refused(wanted(url), tmp_path, "not an http or https address")
+
+
+def test_a_redirect_is_followed_to_the_web_only(site: Site, tmp_path: Path) -> None:
+    for target in ("file:///etc/passwd", "ftp://127.0.0.1/f"):
+        refused(wanted(site.url("elsewhere", Page(leads_to=target))), tmp_path, target)
+    url = site.url("moved", Page(leads_to=site.url("f", Page())))
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+
+
+def test_a_redirect_never_drops_encryption() -> None:
+    request = urllib.request.Request("https://example.org/f")
+    with pytest.raises(Unreachable, match="without encryption"):
+        Redirects().redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/f")
+
+
+def test_offline_and_by_hand_use_no_network(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page())
+    with pytest.raises(DataError) as caught:
+        fetch(wanted(url), tmp_path, offline=True)
+    for text in ("offline", url, str(tmp_path / "set" / "file.csv")):
+        assert text in str(caught.value)
+    refused(wanted(None, how="Sign in at example.org."), tmp_path, "Sign in at example.org.")
+    assert not site.asked
+    assert left(tmp_path) == set()
+
+
+def test_ctrl_c_keeps_what_has_arrived(site: Site, tmp_path: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    url = site.url("f", Page())
+    with pytest.raises(KeyboardInterrupt):
+        fetch(wanted(url), tmp_path, patience=QUICK, watcher=Story(150_000, interrupt))
+    part = tmp_path / "set" / "file.csv.part"
+    kept = part.stat().st_size
+    assert 0 < kept < len(CONTENT)
+    assert left(tmp_path) == {"set/file.csv.part", "set/file.csv.part.json"}
+    story = Story()
+    assert fetch(wanted(url), tmp_path, patience=QUICK, watcher=story).path.read_bytes() == CONTENT
+    assert story.starts == [kept]
+
+
+def test_several_fetches_at_once_fetch_once(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(stall=0.3))
+    code = (
+        "import sys; from pathlib import Path; from harness.data import Download; from harness.downloads import fetch\n"
+        "got = fetch(Download('set/file.csv', sys.argv[1]), Path(sys.argv[2])); print(got.fetched)"
+    )
+    words = [sys.executable, "-c", code, url, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    both = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(3)]
+    told = sorted(process.communicate(timeout=60)[0].strip() for process in both)
+    assert told == ["False", "False", "True"]
+    assert len(site.asked) == 1
+    assert (tmp_path / "set" / "file.csv").read_bytes() == CONTENT
+    assert left(tmp_path) == {"set/file.csv"}
+
+
+def test_a_killed_fetch_is_no_obstacle(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(stall=30))
+    code = (
+        "import sys; from pathlib import Path; from harness.data import Download; from harness.downloads import fetch\n"
+        "fetch(Download('set/file.csv', sys.argv[1]), Path(sys.argv[2]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], env=environment)
+    part = tmp_path / "set" / "file.csv.part"
+    for _ in range(600):
+        if part.exists() and part.stat().st_size > 0:
+            break
+        threading.Event().wait(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "set" / "file.csv").exists()
+    site.pages["f"].stall = 0
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+    assert left(tmp_path) == {"set/file.csv"}
+
+
+class Full:
+    """A file on a disk that is full after so many bytes."""
+
+    def __init__(self, stream: object, room: int) -> None:
+        self._stream, self._room = stream, room
+
+    def __enter__(self) -> Full:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()  # type: ignore[attr-defined]
+
+    def write(self, block: bytes) -> None:
+        if len(block) > self._room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._room -= len(block)
+        self._stream.write(block)  # type: ignore[attr-defined]
+
+
+def test_a_full_disk_is_told_once_and_the_part_is_kept(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, opened = site.url("f", Page()), Path.open
+
+    def open_full(path: Path, mode: str = "r", *more: object, **named: object) -> object:
+        stream = opened(path, mode, *more, **named)  # type: ignore[call-overload]
+        return Full(stream, 200_000) if mode == "ab" else stream
+
+    monkeypatch.setattr(Path, "open", open_full)
+    with pytest.raises(NoRoomError, match="No space left on device") as caught:
+        fetch(wanted(url), tmp_path, patience=QUICK)
+    assert caught.value.exit_code == 2
+    assert len(site.asked) == 1
+    monkeypatch.setattr(Path, "open", opened)
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+    assert site.asked[1][1] is not None
+
+
+def test_what_does_not_fit_is_not_begun(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("harness.downloads.disk.shutil.disk_usage", lambda _: free)
+    with pytest.raises(NoRoomError, match=r"512\.0 kB needed, 1\.0 kB free"):
+        fetch(wanted(site.url("f", Page())), tmp_path, patience=QUICK)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(site: Site, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        refused(wanted(site.url("f", Page())), tmp_path, "--data-dir")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("path", ["../file.csv", "/file.csv", "a/../../file.csv", "", "C:/file.csv", "a\\b"])
+def test_a_download_lies_below_the_data_folder(site: Site, tmp_path: Path, path: str) -> None:
+    with pytest.raises(DataError, match="not below the data folder"):
+        fetch(Download(path, site.url("f", Page())), tmp_path, patience=QUICK)
+    assert not site.asked
+
+
+def test_what_lies_there_is_not_overwritten(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    target = tmp_path / "set" / "file.csv"
+    target.write_bytes(b"")
+    url = site.url("f", Page())
+    with pytest.raises(DataError, match="delete it"):
+        fetch(wanted(url), tmp_path, patience=QUICK)
+    target.write_bytes(b"mine")
+    with pytest.raises(DataError, match="delete it"):
+        fetch(wanted(url, size=len(CONTENT)), tmp_path, patience=QUICK)
+    assert not fetch(wanted(url), tmp_path, patience=QUICK).fetched
+    with pytest.raises(DataError, match="folder is expected"):
+        fetch(wanted(url, unpack=""), tmp_path, patience=QUICK)
+    target.unlink()
+    target.mkdir()
+    with pytest.raises(DataError, match="file is expected"):
+        fetch(wanted(url), tmp_path, patience=QUICK)
+    assert not site.asked
+
+
+def test_files_that_differ_from_the_tested_ones_are_told(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page())
+    got = fetch(wanted(url, tested={"set/file.csv": "0" * 64}), tmp_path, patience=QUICK)
+    assert got.differing == ("set/file.csv",)
+
+
+def test_the_mark_beside_a_part_may_be_damaged(site: Site, tmp_path: Path) -> None:
+    url = site.url("f", Page(cuts=[100_000, 0, 0, 0]))
+    refused(wanted(url), tmp_path)
+    (tmp_path / "set" / "file.csv.part.json").write_text("{")
+    assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+
+
+def test_an_archive_becomes_a_folder(site: Site, tmp_path: Path) -> None:
+    archive = zipped({"bace/raw/x.csv": "1\n", "bace/y.csv": "2\n", "__MACOSX/bace/y.csv": "no", "readme": "no"})
+    download = Download("ogbg_molbace", site.url("bace.zip", Page(content=archive)), unpack="bace")
+    got = fetch(download, tmp_path, patience=QUICK)
+    assert left(tmp_path) == {"ogbg_molbace/raw/x.csv", "ogbg_molbace/y.csv"}
+    assert got.path == tmp_path / "ogbg_molbace"
+    receipt = json.loads((tmp_path / ".fetched" / "ogbg_molbace.json").read_text())
+    assert receipt["files"]["ogbg_molbace/y.csv"] == sha256(b"2\n")
+
+
+def test_an_archive_that_is_refused_leaves_nothing(site: Site, tmp_path: Path) -> None:
+    page = Page(content=zipped({"bace/x": "1", "bace/../../escaped": "2"}))
+    download = Download("below/ogbg_molbace", site.url("bace.zip", page), unpack="bace")
+    refused(download, tmp_path / "data", "leads out of its folder", download.url or "")
+    assert {path.name for path in tmp_path.rglob("*")} == {"data", "below"}
+
+
+def test_ctrl_c_while_unpacking_keeps_the_archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    download = Download("set", site.url("s.zip", Page(content=zipped({"a": "1", "b": "2"}))), unpack="")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.downloads.unpack.require_room", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(download, tmp_path, patience=QUICK)
+    assert left(tmp_path) == {"set.part", "set.part.json"}
+    assert fetch(download, tmp_path, patience=QUICK).fetched
+    assert left(tmp_path) == {"set/a", "set/b"}
+    assert len(site.asked) == 1

@@ -37,11 +37,15 @@ def report(
     statistics: Annotated[
         bool | None, typer.Option("--statistics/--no-statistics", help="Intervals, tests, ranks.", show_default="suite")
     ] = None,
+    published: Annotated[
+        str | None, typer.Option("--published", help="A paper's numbers beside ours, or none.", show_default="suite")
+    ] = None,
     store: options.StoreDir = None,
     json: options.Json = False,
 ) -> None:
     """Show the table of a run from whatever is there, finished or not."""
-    from harness.report.build import Options
+    from harness.published import load_published
+    from harness.report.build import NONE, Options
     from harness.runs.collect import collect
     from harness.runs.find import find_run
     from harness.store import Store
@@ -49,11 +53,13 @@ def report(
     for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
         if value not in known:
             raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}")
+    if published not in (None, NONE):
+        load_published(str(published))
     opened = Store(store)
     record = find_run(run, opened)
     results = collect(record, opened)
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
-    chosen = Options(rules, validation, differences, average, statistics)
+    chosen = Options(rules, validation, differences, average, statistics, published)
     if html:
         if json or style != "terminal":
             raise UserError("--html is a format of its own: leave out --format and --json")

@@ -11,6 +11,7 @@ from typing import Any
 from harness.errors import UserError, did_you_mean
 
 _FOLDER = Path(__file__).resolve().parent
+SPREADS = ("standard deviation", "standard error")
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,26 @@ class PublishedValue:
 
     mean: float
     spread: float | None = None
+
+
+@dataclass(frozen=True)
+class PublishedColumn:
+    """What a column's numbers were made with, as far as it is known.
+
+    Attributes:
+        component, values: the data as a component of ours and its values that differ from the defaults; empty where
+            none of ours stands for them.
+        version: the edition of the data, e.g. ``ChEMBL 30``; ours must begin with it.
+        settings: network and training by path, of a backbone only what differs from its defaults, as in
+            :class:`harness.results.MethodFacts`.
+        split: ``out-of-distribution`` or ``in-distribution``.
+    """
+
+    component: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    split: str = "out-of-distribution"
 
 
 @dataclass(frozen=True)
@@ -35,6 +56,10 @@ class PublishedTable:
         rows: method label -> column -> value; cells without a printed number are left out.
         printed: method label -> the paper's own name of the row, where it is another.
         notes: method label -> what a reader must know; ``*`` for the whole table.
+        spread: what stands behind the ± sign, one of :data:`SPREADS`.
+        protocol: ours that the paper's is; ``checkpoint`` the rule that chose the weights, ``best-val`` or ``last``.
+        tuned: whether hyperparameters were selected on validation.
+        made: column -> what it was made with.
     """
 
     name: str
@@ -46,6 +71,11 @@ class PublishedTable:
     rows: Mapping[str, Mapping[str, PublishedValue]]
     printed: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    spread: str = "standard deviation"
+    protocol: str = ""
+    checkpoint: str = ""
+    tuned: bool | None = None
+    made: Mapping[str, PublishedColumn] = field(default_factory=dict)
 
     def value(self, method: str, column: str) -> PublishedValue | None:
         """The printed number, or None."""
@@ -54,12 +84,20 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class Publication:
-    """The tables of one paper; ``spread`` names what stands behind the ± sign."""
+    """The tables of one paper.
+
+    Attributes:
+        spread: what stands behind the ± sign where a table says nothing else.
+        remarks: sentences that belong to every comparison with these numbers.
+        free: names of values of data and training that change no number's meaning, such as seeds.
+    """
 
     name: str
     citation: str
     spread: str
     tables: tuple[PublishedTable, ...]
+    remarks: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
 
     def table(self, name: str) -> PublishedTable:
         """The table with this name.
@@ -101,19 +139,28 @@ def read_published(path: Path) -> Publication:
     """Read a file of published numbers.
 
     Raises:
-        UserError: a row has more or fewer cells than there are columns, a cell is no number, or a note, printed name
-            or metric is about a row or column that is not there.
+        UserError: a row has more or fewer cells than there are columns, a cell is no number, a spread has no known
+            name, or a note, printed name, metric or fact is about a row or column that is not there.
     """
     import yaml
 
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    tables = tuple(_table(item, path.name) for item in data["tables"])
-    return Publication(str(data["name"]), str(data["citation"]), str(data["spread"]), tables)
+    common = {name: data[name] for name in ("spread", "protocol", "checkpoint", "tuned") if name in data}
+    made = data.get("columns", {})
+    tables = tuple(_table({**common, **item}, made, path.name) for item in data["tables"])
+    columns = [column for table in tables for column in table.columns]
+    for pattern in made:
+        if not any(fnmatchcase(column, pattern) for column in columns):
+            raise UserError(f"{path.name}: something is said about '{pattern}', which is no column")
+    remarks, free = data.get("remarks", ()), data.get("free", ())
+    return Publication(data["name"], data["citation"], data["spread"], tables, tuple(remarks), tuple(free))
 
 
-def _table(data: Mapping[str, Any], file: str) -> PublishedTable:
+def _table(data: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]], file: str) -> PublishedTable:
     where = f"{file}, table '{data['name']}'"
     columns = tuple(data["columns"])
+    if data["spread"] not in SPREADS:
+        raise UserError(f"{where}: no spread is called '{data['spread']}'; there are: {', '.join(SPREADS)}")
     table = PublishedTable(
         name=data["name"],
         source=data["source"],
@@ -124,10 +171,25 @@ def _table(data: Mapping[str, Any], file: str) -> PublishedTable:
         rows={method: _row(cells, columns, f"{where}, row '{method}'") for method, cells in data["rows"].items()},
         printed=data.get("printed", {}),
         notes=data.get("notes", {}),
+        spread=data["spread"],
+        protocol=data.get("protocol", ""),
+        checkpoint=data.get("checkpoint", ""),
+        tuned=data.get("tuned"),
+        made={column: _made(column, made) for column in columns},
     )
     for method in {*table.printed, *table.notes} - {"*", *table.rows}:
         raise UserError(f"{where}: something is said about '{method}', which is no row")
     return table
+
+
+def _made(column: str, patterns: Mapping[str, Mapping[str, Any]]) -> PublishedColumn:
+    """All that the patterns fitting a column say; of two that say the same thing the later counts."""
+    merged: dict[str, Any] = {}
+    for pattern, facts in patterns.items():
+        if fnmatchcase(column, pattern):
+            for name, value in facts.items():
+                merged[name] = {**merged.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return PublishedColumn(**merged)
 
 
 def _metrics(given: str | Mapping[str, str], columns: tuple[str, ...], where: str) -> dict[str, str]:

@@ -10,11 +10,17 @@ from harness.report.average import AverageColumn, averages
 from harness.report.block import Block
 from harness.report.caption import caption
 from harness.report.layout import Grid, make_grid
+from harness.report.published import Published, beside_published
+from harness.report.published_text import block as published_block
+from harness.report.published_text import published_json
 from harness.report.statistics import Statistics, statistics
 from harness.report.statistics_json import statistics_json
 from harness.report.statistics_text import blocks as statistics_blocks
 from harness.report.table import Table, build_table
 from harness.results import RunResults
+
+NONE = "none"
+"""Instead of a name: no published numbers, although the suite has some."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class Options:
         differences: the difference to the reference row, where the suite names one.
         average: averages over datasets.
         statistics: intervals, tests, ranks and records (docs/statistics.md); None: as the suite says.
+        published: name of the published numbers to stand beside ours, ``none`` for none; None: as the suite says.
     """
 
     checkpoints: tuple[str, ...] = ("suite",)
@@ -34,6 +41,7 @@ class Options:
     differences: bool = False
     average: bool = False
     statistics: bool | None = None
+    published: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class Section:
     Attributes:
         caption: one sentence a fact.
         selected: which configuration each tuned method shows, one line each.
-        blocks: tables beside the main one; ``statistics`` what some of them show.
+        blocks: tables beside the main one; ``statistics`` and ``published`` are what they show.
     """
 
     table: Table
@@ -53,6 +61,7 @@ class Section:
     selected: tuple[str, ...]
     blocks: tuple[Block, ...] = ()
     statistics: Statistics | None = None
+    published: Published | None = None
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,15 @@ def _section(results: RunResults, checkpoint: str, options: Options) -> Section:
     sentences = caption(table, means, differences=differences)
     if options.differences and not differences:
         sentences.append("No differences: the suite names no reference row (report: {reference: METHOD}).")
-    found = _statistics(table, options)
-    blocks = statistics_blocks(table, found) if found is not None else []
-    return Section(table, means, grid, tuple(sentences), tuple(_selected(table)), tuple(blocks), found)
+    published, found = _published(table, options), _statistics(table, options)
+    blocks = [] if published is None else [published_block(published)]
+    blocks += [] if found is None else statistics_blocks(table, found)
+    return Section(table, means, grid, tuple(sentences), tuple(_selected(table)), tuple(blocks), found, published)
+
+
+def _published(table: Table, options: Options) -> Published | None:
+    name = options.published or table.results.published
+    return beside_published(table, name) if name and name != NONE else None
 
 
 def _statistics(table: Table, options: Options) -> Statistics | None:
@@ -115,6 +130,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "captions": [" ".join(section.caption) for section in report.sections],
         "rows": [row.to_json() for section in report.sections for row in section.table.rows],
         "averages": [_average_json(column) for section in report.sections for column in section.averages],
+        "published": [None if s.published is None else published_json(s.published) for s in report.sections],
         "statistics": [None if s.statistics is None else statistics_json(s.statistics) for s in report.sections],
     }
 

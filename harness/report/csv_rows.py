@@ -7,9 +7,12 @@ import io
 from typing import Any
 
 from harness.report.build import Report, Section
+from harness.report.published import Beside
 from harness.report.table import TableRow
 from harness.results import dumps
 from harness.stats.intervals import Interval
+
+_PUBLISHED = ("mean", "spread", "n", "difference", "low", "high", "verdict", "reason")
 
 
 def csv_rows(report: Report) -> str:
@@ -24,12 +27,28 @@ def csv_rows(report: Report) -> str:
 
 
 def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
-    """The rows of a section; with statistics, each has the bounds of its intervals, as fractions like all values."""
+    """The rows of a section; with statistics, each has the bounds of its intervals, and with published numbers these,
+    as fractions like all values."""
     rows = [_fields(row, seeds) for row in section.table.rows]
+    if section.published is not None:
+        beside = {(one.row.dataset, one.row.split, one.row.method): one for one in section.published.beside}
+        for fields, row in zip(rows, section.table.rows, strict=True):
+            fields.update(_published(beside.get((row.dataset, row.split, row.method))))
     if section.statistics is not None:
-        for fields, row in zip(rows, section.statistics.rows, strict=True):
-            fields.update(_bounds("mean", row.mean) | _bounds("difference", row.difference))
+        for fields, found in zip(rows, section.statistics.rows, strict=True):
+            fields.update(_bounds("mean", found.mean) | _bounds("difference", found.difference))
     return rows
+
+
+def _published(one: Beside | None) -> dict[str, Any]:
+    """The paper's number for a row and what is made of it; empty fields where it has none."""
+    if one is None:
+        return {f"published_{name}": None for name in _PUBLISHED}
+    spread = None if one.theirs.spread is None else one.theirs.spread / 100
+    scaled = one.difference.times(0.01)
+    reasons = "; ".join((*one.differs, *filter(None, [one.reason]), *one.remarks))
+    values = (one.theirs.mean / 100, spread, one.table.runs, scaled.estimate, scaled.low, scaled.high, one.verdict)
+    return {f"published_{name}": value for name, value in zip(_PUBLISHED, (*values, reasons), strict=True)}
 
 
 def _bounds(name: str, interval: Interval | None) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""Analyses of a run: measured once, sealed, told apart from the cells, never lost."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+from integration_kit import TOY
+
+from harness.runs.findings import load_findings
+
+pytest.importorskip("matplotlib")
+
+ANALYSES = """\
+analyses:
+  Groups: groups
+  CMD: {use: cmd, methods: [ERM, EQuAD]}
+  Map: {use: tsne, graphs: 15}
+  Votes: logits
+  Kept: quantifiers
+  Frozen: {use: representation, epochs: 20}
+  Time: runtime
+"""
+PEEK = '''\
+from harness import Analysis, Findings, hookimpl, hparam
+
+
+class Peek(Analysis):
+    """Reads what it may not."""
+
+    name = "peek"
+    where: str = hparam("measure", choices=["measure", "oracle", "present", "raise", "shape"])
+
+    def measure(self, cell):
+        if self.where == "measure":
+            cell.labels("test")
+        if self.where == "oracle":
+            cell.oracle("base", "train")
+        return {"graphs": len(cell.labels("train"))}
+
+    def present(self, study):
+        if self.where == "present":
+            study.cells[0].labels("test")
+        if self.where == "raise":
+            raise KeyError("lost")
+        if self.where == "shape":
+            return [1, 2]
+        return Findings(("graphs",), ((study.cells[0].values["graphs"],),))
+
+
+@hookimpl
+def bench_register(register):
+    register(Peek)
+'''
+
+
+@pytest.fixture
+def findings(workshop):
+    """Run a suite with analyses and read what its folder holds, by label."""
+
+    def run(analyses):
+        outcome = workshop.run(workshop.write(TOY + analyses))
+        return outcome, {found.label: (found, folder) for found, folder in load_findings(outcome.folder)}
+
+    return run
+
+
+@pytest.fixture
+def peek(workshop):
+    (workshop.folder / "peek.py").write_text(PEEK, encoding="utf-8")
+    workshop.write(TOY.replace("[toy_plugin.py]", "[toy_plugin.py, peek.py]"), "peeking.yaml")
+
+    def run(where):
+        text = (workshop.folder / "peeking.yaml").read_text(encoding="utf-8")
+        outcome = workshop.run(
+            workshop.write(f"{text}analyses:\n  Peek: {{use: peek, where: {where}}}\n  Time: runtime\n")
+        )
+        return outcome, outcome.findings[0]
+
+    return run
+
+
+@pytest.mark.timeout(180)
+def test_every_analysis_gives_a_table_and_most_a_figure(findings, workshop):
+    outcome, found = findings(ANALYSES)
+    assert outcome.exit_code == 0
+    assert {label: one.status for label, (one, _) in found.items()} == dict.fromkeys(
+        ["Groups", "CMD", "Map", "Votes", "Kept", "Frozen", "Time"], "ok"
+    )
+    for label, (one, folder) in found.items():
+        assert one.rows, label
+        assert all(len(row) == len(one.columns) for row in one.rows), label
+        assert (folder / "table.csv").read_text(encoding="utf-8").startswith(one.columns[0])
+        assert bool(one.figures) == (label != "Groups"), label
+        assert all((folder / name).stat().st_size > 1000 for name in one.figures)
+    again = workshop.run()
+    assert workshop.ran() == []
+    assert [one.rows for one in again.findings] == [one.rows for one, _ in found.values()]
+    assert _figures(again.folder) == _figures(outcome.folder)
+
+
+def _figures(folder):
+    return [path.read_bytes() for path in sorted(folder.glob("analyses/*/figure.svg"))]
+
+
+def test_groups_weighed_by_their_size_give_the_table_value(findings):
+    outcome, found = findings("analyses:\n  Groups: {use: groups, quartiles: 3, smallest: 1}\n")
+    rows = [row for row in found["Groups"][0].rows if row[1] == "ERM"]
+    values = {row[3]: (row[4], row[5]) for row in rows}
+    score = np.mean(
+        [r.value for r in outcome.results.rows if (r.method, r.split, r.checkpoint) == ("ERM", "test", "best@val")]
+    )
+    assert values["all"][1] == pytest.approx(score)
+    for kind in ("nodes", "environment"):
+        parts = [value for name, value in values.items() if kind in name]
+        assert sum(count for count, _ in parts) == values["all"][0]
+        assert sum(count * share for count, share in parts) / values["all"][0] == pytest.approx(score)
+    assert found["Groups"][0].opens == ("test labels",)
+
+
+def test_only_what_changed_is_measured_again(findings, workshop):
+    findings("analyses:\n  CMD: {use: cmd, methods: [ERM]}\n  Kept: quantifiers\n")
+    findings("analyses:\n  CMD: {use: cmd, methods: [ERM], moments: 3}\n  Kept: quantifiers\n")
+    assert workshop.ran() == ["cmd of ERM on Toy, seed 1", "cmd of ERM on Toy, seed 2"]
+
+
+def test_methods_without_a_pipeline_are_left_out_where_one_is_needed(findings):
+    _, found = findings("analyses:\n  Kept: quantifiers\n")
+    assert {row[1] for row in found["Kept"][0].rows} == {"EQuAD"}
+
+
+def test_a_kept_quantifier_is_told_from_the_others(findings, workshop):
+    _, found = findings("analyses:\n  Kept: quantifiers\n")
+    (kept,) = [row for row in found["Kept"][0].rows if row[2] == "kept"]
+    assert kept[3] == 4  # two per seed
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [("measure", "'test' is a test split"), ("oracle", "'base' is not declared"), ("present", "declares opens_test")],
+)
+def test_what_is_sealed_stays_sealed(peek, where, reason):
+    outcome, finding = peek(where)
+    assert finding.status == "failed"
+    assert reason in finding.reason
+    assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize(("where", "reason"), [("raise", "KeyError: 'lost'"), ("shape", "returned list, not Findings")])
+def test_a_failing_analysis_leaves_cells_and_other_analyses_alone(peek, where, reason):
+    outcome, finding = peek(where)
+    assert reason in finding.reason
+    assert not outcome.record.failures
+    assert [one.status for one in outcome.findings] == ["failed", "ok"]
+    assert outcome.exit_code == 1
+
+
+def test_failed_cells_are_left_out(findings, workshop):
+    text = TOY.replace("IRM: {baseline: irm, envs: random(2)}", "Bad: {baseline: {use: misbehave, how: raise}}")
+    outcome = workshop.run(workshop.write(text + "analyses:\n  Groups: groups\n"))
+    assert {row[1] for row in outcome.findings[0].rows} == {"ERM", "EQuAD"}
+
+
+def test_a_missing_matplotlib_is_a_remark(findings, monkeypatch):
+    monkeypatch.setitem(sys.modules, "harness.runs.drawing", None)
+    _, found = findings("analyses:\n  Time: runtime\n")
+    one, folder = found["Time"]
+    assert one.status == "ok"
+    assert "equad-bench[figures]" in one.notes[-1]
+    assert not list(folder.glob("figure.*"))
+
+
+def test_the_command_analyses_a_run_that_is_there(workshop):
+    workshop.run()
+    done = workshop.command("analyse", "toy", "groups", "--set", "quartiles=2", "--methods", "ERM", "--json")
+    (found,) = json.loads(done.stdout)["analyses"]
+    assert {row[1] for row in found["rows"]} == {"ERM"}
+    assert math.isclose(sum(row[4] for row in found["rows"] if "nodes" in row[3]), 23)
+    text = workshop.command("analyse", "toy", "runtime").stdout
+    assert "Analysis: runtime" in text
+    assert "Figure: " in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["analyse", "toy", "group"], "did you mean 'groups'?"),
+        (["analyse", "toy", "groups", "--set", "quartile=2"], "did you mean 'quartiles'?"),
+        (["analyse", "toy", "groups", "--methods", "ERN"], "fits none of the suite's methods (did you mean 'ERM'?)"),
+        (["analyse", "toy"], "the suite has no 'analyses'"),
+    ],
+)
+def test_a_wrong_command_line_is_told(workshop, words, message):
+    workshop.run(seeds="1", methods=["ERM"])
+    done = workshop.command(*words, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, 
 from harness.runs.analyses import analyse
 from harness.runs.collect import collect
 from harness.runs.findings import Finding
+from harness.runs.page import leave_page
 from harness.runs.phases import run_in_phases
 from harness.runs.record import RESULTS, CellRecord, RunRecord
 from harness.runs.session import Options, Session
@@ -42,12 +43,13 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run left: its record, results, folder and analyses."""
+    """What a run left: its record, results, folder, analyses, and its HTML report, None where there is none."""
 
     record: RunRecord
     results: RunResults
     folder: Path
     findings: tuple[Finding, ...] = ()
+    page: Path | None = None
 
     @property
     def exit_code(self) -> int:
@@ -78,12 +80,15 @@ def execute(
         outcome = work.run(stages)
     except (KeyboardInterrupt, DataError) as error:
         status = "failed" if isinstance(error, DataError) else "interrupted"
-        _finish(replace(record, status=status, failures=_plain(work.failures)), session, folder)
+        cut = replace(record, status=status, failures=_plain(work.failures))
+        leave_page(cut, _finish(cut, session, folder), store)
         raise
     closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
-    if not session.suite.analyses:
-        return closed
-    return replace(closed, findings=tuple(analyse(session, closed.results, session.suite.analyses, folder, work.more)))
+    if session.suite.analyses:
+        found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
+        closed = replace(closed, findings=tuple(found))
+    anew = bool(outcome.finished or outcome.failures or closed.findings)
+    return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 
 
 def execute_analyses(
@@ -102,7 +107,10 @@ def execute_analyses(
     session.store.require_writable()
     folder = session.store.runs / record.id
     work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
-    return analyse(session, collect(record, session.store), specs, folder, work.more)
+    results = collect(record, session.store)
+    found = analyse(session, results, specs, folder, work.more)
+    leave_page(record, results, session.store)
+    return found
 
 
 @dataclass
@@ -234,6 +242,7 @@ def _skeleton(session: Session, run_id: str) -> RunResults:
         overrides=suite.overrides,
         reference=suite.report.reference,
         published=suite.report.published,
+        statistics=suite.report.statistics,
     )
 
 

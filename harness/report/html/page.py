@@ -14,14 +14,13 @@ from harness.report.html.view import COPIES, Page, build_page
 from harness.report.html.words import dataset_facts, flat, memory, moment, seconds
 from harness.report.text import one_line
 from harness.results import RunResults, write_text
+from harness.runs.page import PAGE
 from harness.runs.record import RunRecord
 from harness.store import Store
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-NAME = "report.html"
-"""Its file in the run folder."""
 _COPY_NAMES = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
 
 
@@ -33,7 +32,7 @@ def write_page(
     Raises:
         UserError: the file cannot be written.
     """
-    path = store.runs / record.id / NAME if output is None else output
+    path = store.runs / record.id / PAGE if output is None else output
     text = render_page(build_page(record, results, store, options))
     try:
         write_text(path, text)

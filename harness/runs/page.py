@@ -1,0 +1,52 @@
+"""The HTML report that a run leaves in its folder. No torch."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from harness.results import RunResults
+from harness.runs.record import RunRecord
+from harness.store import Store
+
+PAGE = "report.html"
+_LOOKED_AT = 20
+_COMPARED = ("suite.yaml", "results.csv")
+_log = logging.getLogger(__name__)
+
+
+def leave_page(record: RunRecord, results: RunResults, store: Store, *, anew: bool = True) -> Path | None:
+    """Write the HTML report of a run into its folder, and return where; None, with a warning, where that fails.
+
+    Args:
+        anew: False where no stage was run: then an earlier run's page is returned, if it shows the same, since
+            drawing one takes longer than all the rest of such a run.
+    """
+    folder = store.runs / record.id
+    found = None if anew else _same(folder)
+    if found is not None:
+        return found
+    try:
+        from harness.report.html.page import write_page
+
+        return write_page(record, results, store)
+    except Exception as error:
+        _log.warning("no HTML report was written (%s: %s)", type(error).__name__, str(error).partition("\n")[0])
+        return None
+
+
+def _same(folder: Path) -> Path | None:
+    """The page of the latest earlier run of the same name that had the same suite and results."""
+    label = folder.name[16:-5]  # between the time and the random end
+    earlier = sorted(other for other in folder.parent.glob(f"*-{label}-????") if other != folder)
+    for other in reversed(earlier[-_LOOKED_AT:]):
+        if (other / PAGE).is_file() and all(_equal(folder / name, other / name) for name in _COMPARED):
+            return other / PAGE
+    return None
+
+
+def _equal(one: Path, other: Path) -> bool:
+    try:
+        return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+    except OSError:
+        return False

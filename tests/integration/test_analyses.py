@@ -132,7 +132,7 @@ def test_methods_without_a_pipeline_are_left_out_where_one_is_needed(findings):
     assert {row[1] for row in found["Kept"][0].rows} == {"EQuAD"}
 
 
-def test_a_kept_quantifier_is_told_from_the_others(findings, workshop):
+def test_a_kept_quantifier_is_told_from_the_others(findings):
     _, found = findings("analyses:\n  Kept: quantifiers\n")
     (kept,) = [row for row in found["Kept"][0].rows if row[2] == "kept"]
     assert kept[3] == 4  # two per seed
@@ -158,7 +158,7 @@ def test_a_failing_analysis_leaves_cells_and_other_analyses_alone(peek, where, r
     assert outcome.exit_code == 1
 
 
-def test_failed_cells_are_left_out(findings, workshop):
+def test_failed_cells_are_left_out(workshop):
     text = TOY.replace("IRM: {baseline: irm, envs: random(2)}", "Bad: {baseline: {use: misbehave, how: raise}}")
     outcome = workshop.run(workshop.write(text + "analyses:\n  Groups: groups\n"))
     assert {row[1] for row in outcome.findings[0].rows} == {"ERM", "EQuAD"}

@@ -204,8 +204,8 @@ def _own_source(module: Any) -> Path | None:
 
 
 def _file_of(base: Any) -> str | None:
-    module = sys.modules.get(getattr(base, "__module__", ""))
-    file = getattr(module, "__file__", None)
+    name = getattr(base, "__module__", "")
+    file = None if name in sys.stdlib_module_names else getattr(sys.modules.get(name), "__file__", None)
     return file if isinstance(file, str) and file.endswith(".py") else None
 
 

@@ -110,9 +110,9 @@ class PyG(Dataset):
         """
         from safetensors.numpy import load_file
 
+        task = self.declare(data_dir).task
         found = self._extract(data_dir)
         tables = load_file(found.file)
-        task = self._task(found.summary)
         graphs = self._graphs(tables, found.summary, task)
         rows = self._rows(tables, data_dir)
         kept, skipped = _labelled(rows, tables["y"], task)

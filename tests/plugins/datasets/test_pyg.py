@@ -1,0 +1,158 @@
+"""PyG datasets through their own process: what is read again when, what is never reused, and a run of the whole."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyg_kit import write_file
+from safetensors.numpy import load_file
+
+from harness.errors import DataError
+from plugins.datasets import _pyg_cache, _pyg_extract
+from plugins.datasets.pyg import PyG
+
+own_load = pytest.mark.filterwarnings("ignore:Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+ROOT = Path(__file__).resolve().parents[3]
+SUITE = """
+bench: 1
+name: mine
+protocol: equad
+seeds: [1]
+train: {epochs: 1}
+datasets:
+  Mine: {use: pyg, dataset: "mine.py:Mine", arguments: {bias: 2.0}}
+methods:
+  ERM: {baseline: erm}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("BENCH_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is read in a process of its own, one entry each."""
+    found: list[str] = []
+    run = subprocess.run
+
+    def counted(command, **options):
+        found.append(command[-1])
+        return run(command, **options)
+
+    monkeypatch.setattr(_pyg_cache.subprocess, "run", counted)
+    return found
+
+
+def test_graphs_are_read_again_when_arguments_or_code_change_and_only_then(tmp_path, children):
+    path = write_file(tmp_path)
+    state = tmp_path / "pyg" / "Mine" / "processed" / "data.pt"
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"left by other arguments")
+
+    def mean(**arguments: float) -> float:
+        (file,) = PyG(dataset=f"{path}:Mine", arguments=arguments).files(tmp_path)
+        return float(load_file(file)["x"].mean())
+
+    first = mean(bias=0.0)
+    assert 0.4 < first < 0.6
+    assert mean(bias=0.0) == first
+    PyG(dataset=f"{path}:Mine", arguments={"bias": 0.0}, split="size").declare(tmp_path)
+    assert len(children) == 1
+    assert mean(bias=2.0) > first + 0.8
+    write_file(tmp_path, scale=3.0)
+    assert mean(bias=2.0) > first + 2.4
+    assert len(children) == 3
+
+
+def test_a_class_that_ends_its_process_is_told(tmp_path):
+    with pytest.raises(DataError, match=r"mine\.py:leaves: the process that reads it ended with code 3"):
+        PyG(dataset=f"{write_file(tmp_path)}:leaves").files(tmp_path)
+
+
+def test_two_fresh_processes_give_one_table(tmp_path):
+    write_file(tmp_path)
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    (tmp_path / "data").mkdir()
+    command = [sys.executable, "-c", "from harness.cli import main; main()", "run", "suite.yaml", "--data-dir", "data"]
+    environment = {**dict(_pyg_cache.os.environ), "PYTHONPATH": str(ROOT), "BENCH_STORE": str(tmp_path / "store")}
+    texts = []
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        texts.append(done.stdout + done.stderr)
+    assert "3 stages run, 0 cached" in texts[0]
+    assert "0 stages run, 3 cached" in texts[1]
+    assert [line for line in texts[0].splitlines() if line.startswith("ERM")] == [
+        line for line in texts[1].splitlines() if line.startswith("ERM")
+    ]
+
+
+def ask(folder: Path, target: str, root: Path, **more: object) -> dict:
+    """What the reader answers, asked in this process."""
+    folder.mkdir(exist_ok=True)
+    request = {"target": target, "arguments": {}, "root": str(root), "label": "y", "split_field": None}
+    request |= {"split_argument": "split", "parts": [], "watch": [], **more}
+    (folder / "request.json").write_text(json.dumps(request))
+    _pyg_extract.main(folder / "request.json")
+    return json.loads((folder / "answer.json").read_text())
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    monkeypatch.delitem(sys.modules, "scale", raising=False)
+    return write_file(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("broken", "broken: raised KeyError: 'my own fault' ("),
+        ("nothing", "nothing: there is no graph in it"),
+        ("Missing", "there is no class or function 'Missing'"),
+        ("SCALE", "there is no class or function 'SCALE'"),
+    ],
+)
+def test_faults_of_the_users_code_are_told(tmp_path, path, name, message):
+    assert message in ask(tmp_path / "answer", f"{path}:{name}", tmp_path)["error"]
+
+
+def test_modules_that_are_not_there(tmp_path):
+    assert "cannot be imported: No module named" in ask(tmp_path / "a", "no_such.module:Name", tmp_path)["error"]
+    assert "there is no such file" in ask(tmp_path / "b", "/no/such.py:Name", tmp_path)["error"]
+
+
+@own_load
+def test_nothing_is_downloaded_and_raw_files_are_watched(tmp_path, path):
+    root = tmp_path / "root"
+    answer = ask(tmp_path / "answer", f"{path}:Raw", root)
+    assert answer["error"].startswith(f"missing data file: {root}/raw/numbers.txt\nput it there, or let the class")
+    (root / "raw").mkdir(parents=True, exist_ok=True)
+    (root / "raw" / "numbers.txt").write_text("1\n")
+    answer = ask(tmp_path / "answer", f"{path}:Raw", root)
+    assert answer["summary"]["values"] == [1, 4]
+    assert list(answer["data"]) == [f"{root}/raw/numbers.txt"]
+    assert {Path(source).name for source in answer["sources"]} >= {"mine.py", "scale.py"}
+    assert not (root / "processed").exists()
+
+
+@own_load
+def test_what_is_processed_is_read_where_there_is_nothing_raw(tmp_path, path):
+    root = tmp_path / "root"
+    (root / "raw").mkdir(parents=True)
+    (root / "raw" / "numbers.txt").write_text("1\n")
+    ask(tmp_path / "answer", f"{path}:Raw", root)
+    made = tmp_path / "answer" / "processed" / "all"
+    made.rename(root / "processed")
+    (root / "raw" / "numbers.txt").unlink()
+    answer = ask(tmp_path / "other", f"{path}:Raw", root, arguments={"bias": 9.0})
+    assert list(answer["data"]) == [f"{root}/processed/data.pt"]

@@ -1,0 +1,186 @@
+"""What is read of PyG graphs, and what is refused, in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from pyg_kit import write_file
+
+from harness.data import Dataset, Features, RawDataset, Task
+from harness.errors import DataError
+from harness.stages.prepare import check
+from plugins.datasets import pyg
+from plugins.datasets._pyg_cache import Extract
+from plugins.datasets._pyg_graphs import arrays, take
+from plugins.datasets.pyg import PyG
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The user's file as a module."""
+    folder = tmp_path_factory.mktemp("user")
+    path = write_file(folder)
+    sys.path.append(str(folder))
+    spec = importlib.util.spec_from_file_location("pyg_mine_of_tests", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.path.remove(str(folder))
+    return module
+
+
+@pytest.fixture
+def made(mine: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Declares and builds, with the graphs read in this process."""
+
+    def make(name: str, arguments: dict[str, Any] | None = None, **values: Any) -> tuple[Dataset, RawDataset]:
+        from safetensors.numpy import save_file
+
+        def extract(request: dict[str, Any]) -> Extract:
+            parts = [{request["split_argument"]: part} for part in request["parts"]] or [{}]
+            taken = [
+                take(data, f"graph {row}", request["label"], request["split_field"], number)
+                for number, part in enumerate(parts)
+                for row, data in enumerate(getattr(mine, name)(**request["arguments"], **part))
+            ]
+            tables, summary = arrays(taken, name)
+            save_file(tables, tmp_path / "graphs.safetensors")
+            return Extract(summary, tmp_path / "graphs.safetensors", (), ())
+
+        monkeypatch.setattr(pyg, "extract", extract)
+        dataset = PyG(dataset=f"mine:{name}", arguments=arguments or {}, **values)
+        raw = dataset.build(tmp_path)
+        check(dataset.declare(tmp_path), raw)
+        return dataset, raw
+
+    return make
+
+
+def sizes(raw: RawDataset) -> dict[str, int]:
+    return {name: len(graphs) for name, graphs in raw.splits.items()}
+
+
+def test_whole_numbers_are_codes_unless_they_are_called_numbers(made, tmp_path):
+    dataset, raw = made("small")
+    assert dataset.declare(tmp_path).node_features == Features("categorical", (4,))
+    assert raw.splits["val"][0].x.dtype == np.int64
+    dataset, raw = made("small", whole_numbers="numbers")
+    assert dataset.declare(tmp_path).node_features == Features("numeric", (1,))
+    assert raw.splits["val"][0].x.dtype == np.float32
+    assert sizes(raw) == {"train": 16, "val": 2, "test": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("small", {"split": "size"}, {"train": list(range(3, 19)), "val": [19, 20], "test": [21, 22]}),
+        ("small", {"split": "field"}, {"train": [3, 6, 9, 12, 15, 18, 21], "val": [4, 7, 10, 13, 16, 19, 22]}),
+        ("small", {"split": "consecutive", "counts": [5, 3, 2]}, {"train": [3, 4, 5, 6, 7], "test": [11, 12]}),
+        ("masked", {"split": "masks"}, {"train": [3, 4], "val": [5, 6], "test": [7, 8]}),
+        ("named", {"split": "argument"}, {"train": [3, 4, 5, 6], "val": [9, 10, 11, 12], "test": [11, 12, 13, 14]}),
+    ],
+)
+def test_splits(made, name, values, expected):
+    raw = made(name, **values)[1]
+    found = {split: [len(graph.x) for graph in graphs] for split, graphs in raw.splits.items()}
+    assert {split: found[split] for split in expected} == expected
+
+
+def test_index_files(made, tmp_path):
+    for name, rows in {"train": "3\n1", "val": "0", "test": "19"}.items():
+        (tmp_path / f"{name}_idx.txt").write_text(rows)
+    dataset, raw = made("small", split="files", index_folder=str(tmp_path))
+    assert [len(graph.x) for graph in raw.splits["train"]] == [4, 6]
+    assert raw.facts["in_no_split"] == 16
+    assert [path.name for path in dataset.files(tmp_path)][1:] == ["train_idx.txt", "val_idx.txt", "test_idx.txt"]
+
+
+@pytest.mark.parametrize("value", ["ones", "degree"])
+def test_graphs_without_x_keep_their_isolated_last_node(made, value):
+    raw = made("without_x", node_features=value)[1]
+    assert [len(graph.x) for graph in raw.splits["val"]] == [4, 4]
+    assert raw.splits["val"][0].x.ravel().tolist() == ([1, 1, 1, 1] if value == "ones" else [1, 1, 0, 0])
+
+
+def test_graphs_without_x_must_be_counted_and_given_features(made):
+    with pytest.raises(DataError, match="choose 'node_features: ones' or 'node_features: degree'"):
+        made("without_x")
+    with pytest.raises(DataError, match=r"graph 0: has neither 'x' nor 'num_nodes'.*set data\.num_nodes"):
+        made("without_x", {"counted": False}, node_features="ones")
+
+
+def test_a_field_that_some_graphs_lack_is_an_error_whichever_comes_first(made):
+    texts = []
+    for first in (True, False):
+        with pytest.raises(DataError) as caught:
+            made("lacking", {"first": first})
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1] == "lacking: 1 of 20 graphs have no 'edge_attr'; give it to all or to none"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("x", [[1, 1], [1, 1], [1, 1]], "'x' differs between graphs in columns or type: 2 float in 19, 2 whole in 1"),
+        ("x", [[1.0], [1.0], [1.0]], "1 float in 1, 2 float in 19 of 20 graphs"),
+        ("x", [[1.0, 1e39]] * 3, "graph 7: 'x' holds NaN, an infinity"),
+        ("x", [[[1.0]]], "graph 7: 'x' is float32 of shape (1, 1, 1)"),
+        ("edge_index", [[0], [3]], "graph 7: 'edge_index' has the nodes 0..3, but there are 3"),
+        ("edge_index", [[-1], [0]], "the nodes -1..0"),
+        ("edge_index", [[0.0], [1.0]], "graph 7: 'edge_index' is float32 of shape (2, 1)"),
+        ("edge_index", [0, 1], "expected whole numbers of shape (2, m)"),
+        ("num_nodes", 5, "graph 7: its number of nodes is not one: x 3, num_nodes 5"),
+        ("pos", [[1.0]], "graph 7: its number of nodes is not one: x 3, pos 1"),
+        ("y", [[0], [1], [1]], "graph 7: the label 'y' is int64 of shape (3, 1), which looks like a label per node"),
+        ("y", [0, 1, 1], "the label differs between graphs in columns or type: 1 float in 19, 3 float in 1"),
+        ("edge_attr", [1.0], "graph 7: 1 rows of 'edge_attr' for 2 edges"),
+        ("edge_attr", [1.0, 2.0], "19 of 20 graphs have no 'edge_attr'"),
+    ],
+)
+def test_a_graph_that_differs_is_named(made, field, value, message):
+    with pytest.raises(DataError) as caught:
+        made("changed", {"field": field, "value": value})
+    assert message in str(caught.value)
+
+
+def test_codes_are_checked(made):
+    with pytest.raises(DataError, match=r"'x' holds whole numbers from -1 to 3.*whole_numbers: numbers"):
+        made("negative")
+
+
+def test_labels(made, tmp_path):
+    dataset, raw = made("tasks")
+    assert dataset.declare(tmp_path).task == Task("multitask", 2, 3, "rocauc")
+    assert np.isnan(raw.splits["val"][0].y).tolist() == [False, True, False]
+    raw = made("missing_label", split="consecutive", counts=[10, 5, 5])[1]
+    assert sizes(raw) == {"train": 9, "val": 5, "test": 5}
+    assert raw.skipped == ["graph 3: no label"]
+    with pytest.raises(DataError, match=r"the labels are 0.5, 1.5, 2.5, 3.5, 4.5 …; expected classes"):
+        made("regression")
+    with pytest.raises(DataError, match="the label 'target' is missing"):
+        made("small", label="target")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"dataset": ""}, "expected module:Class or file.py:Class"),
+        ({"dataset": "mine"}, "expected module:Class"),
+        ({"dataset": "m:f", "split": "size", "split_seed": 1}, "'split_seed' has no meaning with 'split: size'"),
+    ],
+)
+def test_settings_that_name_nothing(values, message):
+    with pytest.raises(DataError, match=message):
+        PyG(**values).declare(None)
+
+
+def test_more_counts_than_graphs(made):
+    with pytest.raises(DataError, match=r"'counts': found \[10, 10, 10\]"):
+        made("small", split="consecutive", counts=[10, 10, 10])

@@ -1,11 +1,27 @@
 """Importing this module registers every command."""
 
-from harness.cli import analyse, cache, check, data, doctor, export, listing, plan, report, run, runs, schema, validate
+from harness.cli import (
+    analyse,
+    cache,
+    check,
+    compare,
+    data,
+    doctor,
+    export,
+    listing,
+    plan,
+    report,
+    run,
+    runs,
+    schema,
+    validate,
+)
 
 __all__ = [
     "analyse",
     "cache",
     "check",
+    "compare",
     "data",
     "doctor",
     "export",

@@ -1,0 +1,77 @@
+"""``bench compare``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli import options
+from harness.cli.main import app
+from harness.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from harness.compare.build import Comparison
+
+FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
+CHECKPOINTS = ("suite", "best-val", "last")
+_RUN = "A suite (its latest run) or the id of a run."
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST")],
+    second: Annotated[str, typer.Argument(help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND")],
+    style: Annotated[str, typer.Option("--format", "-f", help=", ".join(FORMATS))] = "terminal",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS))] = "suite",
+    datasets: options.Datasets = None,
+    methods: options.Methods = None,
+    force: Annotated[bool, typer.Option("--force", help="Compare although protocol or data differ.")] = False,
+    store: options.StoreDir = None,
+    second_store: Annotated[
+        Path | None, typer.Option("--second-store", help="Store of the second run.", show_default="--store")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
+    from harness.compare.build import compare as compare_sides
+    from harness.compare.sides import narrowed, open_side
+    from harness.runs.find import find_run
+    from harness.store import Store
+
+    for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
+        if value not in known:
+            raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}")
+    rule = None if checkpoint == "suite" else checkpoint
+    opened = Store(store)
+    other = opened if second_store is None else Store(second_store)
+    sides = [open_side(find_run(name, place), place, rule) for name, place in ((first, opened), (second, other))]
+    one, two = (narrowed(side, datasets or (), methods or ()) for side in sides)
+    _show(compare_sides(one, two, checkpoint=rule, force=force), "json" if json else style, output)
+
+
+def _show(found: Comparison, style: str, output: Path | None) -> None:
+    from harness.compare.render import RENDERERS, block
+    from harness.report.plain import encodable
+
+    if style == "terminal" and output is None and sys.stdout.isatty():
+        from rich.console import Console
+
+        from harness.report.terminal import print_block
+
+        print_block(block(found), Console())
+        return
+    text = RENDERERS["plain" if style == "terminal" else style](found)
+    if output is None:
+        sys.stdout.write(encodable(text, sys.stdout.encoding))
+        sys.stdout.flush()
+        return
+    from harness.results import write_text
+
+    try:
+        write_text(output, text)
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror or error}") from None

@@ -133,6 +133,8 @@ class RawDataset:
 class Download:
     """One file or archive that a dataset reads, and how it gets into the data folder (``bench data fetch``).
 
+    A gzip file (``url`` ends in ``.gz``) is unpacked unless ``path`` ends so too.
+
     Attributes:
         path: where it must lie, below the data folder and with ``/``: a file, or the folder made from an archive.
         url: an http(s) address, or None where only a person can fetch it; ``how`` then says from where.
@@ -155,6 +157,16 @@ class Download:
     tested: Mapping[str, str] = field(default_factory=dict)
     licence: str = ""
     citation: str = ""
+
+    @property
+    def is_gzip(self) -> bool:
+        """Whether a gzip file is sent that becomes the file ``path``."""
+        return self.unpack is None and (self.url or "").endswith(".gz") and not self.path.endswith(".gz")
+
+    @property
+    def is_as_sent(self) -> bool:
+        """Whether the file in its place has the size and digest of what is sent."""
+        return self.unpack is None and not self.is_gzip
 
 
 class Dataset(Component):

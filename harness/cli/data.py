@@ -69,6 +69,10 @@ def fetch(
     if not downloads:
         print(_nothing_to_fetch(dataset, root))
         return
+    there = _files_there(dataset, root)
+    if there:
+        print("".join(f"already there: {path}\n" for path in there), end="")
+        return
     words = command("fetch", entry.name, params)
     try:
         failures = [text for text in (_fetch_one(download, root, offline) for download in downloads) if text]
@@ -81,6 +85,15 @@ def fetch(
         dataset.files(root)
     except DataError as error:
         raise DataError(f"{error}\nwhat is in {root} is not complete: delete it, then `{words}`") from None
+
+
+def _files_there(dataset: Dataset, root: Path) -> list[Path]:
+    """The dataset's files where all are there, from whichever source, and none is empty."""
+    try:
+        files = dataset.files(root)
+        return files if all(path.stat().st_size for path in files) else []
+    except (DataError, OSError):
+        return []
 
 
 def _fetch_one(download: Download, root: Path, offline: bool) -> str:

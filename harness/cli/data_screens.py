@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.screens import show_table, show_text
+from harness.downloads.advice import command
 from harness.downloads.disk import size_text
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ _MOST_ENVIRONMENTS = 12
 _MOST_TASKS = 20
 _MOST_SKIPPED = 10
 _COMPARED = {
-    "promised": "digest as promised by the source",
-    "tested": "digest of the copy this code was tested with",
-    "fetched": "digest as when it was fetched",
+    "promised": "equal to what the source promises",
+    "tested": "equal to the copy this code was tested with",
+    "": "readable, no digest known",
+    "fetched": "unchanged since fetched",
 }
 
 
@@ -68,11 +70,10 @@ def _where(state: DataState, root: Path) -> str:
         files = f", {len(state.files)} files" if len(state.files) > 1 else ""
         return f"{common.relative_to(root) if common.is_relative_to(root) else common}{files}"
     if state.state == "missing":
-        words = "".join(f" --set {name}={value}" for name, value in state.params.items())
         how = "" if state.fetchable else " tells what to fetch by hand"
-        return f"bench data fetch {state.name}{words}{how}"
+        return f"`{command('fetch', state.name, state.params)}`{how}"
     if state.state == "own files":
-        return f"bench describe {state.name}"
+        return f"`bench describe {state.name}` shows its settings"
     return state.reason.partition("\n")[0]
 
 
@@ -103,11 +104,10 @@ def show_verdict(verdicts: Sequence[tuple[str, Mapping[str, Any], Verdict]], roo
 
 def _compared(verdict: Verdict) -> str:
     whose = list(verdict.files.values())
-    parts = [f"{whose.count(kind)} {text}" for kind, text in _COMPARED.items() if kind in whose]
-    unknown = whose.count("")
-    if not parts:
-        return "readable; no digest is known to compare with"
-    return ", ".join([*parts, *([f"{unknown} without a known digest"] if unknown else [])])
+    kinds = [kind for kind in _COMPARED if kind in whose]
+    if len(kinds) == 1:
+        return _COMPARED[kinds[0]]
+    return ", ".join(f"{whose.count(kind)} {_COMPARED[kind]}" for kind in kinds)
 
 
 def show_description(told: Mapping[str, Any], seconds: float) -> None:

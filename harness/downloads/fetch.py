@@ -14,9 +14,9 @@ from harness.data import Download
 from harness.downloads.disk import below, size_text, writing
 from harness.downloads.receipts import write_receipt
 from harness.downloads.transfer import Patience, Transfer, Watcher
-from harness.downloads.unpack import unpack
+from harness.downloads.unpack import gunzip, unpack
 from harness.downloads.web import Unreachable
-from harness.errors import DataError, UserError
+from harness.errors import DataError
 from harness.locks import Lease, try_lock
 
 _LOOK = 0.2
@@ -56,8 +56,9 @@ def is_placed(download: Download, root: Path) -> bool:
         size = path.stat().st_size
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if size == 0 or (download.size is not None and size != download.size):
-        expected = f", not {download.size}" if download.size is not None else ""
+    known = download.size if download.is_as_sent else None
+    if size == 0 or (known is not None and size != known):
+        expected = f", not {known}" if known is not None else ""
         raise DataError(f"{path}: the file has {size} bytes{expected}; delete it and fetch it again")
     return True
 
@@ -89,7 +90,7 @@ def fetch(
     if download.url is None:
         raise DataError(by_hand(download, root, "only a person can fetch it"))
     if offline:
-        raise DataError(by_hand(download, root, "offline"))
+        raise DataError(by_hand(download, root, "no network is to be used (--offline or BENCH_OFFLINE)"))
     told = watcher or Watcher()
     target = below(root, download.path)
     with writing(target.parent):
@@ -109,6 +110,8 @@ def by_hand(download: Download, root: Path, why: str) -> str:
             f"the content of the archive's folder {download.unpack}/" if download.unpack else "the archive's content"
         )
         lines[1] += f"{os.sep}  (a folder: {inner})"
+    if download.is_gzip:
+        lines[1] += "  (unpacked)"
     if download.url is not None:
         size = f"  ({size_text(download.size)})" if download.size else ""
         lines.append(f"  it is at   {download.url}{size}")
@@ -146,20 +149,30 @@ def _bring(download: Download, url: str, root: Path, patience: Patience, watcher
         raise DataError(by_hand(download, root, f"{error}{kept}")) from None
     except DataError as error:
         raise DataError(by_hand(download, root, str(error))) from None
-    files = [target]
-    if download.unpack is None:
-        _place(part, target)
-    else:
-        try:
-            files = _unpack(part, download.unpack, target)
-        except UserError as error:
-            if isinstance(error, DataError):
-                transfer.discard()
-                raise DataError(by_hand(download, root, f"{url}: {error}")) from None
-            raise
+    try:
+        files = _put(part, download, target)
+    except DataError as error:
+        transfer.discard()
+        raise DataError(by_hand(download, root, f"{url}: {error}")) from None
     transfer.discard()
     write_receipt(root, download.path, url, digest, files)
     return Fetched(target, True, differing(download, root))
+
+
+def _put(part: Path, download: Download, target: Path) -> list[Path]:
+    """Put what was sent in its place, unpacked where it is packed; gives the files."""
+    if download.unpack is not None:
+        return _unpack(part, download.unpack, target)
+    if download.is_gzip:
+        draft = target.with_name(f".{target.name}.unpacking")
+        try:
+            gunzip(part, draft)
+            _place(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+    else:
+        _place(part, target)
+    return [target]
 
 
 def _place(part: Path, target: Path) -> None:

@@ -125,7 +125,7 @@ def _known_digests(downloads: Sequence[Download], root: Path) -> dict[str, dict[
     """Path -> whose digest -> the digest."""
     known: dict[str, dict[str, str]] = {}
     for download in downloads:
-        if download.sha256 is not None and download.unpack is None:
+        if download.sha256 is not None and download.is_as_sent:
             known.setdefault(_name(below(root, download.path)), {})["promised"] = download.sha256
         for name, digest in download.tested.items():
             known.setdefault(_name(below(root, name)), {})["tested"] = digest

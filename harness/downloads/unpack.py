@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import stat
 import tarfile
@@ -58,6 +59,32 @@ def unpack(archive: Path, folder: str, target: Path) -> list[Path]:
     raise DataError("what was fetched is neither a zip nor a tar archive")
 
 
+def gunzip(packed: Path, target: Path) -> None:
+    """Write the content of a gzip file to ``target``; what is there after an error is to be removed by the caller.
+
+    Raises:
+        DataError: not a gzip file, damaged, or too big.
+        NoRoomError, UserError: the disk is full or cannot be written.
+    """
+    left = _most(packed)
+    with writing(target):
+        stream = target.open("wb")
+    with _reading(), gzip.open(packed) as source, stream:
+        while block := source.read(_CHUNK):
+            left -= len(block)
+            if left < 0:
+                raise DataError("the gzip file would unpack to more than is plausible")
+            with writing(target):
+                stream.write(block)
+        with writing(target):
+            stream.flush()
+
+
+def _most(packed: Path) -> int:
+    """Bytes that a file may plausibly unpack to."""
+    return min(max(_SMALL, _GROWTH * packed.stat().st_size), MOST_BYTES)
+
+
 @contextmanager
 def _reading() -> Iterator[None]:
     try:
@@ -105,9 +132,8 @@ def _write(archive: Path, folder: str, target: Path, members: Iterable[_Member])
     if not chosen:
         found = ", ".join(sorted(others)) or "nothing"
         raise DataError(f"the archive has no files in '{folder or '/'}'; it holds: {found}")
-    most = min(max(_SMALL, _GROWTH * archive.stat().st_size), MOST_BYTES)
     total = sum(member.size for _, member in chosen)
-    if total > most or len(chosen) > MOST_FILES:
+    if total > _most(archive) or len(chosen) > MOST_FILES:
         raise DataError(f"the archive would unpack to {total} bytes in {len(chosen)} files, which is not plausible")
     with writing(target):
         target.mkdir(parents=True)

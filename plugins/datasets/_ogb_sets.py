@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from harness import DataError
 from plugins.datasets._names import did_you_mean
 
+OGB_ADDRESS = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
+MOLECULENET_ADDRESS = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
+
 
 @dataclass(frozen=True)
 class OGBSet:

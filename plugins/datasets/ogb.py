@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, RawDataset, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
 from plugins.datasets._files import is_file, is_folder
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Source
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._ogb_raw import OGBRaw
-from plugins.datasets._ogb_sets import find_set
+from plugins.datasets._ogb_sets import MOLECULENET_ADDRESS, OGB_ADDRESS, SETS, find_set
 from plugins.datasets._ogb_table import OGBTable
 
-OGB_ADDRESS = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
-MOLECULENET_ADDRESS = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets"
 NOTE = (
     "Official scaffold split (80/10/10): validation and test hold rarer scaffolds than train, and their label balance "
     "differs from train and from each other, so selection on validation is noisy."
@@ -37,6 +36,7 @@ class OGB(Dataset):
 
     name = "ogb"
     family = "ogb"
+    listed = tuple({"dataset": name} for name in SETS)
 
     dataset: str = hparam("bace", help="name of the set: bace, bbbp, clintox, hiv, muv, pcba, sider, tox21, toxcast")
     source: str = hparam("auto", choices=("auto", "ogb", "csv"), help="auto: OGB's folder if there is one, else a CSV")
@@ -70,6 +70,16 @@ class OGB(Dataset):
             DataError: there is no such set, or a file is missing; the text names where to put it and where to get it.
         """
         return self._source(data_dir).files()
+
+    def downloads(self, data_dir: Path | None) -> Sequence[Download]:
+        """OGB's archive, or MoleculeNet's table where ``source`` asks for one."""
+        from plugins.datasets._ogb_downloads import folder_download, table_download
+
+        del data_dir
+        find_set(self.dataset)
+        if self.source == "csv":
+            return (table_download(self.dataset, self._csv.as_posix()),)
+        return (folder_download(self.dataset, self._folder),)
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Read or featurise the molecules.

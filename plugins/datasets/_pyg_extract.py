@@ -132,6 +132,8 @@ def _bound(wanted: Any, folder: Path, part: str | None) -> Any:
             return str(folder / "processed" / (part or "all"))
 
         def download(self) -> None:
+            if _only_processed(self, Path(super().processed_dir)):
+                return
             missing = [path for path in self.raw_paths if not Path(path).exists()]
             if self.raw_paths and missing:
                 raise DataError(_fetch_text(wanted, missing[0], self.root))

@@ -15,9 +15,6 @@ from harness.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from harness.report.build import Options as ReportOptions
     from harness.results import RunResults
-    from harness.runs.record import RunRecord
-    from harness.store import Store
-
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
@@ -63,22 +60,11 @@ def report(
     if html:
         if json or style != "terminal":
             raise UserError("--html is a format of its own: leave out --format and --json")
-        _write_html(record, results, opened, output, chosen)
+        from harness.report.html.page import write_page
+
+        print(write_page(record, results, opened, output, chosen))
         return
     show(results, "json" if json else style, chosen, output)
-
-
-def _write_html(
-    record: RunRecord, results: RunResults, store: Store, output: Path | None, chosen: ReportOptions
-) -> None:
-    from dataclasses import replace
-
-    from harness.report.html.page import write_page
-    from harness.report.html.view import sections_of
-
-    if chosen.checkpoints == ("suite",):
-        chosen = replace(chosen, checkpoints=sections_of(results))
-    print(write_page(record, results, store, output, chosen))
 
 
 def show(results: RunResults, style: str, chosen: ReportOptions | None = None, output: Path | None = None) -> None:

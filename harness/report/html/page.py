@@ -75,6 +75,7 @@ def _environment() -> Environment:
     )
     made.filters |= {
         "facts": dataset_facts,
+        "flags": lambda text: f" {text}" if text else "",
         "first_word": lambda text: text.split()[0],
         "memory": memory,
         "moment": moment,
@@ -87,6 +88,7 @@ def _environment() -> Environment:
 
 def _parts(page: Page) -> list[tuple[str, str]]:
     """The sections below the tables, as address and title."""
-    parts = [("failures", "What failed")] if page.failures else []
+    parts = [("analyses", "Analyses")] if page.findings else []
+    parts += [("failures", "What failed")] if page.failures else []
     parts += [("timings", "Stage timings")] if page.costs else []
     return [*parts, ("provenance", "Provenance")]

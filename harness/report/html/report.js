@@ -113,7 +113,7 @@
         number(run.seconds, "s"), number(run.peak_memory && run.peak_memory / 2 ** 20, "MiB", 0), el("code", {}, run.cell ?? "–"),
       ];
     });
-    const heads = ["Seed", "Test, %", "Validation, %", "Epoch", "Status", "Training", "Peak memory", "Cell"];
+    const heads = ["Seed", "Test, %", "Validation, %", "Epoch (from 0)", "Status", "Training", "Peak memory", "Cell"];
     const said = cell.seeds.flatMap(([, , status, reason], i) =>
       reason === null ? [] : [el("li", { class: status !== "ok" && "was-bad" }, `Seed ${all.seeds[i]}: ${all.texts[reason]}`)],
     );
@@ -175,7 +175,7 @@
     return found;
   }
 
-  async function curves(cell, place) {
+  async function curves(cell, metric, place) {
     const all = data();
     let found;
     try {
@@ -193,14 +193,14 @@
       return;
     }
     const names = [...new Set(lines.flatMap((line) => Object.keys(line.series)))];
-    place.replaceChildren(...names.map((name) => draw(name, lines.filter((line) => line.series[name]))));
+    place.replaceChildren(...names.map((name) => draw(name, metric, lines.filter((line) => line.series[name]))));
     requestAnimationFrame(() => charts.forEach((chart) => chart.paint()));
   }
 
-  function draw(name, lines) {
+  function draw(name, metric, lines) {
     const score = name.startsWith("score/");
     const scale = (value) => (value === null ? null : score ? 100 * value : value);
-    const title = score ? `Score on ${name.slice(6)}, %` : `Training: ${name}, mean over batches`;
+    const title = score ? `${metric} on ${name.slice(6)}, %` : `Training: ${name === "loss" ? "weighted loss" : name}, mean over batches`;
     const ends = lines.map((line) => {
       const values = line.series[name].map(scale).filter((value) => value !== null);
       return `seed ${line.seed} from ${values[0]?.toPrecision(3)} to ${values.at(-1)?.toPrecision(3)}`;
@@ -251,7 +251,7 @@
     const found = all.tables.find((item) => item.name === name);
     const column = all.columns.findIndex((item) => item.label === label);
     const cell = found?.cells[all.methods.indexOf(method)]?.[column];
-    return cell ? { cell, label, method } : null;
+    return cell ? { cell, label, method, metric: all.columns[column].metric } : null;
   }
 
   function open() {
@@ -261,7 +261,7 @@
       if (dialog.open) dialog.close();
       return;
     }
-    const { cell, label, method } = found;
+    const { cell, label, method, metric } = found;
     const all = data();
     charts = [];
     const place = el("div", { class: "charts" });
@@ -281,7 +281,7 @@
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
     byId("cell-title").focus();
-    curves(cell, place);
+    curves(cell, metric, place);
   }
 
   function start() {

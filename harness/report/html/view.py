@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.report.build import Options, Section, make_report
+from harness.report.block import Block
+from harness.report.build import Options, Report, Section, make_report
+from harness.report.caption import METRICS
+from harness.report.html.beside import FindingView, diagrams, finding_views, shown_blocks
 from harness.report.html.cells import Cells
+from harness.report.html.diagram import Diagram
 from harness.report.html.settings import Settings
 from harness.report.html.timing import StageCost, stage_costs
 from harness.report.html.trainings import Trainings
 from harness.report.layout import Text
 from harness.report.render import render
+from harness.report.text import one_line
 from harness.results import LAST, RunResults
 from harness.runs.record import RunRecord
 from harness.selection import ScoreTable
 from harness.store import Store
 
 COPIES = ("latex", "markdown", "csv")
+STATISTICS_UP_TO = 40
+"""With more methods the page has statistics only where the suite or the command asks for them."""
 LOG_LINES = 200
 LOG_BYTES = 40_000
 MOST_FAILURES = 200
@@ -39,22 +46,23 @@ class Entry:
 
 @dataclass(frozen=True)
 class Heading:
-    """A column's heading: text, what is said below it, and the order of its first sorting (``words`` for text)."""
+    """A column's heading, and the order of its first sorting (``words`` for text)."""
 
     text: str
-    below: str = ""
-    first: str = "descending"
+    first: str
 
 
 @dataclass(frozen=True)
 class TableView:
-    """One table of the page."""
+    """One table of the page, with the tables and diagrams beside it."""
 
     name: str
     title: str
     section: Section
     headings: tuple[Heading, ...]
     rows: tuple[tuple[Entry, ...], ...]
+    blocks: tuple[Block, ...]
+    diagrams: tuple[tuple[str, Diagram], ...]
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ class Page:
     counts: tuple[str, ...]
     tables: tuple[TableView, ...]
     costs: tuple[StageCost, ...]
+    findings: tuple[FindingView, ...]
     failures: tuple[Failed, ...]
     more_failures: int
     components: tuple[tuple[str, str, str], ...]
@@ -91,9 +100,9 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Op
     """Gather a run, finished or not, from its folder and the store.
 
     Args:
-        options: what the tables show; by default each checkpoint rule of :func:`sections_of`.
+        options: what the tables show. Without: both checkpoint rules, and statistics unless there are too many methods.
     """
-    report = make_report(results, options or Options(checkpoints=sections_of(results)))
+    report = make_report(results, _options(results, options))
     folder = store.runs / record.id
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     costs = {key: store.record(key) for key in titles}
@@ -115,7 +124,7 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Op
         "reference": results.reference,
     }
     failures = _failures(record, titles)
-    single = [type(report)(results, (section,)) for section in report.sections]
+    bare = [replace(section, blocks=(), statistics=None, published=None) for section in report.sections]
     return Page(
         record=record,
         results=results,
@@ -123,6 +132,7 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Op
         counts=tuple(_counts(record, results, report.sections)),
         tables=tuple(_table(section, number) for number, section in enumerate(report.sections, start=1)),
         costs=tuple(stage_costs(titles, costs)),
+        findings=tuple(finding_views(folder)),
         failures=tuple(failures[:MOST_FAILURES]),
         more_failures=max(0, len(failures) - MOST_FAILURES),
         components=tuple((kind, name, source) for (kind, name), source in sorted(trainings.components.items())),
@@ -130,11 +140,21 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Op
         log=_tail(folder / "workers.log"),
         data=data,
         curves=drawn,
-        copies=tuple({style: render(one, style) for style in COPIES} for one in single),
+        copies=tuple({style: render(Report(results, (one,)), style) for style in COPIES} for one in bare),
     )
 
 
-def sections_of(results: RunResults) -> tuple[str, ...]:
+def _options(results: RunResults, given: Options | None) -> Options:
+    """The options with what a page shows where they leave it open."""
+    options = given or Options()
+    if options.checkpoints == ("suite",):
+        options = replace(options, checkpoints=_checkpoints(results))
+    if options.statistics is None and len(results.methods) <= STATISTICS_UP_TO:
+        options = replace(options, statistics=True)
+    return options
+
+
+def _checkpoints(results: RunResults) -> tuple[str, ...]:
     """The suite's own checkpoint rule first, then each of the two that it does not use everywhere."""
     used = {entry.select.checkpoint for entry in results.entries}
     return ("suite", *(rule for rule in ("best-val", LAST) if used != {rule}))
@@ -142,8 +162,8 @@ def sections_of(results: RunResults) -> tuple[str, ...]:
 
 def _columns(section: Section) -> list[dict[str, Any]]:
     return [
-        {"label": c.label, "dataset": c.dataset, "split": c.split, "metric": c.metric, "higher": c.higher_is_better}
-        for c in section.table.columns
+        {"label": one_line(column.label), "metric": METRICS.get(column.metric, column.metric)}
+        for column in section.table.columns
     ]
 
 
@@ -151,7 +171,15 @@ def _table(section: Section, number: int) -> TableView:
     name = f"t{number}"
     labels = {(column.dataset, column.split): column.label for column in section.table.columns}
     rows = tuple(tuple(_entry(name, labels, text) for text in texts) for texts in section.grid.rows)
-    return TableView(name, _title(section), section, tuple(_headings(section)), rows)
+    return TableView(
+        name=name,
+        title=_title(section),
+        section=section,
+        headings=tuple(_headings(section)),
+        rows=rows,
+        blocks=tuple(shown_blocks(section)),
+        diagrams=tuple(diagrams(section)),
+    )
 
 
 def _title(section: Section) -> str:
@@ -171,23 +199,13 @@ def _entry(name: str, labels: Mapping[tuple[str, str], str], text: Text) -> Entr
 
 
 def _headings(section: Section) -> list[Heading]:
-    """The grid's header; a column that starts a dataset says its version below, where one is known."""
-    by_label = {column.label: column for column in section.table.columns}
-    found = []
-    for position, text in enumerate(section.grid.header):
-        column = by_label.get(text) or by_label.get(text.rpartition(", ")[0])
-        if position < section.grid.words:
-            found.append(Heading(text, first="words"))
-        else:
-            below = "" if column is None else _version(section.table.results, column.dataset)
-            lower = column is not None and not column.higher_is_better
-            found.append(Heading(text, below, "ascending" if lower else "descending"))
+    """The grid's header; a column of values is first sorted with the best on top."""
+    grid, found = section.grid, []
+    for position, text in enumerate(grid.header):
+        rows = [entry[position].row for entry in grid.rows if entry[position].row is not None]
+        higher = all(section.table.results.dataset(row.dataset).higher_is_better for row in rows[:1] if row)
+        found.append(Heading(text, "words" if position < grid.words else "descending" if higher else "ascending"))
     return found
-
-
-def _version(results: RunResults, label: str) -> str:
-    version = getattr(results.dataset(label), "version", "")
-    return f"version {version}" if version else ""
 
 
 def _status(record: RunRecord) -> str:

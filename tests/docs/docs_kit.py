@@ -91,7 +91,8 @@ class Desk:
         plugins = {folder / block.file: block.text for block in blocks("python") if block.is_plugin}
         for path, text in plugins.items():
             path.write_text(text, encoding="utf-8")
-        (folder / "mine.csv").write_text("smiles,active\nCCO,1\nCCN,0\n", encoding="utf-8")
+        molecules = [f"C1{'C' * (n % 12 + 1)}C1OC(=O){'C' * (n % 4 + 1)},{n // 12 % 2},A{n % 5}\n" for n in range(60)]
+        (folder / "mine.csv").write_text("smiles,active,assay\n" + "".join(molecules), encoding="utf-8")
         self.catalog: Catalog = load_catalog(list(plugins))
         self.store = Store(folder / "store")
         self.facts = DatasetFacts(self.catalog, folder, self.store.file_digest)

@@ -84,6 +84,17 @@ def test_the_plugin_suite_runs(desk: Desk) -> None:
     assert not missing
 
 
+def test_the_suite_of_a_table_of_molecules_runs(desk: Desk) -> None:
+    """Ten lines; every baseline that both tables of the paper have, on a small table."""
+    (block,) = [block for block in SUITES if "domain_column" in block.text]
+    assert len(block.text.splitlines()) <= 10
+    assert "EQuAD, Eqn. 7" in {row.method for row in desk.load(desk.write(block.text)).rows}
+    small = Overrides(seeds="1", epochs=1, sets=("model.hidden=8", "model.layers=2"), methods=("[!E]*", "E[!Q]*"))
+    results = desk.run(block.text, small)
+    assert len(results.methods) == 15
+    assert not [method for method in results.methods if value_of(results, method) is None]
+
+
 def value_of(results: RunResults, method: str) -> float | None:
     found = [row.value for row in results.rows if row.method == method and row.split == "test"]
     return found[0] if found else None

@@ -1,0 +1,317 @@
+"""``bench data``: list, fetch, verify, describe, path, as a user types them, against a server in this process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from integration_kit import HERE, Workshop
+from integration_kit import bench as command_words
+
+from harness.cli import data_screens
+from harness.cli.fetching import Bar, Lines
+from harness.cli.main import main
+from harness.folders import data_root
+
+TABLE = "size,y,domain,split\n" + "".join(
+    f"{size},{size % 2},{size % 3 % 2},{split}\n"
+    for split, sizes in (("train", [4, 5, 6, 7, 12, 30]), ("val", [5, 8, 9]), ("test", [40, 41, 43]))
+    for size in sizes
+)
+TABLE += "x,0,0,train\n"
+PLUGIN = ("--plugin", "web_plugin.py")
+Bench = Callable[..., tuple[str, str]]
+
+
+class Slow(SimpleHTTPRequestHandler):
+    """Serves a folder; ``slow.csv`` stops in the middle until the server is closed."""
+
+    closing = Event()
+
+    def do_GET(self) -> None:
+        if self.path != "/slow.csv":
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "200000")
+        self.end_headers()
+        self.wfile.write(bytes(100_000))
+        self.wfile.flush()
+        self.closing.wait(60)
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
+
+
+@pytest.fixture
+def address(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Of a server that has ``three.csv``."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path_factory.mktemp("www")
+    (folder / "three.csv").write_text(TABLE)
+    handler = type("Handler", (Slow,), {"closing": Event()})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    handler.closing.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def bench(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """Runs ``bench data`` in this process; gives output and error stream, after checking the exit code."""
+    monkeypatch.setenv("BENCH_STORE", str(workshop.store))
+    monkeypatch.setenv("BENCH_DATA", str(workshop.folder / "data"))
+    monkeypatch.delenv("BENCH_OFFLINE", raising=False)
+    monkeypatch.chdir(workshop.folder)
+    (workshop.folder / "data").mkdir()
+    workshop.write((HERE / "web_plugin.py").read_text(encoding="utf-8"), "web_plugin.py")
+
+    def call(*words: str, code: int = 0) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["data", *words])
+        told = capsys.readouterr()
+        assert int(ended.value.code or 0) == code, told.err
+        assert "Traceback" not in told.err
+        return told.out, told.err
+
+    return call
+
+
+def put(workshop: Workshop, name: str = "three", text: str = TABLE) -> Path:
+    path = workshop.folder / "data" / "rings" / f"{name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_list_says_what_is_there_and_how_to_get_the_rest(bench: Bench, workshop: Workshop) -> None:
+    put(workshop)
+    out, _ = bench("list", *PLUGIN)
+    rows = {tuple(line.split()[:3]): line for line in out.splitlines()}
+    assert str(workshop.folder / "data") in out.splitlines()[0]
+    assert "rings/three.csv" in rows["rings", "of=three", "present"]
+    assert "`bench data fetch rings --set of=four`" in rows["rings", "of=four", "missing"]
+    assert "by hand" in rows["rings", "of=four", "missing"]
+    assert "smiles-csv" in out
+    listed = json.loads(bench("list", "--json", *PLUGIN)[0])
+    states = {(item["dataset"], item["settings"].get("of")): item for item in listed["datasets"]}
+    assert states["rings", "three"]["bytes"] == len(TABLE)
+    assert states["rings", "four"]["downloads"][0]["path"] == str(workshop.folder / "data" / "rings" / "four.csv")
+    assert states["spmotif", None]["state"] == "generated"
+
+
+def test_fetch_then_everything_else_finds_it(bench: Bench, workshop: Workshop, address: str) -> None:
+    settings = ("--set", f"address={address}/three.csv")
+    out, err = bench("fetch", "rings", *settings, *PLUGIN)
+    target = workshop.folder / "data" / "rings" / "three.csv"
+    assert out == f"fetched {target}\n"
+    assert "fetching three.csv (" in err
+    assert target.read_text() == TABLE
+    assert bench("fetch", "rings", *settings, *PLUGIN)[0] == f"already there: {target}\n"
+    assert bench("path", "rings", *PLUGIN)[0] == f"{target}\n"
+    assert "unchanged since fetched" in bench("verify", "rings", *PLUGIN)[0]
+    target.write_text(TABLE + "5,1,0,train\n")
+    out, _ = bench("verify", "rings", *PLUGIN, code=1)
+    assert str(target) in out
+    assert "changed since it was fetched" in out
+    verdict = json.loads(bench("verify", "rings", "--json", *PLUGIN, code=1)[0])
+    assert verdict["sound"] is False
+    assert verdict["datasets"][0]["problems"]
+
+
+def test_without_a_folder_the_default_one_is_used_by_all(
+    bench: Bench, workshop: Workshop, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BENCH_DATA")
+    monkeypatch.setattr("harness.folders.data_root", lambda: workshop.folder / "cache" / "data")
+    assert bench("path")[0] == f"{workshop.folder / 'cache' / 'data'}\n"
+    assert json.loads(bench("path", "--json")[0]) == {
+        "folder": str(workshop.folder / "cache" / "data"),
+        "exists": False,
+    }
+    _, err = bench("path", "rings", *PLUGIN, code=2)
+    assert "`bench data fetch rings`" in err
+    bench("fetch", "rings", "--set", f"address={address}/three.csv", *PLUGIN)
+    target = workshop.folder / "cache" / "data" / "rings" / "three.csv"
+    assert bench("path", "rings", *PLUGIN)[0] == f"{target}\n"
+    assert "1 file sound" in bench("verify", "rings", *PLUGIN)[0]
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_offline_says_what_to_put_where(
+    bench: Bench, workshop: Workshop, address: str, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    if how == "variable":
+        monkeypatch.setenv("BENCH_OFFLINE", "1")
+    words = ("--offline",) if how == "option" else ()
+    _, err = bench("fetch", "rings", "--set", f"address={address}/three.csv", *words, *PLUGIN, code=2)
+    for text in (
+        str(workshop.folder / "data" / "rings" / "three.csv"),
+        f"{address}/three.csv",
+        "ring maker",
+        "bench data verify",
+    ):
+        assert text in err
+
+
+def test_faults_of_a_fetch(bench: Bench, address: str) -> None:
+    _, err = bench("fetch", "rings", "--set", f"address={address}/nothing.csv", *PLUGIN, code=2)
+    assert err.count("error:") == 1
+    assert "404" in err
+    _, err = bench("fetch", "rings", "--set", "address=file:///etc/passwd", *PLUGIN, code=2)
+    assert "not an http or https address" in err
+    _, err = bench("fetch", "rings", *PLUGIN, code=2)
+    assert "only a person can fetch it" in err
+
+
+def test_ctrl_c_exits_130_and_keeps_the_part(bench: Bench, workshop: Workshop, address: str) -> None:  # noqa: ARG001
+    words = command_words("data", "fetch", "rings", "--set", f"address={address}/slow.csv", *PLUGIN)
+    environment = workshop.environment(BENCH_DATA=str(workshop.folder / "data"))
+    process = subprocess.Popen(
+        words, cwd=workshop.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    part = workshop.folder / "data" / "rings" / "three.csv.part"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (part.exists() and part.stat().st_size):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1].startswith("interrupted; what has arrived is kept: `bench data fetch rings")
+    assert part.stat().st_size > 0
+    assert not part.with_suffix("").exists()
+
+
+def test_a_full_disk_exits_2_once(bench: Bench, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = type("Usage", (), {"free": 10})
+    monkeypatch.setattr("harness.downloads.disk.shutil.disk_usage", lambda _: free)
+    _, err = bench("fetch", "rings", "--set", f"address={address}/three.csv", *PLUGIN, code=2)
+    assert err.count("no room") == 1
+
+
+def test_generated_and_own_data_have_nothing_to_fetch(bench: Bench) -> None:
+    assert "generated" in bench("fetch", "two-piece")[0]
+    assert "your own" in bench("fetch", "smiles-csv")[0]
+    assert bench("path", "two-piece")[0] == ""
+    assert "generated" in bench("verify", "two-piece")[0]
+
+
+@pytest.mark.parametrize("verb", ["fetch", "verify", "describe", "path"])
+def test_slips_of_names(bench: Bench, verb: str) -> None:
+    assert "did you mean 'two-piece'" in bench(verb, "twopiece", code=2)[1]
+    assert "ogb --set dataset=bace" in bench(verb, "BACE", code=2)[1]
+    assert "did you mean 'dataset'" in bench(verb, "ogb", "--set", "datset=bace", code=2)[1]
+
+
+def test_verify_without_a_name_checks_what_is_there(bench: Bench, workshop: Workshop) -> None:
+    assert "no data files" in bench("verify")[0]
+    put(workshop)
+    put(workshop, "four", "")
+    out, _ = bench("verify", *PLUGIN, code=1)
+    assert "rings of=three: 1 file sound (readable, no digest known)" in out
+    assert "four.csv: the file is empty" in out
+    assert "--set" in bench("verify", "--set", "of=three", *PLUGIN, code=2)[1]
+
+
+def test_describe_tells_all_but_what_is_sealed(bench: Bench, workshop: Workshop) -> None:
+    path = put(workshop)
+    out, err = bench("describe", "rings", *PLUGIN)
+    assert "preparing" in err
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert "3 positive (50.0 %)" not in rows["test"]
+    assert "2 positive (33.3 %)" in rows["train"]
+    assert rows["test"].split()[-2:] == ["sealed", "sealed"]
+    assert rows["version"].split() == ["version", "edition", "7"]
+    assert str(path) in out
+    for text in ("note: Rings are round.", "skipped rows: 1", "line 14: size 'x'", "roundness: 1.0", "in "):
+        assert text in out
+    assert rows["5-9"].split() == ["5-9", "3", "3", "0"]
+    assert rows["40-49"].split() == ["40-49", "0", "0", "3"]
+    assert "environments of train" in out
+    assert "environments of test" not in out
+    assert "from the store" in bench("describe", "rings", *PLUGIN)[0]
+    told = json.loads(bench("describe", "rings", "--json", *PLUGIN)[0])
+    splits = told["splits"]
+    assert splits["train"]["labels"] == {"classes": [4, 2]}
+    assert splits["train"]["environments"] == {"0": 4, "1": 2}
+    assert splits["test"] == {
+        "role": "test",
+        "graphs": 3,
+        "nodes": {"min": 40, "mean": 41.33, "max": 43},
+        "edges": {"min": 40, "mean": 41.33, "max": 43},
+        "sizes": splits["test"]["sizes"],
+        "labels": "sealed",
+        "environments": "sealed",
+    }
+    assert sum(splits["test"]["sizes"]) == 3
+    assert len(told["fingerprint"]) == 64
+    assert told["skipped"] == ["line 14: size 'x'"]
+
+
+def test_describe_counts_labels_by_task(bench: Bench, workshop: Workshop) -> None:
+    put(workshop)
+    told = json.loads(bench("describe", "rings", "--set", "tasks=2", "--json", *PLUGIN)[0])
+    assert told["splits"]["train"]["labels"] == {"labelled": [6, 0], "positive": [2, 0]}
+    out, _ = bench("describe", "rings", "--set", "tasks=2", *PLUGIN)
+    assert "positive of labelled, by task" in out
+    assert "2 of 6" in out
+
+
+def test_describe_without_the_files_says_how_to_get_them(bench: Bench, workshop: Workshop) -> None:
+    _, err = bench("describe", "rings", *PLUGIN, code=2)
+    assert str(workshop.folder / "data" / "rings" / "three.csv") in err
+    assert "`bench data fetch rings` tells how to get it" in err
+
+
+def test_the_default_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    assert data_root() == tmp_path / "data"
+    monkeypatch.setenv("BENCH_DATA", "relative")
+    assert data_root() == Path.cwd() / "relative"
+
+
+def test_what_is_printed_fits_a_narrow_output(capsys: pytest.CaptureFixture[str]) -> None:
+    from harness.cli.screens import show_table
+
+    show_table(("name", "count"), [("a", "1"), ("long name", "1000")], {1})
+    assert capsys.readouterr().out == "name       count\na              1\nlong name   1000\n"
+    assert data_screens.settings_text({"a": 1, "b": "x"}) == "a=1 b=x"
+
+
+def test_progress_in_lines_and_as_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    lines = Lines(sys.stderr)
+    lines.begun("a.csv", 500, 2000)
+    lines.moved(600)
+    monkeypatch.setattr("harness.cli.fetching.time.monotonic", lambda: 1e12)
+    lines.moved(700)
+    lines.told("again")
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["fetching a.csv (2.0 kB), going on after 500 B", "a.csv: 700 B of 2.0 kB", "again"]
+    progress = Progress(console=Console(file=sys.stderr, force_terminal=True), auto_refresh=False)
+    bar = Bar(progress)
+    for at in (0, 500):
+        bar.begun("a.csv", at, 2000)
+        bar.moved(at + 10)
+    bar.told("[again]")
+    assert [(task.completed, task.total) for task in progress.tasks] == [(510, 2000)]
+    assert "[again]" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class PublishedColumn:
         settings: network and training by path, of a backbone only what differs from its defaults, as in
             :class:`harness.results.MethodFacts`.
         split: ``out-of-distribution`` or ``in-distribution``.
+        note: a sentence that belongs to every comparison with the column.
     """
 
     component: str = ""
@@ -40,6 +42,7 @@ class PublishedColumn:
     version: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     split: str = "out-of-distribution"
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def publications() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
+@cache
 def load_published(name: str) -> Publication:
     """Read a publication's numbers.
 

@@ -25,8 +25,19 @@ def block(found: Published) -> Block:
         return Block(title, EMPTY, (_citation(found), *_missing(found)))
     footnotes: list[str] = []
     rows = tuple(_row(one, footnotes) for one in found.beside)
-    sentences = (_citation(found), _rule(found), *found.publication.remarks, *_labels(found), *_missing(found))
+    remarks = found.publication.remarks, _column_notes(found)
+    sentences = (_citation(found), _rule(found), *remarks[0], *remarks[1], *_labels(found), *_missing(found))
     return Block(title, Grid(HEADER, rows, tuple(footnotes), words=2), tuple(s for s in sentences if s))
+
+
+def _column_notes(found: Published) -> list[str]:
+    """What belongs to the columns shown, with their names where it does not belong to all."""
+    columns = {one.row.dataset: one.table.made[one.row.dataset].note for one in found.beside}
+    notes = dict.fromkeys(filter(None, columns.values()))
+    return [
+        note if set(columns.values()) == {note} else f"{', '.join(c for c in columns if columns[c] == note)}: {note}"
+        for note in notes
+    ]
 
 
 def _row(one: Beside, footnotes: list[str]) -> tuple[Text, ...]:

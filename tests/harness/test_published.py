@@ -132,6 +132,7 @@ def test_a_name_that_is_not_there() -> None:
         ({"notes": {"N": "text"}}, "about 'N', which is no row"),
         ({"printed": {"N": "O"}}, "about 'N', which is no row"),
         ({"metric": {"B*": "accuracy"}}, "column 'A' has 0 metrics"),
+        ({"spread": "sigma"}, "no spread is called 'sigma'; there are: standard deviation, standard error"),
     ],
 )
 def test_faults_of_a_file(tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -139,6 +140,28 @@ def test_faults_of_a_file(tmp_path: Path, change: dict[str, object], message: st
     path.write_text(yaml.safe_dump({**SMALL, "tables": [{**SMALL["tables"][0], **change}]}), encoding="utf-8")
     with pytest.raises(UserError, match=message):
         read_published(path)
+
+
+def test_something_about_a_column_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(yaml.safe_dump({**SMALL, "columns": {"B*": {"version": "1"}}}), encoding="utf-8")
+    with pytest.raises(UserError, match=r"about 'B\*', which is no column"):
+        read_published(path)
+
+
+def test_what_columns_were_made_with() -> None:
+    found = load_published(EQUAD)
+    made = found.table("synthetic").made
+    assert made["SPMotif-0.90"].values == {"bias": 0.9}
+    assert (made["SPMotif-0.60"].component, made["SPMotif-0.60"].values) == ("spmotif", {})
+    assert made["SPMotif-0.60"].settings["train.epochs"] == 50
+    real = found.table("real").made
+    assert real["BACE"].settings["train.epochs"] == 100
+    assert real["DrugOOD IC50-size"].values == {"measure": "ic50", "domain": "size"}
+    assert {real[column].version for column in real if column.startswith("DrugOOD")} == {"ChEMBL 30"}
+    assert {table.spread for table in found.tables} == {"standard deviation"}
+    assert {table.protocol for table in found.tables} == {"equad"}
+    assert all(column.split == "out-of-distribution" for column in made.values())
 
 
 def test_a_small_file(tmp_path: Path) -> None:

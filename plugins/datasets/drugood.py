@@ -56,7 +56,7 @@ class DrugOOD(Dataset):
     domain: str = hparam("assay", choices=DOMAINS, active=NAMED, help="what the splits differ in")
     path: str | None = hparam(None, help="another file of the curator; relative to the data folder")
     iid: bool = hparam(False, help="also the splits iid_val and iid_test, from training domains")
-    features: str = hparam("drugood", choices=FEATURISERS, help="DrugOOD's 39/10 numbers or OGB's 9/3 codes")
+    featuriser: str = hparam("drugood", choices=FEATURISERS, help="DrugOOD's 39/10 numbers or OGB's 9/3 codes")
     scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
@@ -67,7 +67,7 @@ class DrugOOD(Dataset):
             DataError: the file is missing, truncated, foreign or inconsistent.
         """
         found = self._read(data_dir)
-        featuriser = featuriser_class(self.features)
+        featuriser = featuriser_class(self.featuriser)
         return Declaration(
             task=Task("binary", 2, metric="rocauc"),
             node_features=featuriser.node_features,
@@ -117,7 +117,7 @@ class DrugOOD(Dataset):
         found = self._read(data_dir)
         rows = [(split, number) for split in self._splits for number in range(len(found.rows[split]))]
         smiles = [found.rows[split][number].smiles for split, number in rows]
-        wanted = Wanted(self.features, "flat" if self.scaffolds else "none", self.fragments == "brics")
+        wanted = Wanted(self.featuriser, "flat" if self.scaffolds else "none", self.fragments == "brics")
         featurised = featurise_smiles(smiles, wanted)
         groups = _scaffold_groups(featurised) if self.scaffolds else {}
         environments = found.environments
@@ -178,7 +178,7 @@ class DrugOOD(Dataset):
     def _variant(self, found: DrugOODFile) -> str:
         what = found.subset or (self._name if self.path is None else found.path.stem)
         proteins = ", molecules alone, proteins left out" if found.has_proteins else ""
-        return f"{what}{proteins}, {'DrugOOD' if self.features == 'drugood' else 'OGB'} features"
+        return f"{what}{proteins}, {'DrugOOD' if self.featuriser == 'drugood' else 'OGB'} features"
 
 
 def _graph(molecule: Any, row: Row, environment: int, groups: dict[str, int]) -> RawGraph:

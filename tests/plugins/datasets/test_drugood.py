@@ -77,7 +77,7 @@ def test_features_scaffolds_and_fragments(tmp_path):
     write(tmp_path)
     assert DrugOOD().declare(tmp_path).node_features.sizes == (39,)
     assert DrugOOD().declare(tmp_path).edge_features.sizes == (10,)
-    ogb = DrugOOD(features="ogb", scaffolds=True, fragments="brics")
+    ogb = DrugOOD(featuriser="ogb", scaffolds=True, fragments="brics")
     declared, raw = ogb.declare(tmp_path), ogb.build(tmp_path)
     check(declared, raw)
     assert (declared.node_features.kind, declared.groups) == ("categorical", ("scaffold",))

@@ -88,7 +88,8 @@ class TUFiles:
         """
         import numpy as np
 
-        return self._table(kind, _WHOLE, np.int64, rows, columns)
+        found: Table = self._table(kind, _WHOLE, np.int64, rows, columns)
+        return found
 
     def real(self, kind: str, rows: int, columns: int) -> Reals:
         """A file as an (n, k) table of finite numbers.
@@ -98,7 +99,7 @@ class TUFiles:
         """
         import numpy as np
 
-        found = self._table(kind, _REAL, np.float64, rows, columns)
+        found: Reals = self._table(kind, _REAL, np.float64, rows, columns)
         bad = np.flatnonzero(~(np.abs(found) <= np.finfo(np.float32).max).all(1))
         if len(bad):
             raise DataError(f"{self.path(kind)}: line {bad[0] + 1}: a number is too large")

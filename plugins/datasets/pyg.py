@@ -128,7 +128,7 @@ class PyG(Dataset):
         import numpy as np
 
         x, attr = self._nodes(tables), self._edges(tables)
-        labels = tables["y"].astype(np.float32)
+        labels: NDArray[Any] = tables["y"].astype(np.float32)
         if task.kind != "multitask":
             labels = np.searchsorted(summary["values"], tables["y"][:, 0])
         nodes, edges = (np.concatenate([[0], np.cumsum(tables[name])]) for name in ("nodes", "edges"))

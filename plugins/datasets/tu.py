@@ -158,10 +158,14 @@ class TU(Dataset):
             raise DataError(
                 f"{files.path('graph_labels')}: the graphs have {found}; expected one label, of 2 classes or more"
             )
+        labels = {kind: files.values(kind) if kind in present else [] for kind in ("node_labels", "edge_labels")}
+        widths = {kind: files.width(kind) if kind in present else 0 for kind in ("node_attributes", "edge_attributes")}
         return TUHeader(
             tuple(classes[0]),
-            *(files.values(kind) if kind in present else [] for kind in ("node_labels", "edge_labels")),
-            *(files.width(kind) if kind in present else 0 for kind in ("node_attributes", "edge_attributes")),
+            node_labels=labels["node_labels"],
+            edge_labels=labels["edge_labels"],
+            node_width=widths["node_attributes"],
+            edge_width=widths["edge_attributes"],
         )
 
     def _check_seed(self) -> None:

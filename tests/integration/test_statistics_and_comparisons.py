@@ -1,0 +1,60 @@
+"""``bench report --statistics``, ``--published`` and ``bench compare`` on real runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from integration_kit import TOY, Workshop
+
+from harness.cli.main import main
+
+SUITE = TOY.partition("  IRM:")[0] + "report: {reference: ERM, statistics: true}\n"
+
+
+@pytest.fixture
+def bench(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command in this process; gives what it printed, after checking its exit code."""
+    monkeypatch.setenv("BENCH_STORE", str(workshop.store))
+    monkeypatch.chdir(workshop.folder)
+
+    def call(*words: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        told = capsys.readouterr()
+        assert int(ended.value.code or 0) == code, told.err
+        return told.out if code == 0 else told.err
+
+    return call
+
+
+def test_runs_that_differ_are_refused_and_compared_by_force(workshop: Workshop, bench) -> None:
+    suite = workshop.write(SUITE)
+    first, second, third = (
+        workshop.run(suite, **overrides).record.id for overrides in ({}, {"epochs": 1}, {"sets": ("train.epochs=2",)})
+    )
+    _check_report(bench, first)
+    refused = bench("compare", first, second, code=2)
+    assert "train.epochs: 2 / 1" in refused
+    assert "--force" in refused
+    assert "NOT COMPARABLE" in bench("compare", first, second, "--force")
+    same = json.loads(bench("compare", first, third, "--json"))
+    assert same["identical"]
+    assert same["forced"] == []
+    assert "overrides: nothing / --set train.epochs=2" in same["notes"]
+    assert "both are run" in bench("compare", third, third, code=2)
+    assert "did you mean 'latex'" in bench("compare", first, third, "-f", "latx", code=2)
+    assert bench("compare", first, third, "-f", "markdown", "-o", "pairs.md") == ""
+    assert "| Toy | ERM |" in (workshop.folder / "pairs.md").read_text(encoding="utf-8")
+    assert "fits no row" in bench("compare", first, third, "--methods", "IRM", code=2)
+
+
+def _check_report(bench, run: str) -> None:
+    """The suite asks for statistics; the training's settings are known from the store."""
+    told = json.loads(bench("report", run, "--json"))
+    assert told["statistics"][0]["rows"][0]["mean"]["n"] == 2
+    assert json.loads(bench("report", run, "--json", "--no-statistics"))["statistics"] == [None]
+    assert "Confidence intervals" in bench("report", run)
+    published = bench("report", run, "--published", "equad-icml24")
+    assert "Columns that are not in the paper: Toy." in published
+    assert "did you mean 'equad-icml24'" in bench("report", run, "--published", "equad-icml42", code=2)

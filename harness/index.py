@@ -27,28 +27,36 @@ TIME_LIMIT = 60.0
 """Seconds that importing one plugin may take."""
 
 
-def load_catalog(plugin_files: Sequence[Path] = (), *, strict: bool = False, time_limit: float = TIME_LIMIT) -> Catalog:
+def load_catalog(
+    plugin_files: Sequence[Path] = (),
+    *,
+    suite_files: Sequence[Path] = (),
+    strict: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> Catalog:
     """All components that are registered.
 
     Only plugins that changed since they were last read are imported, in a child process; one that cannot be loaded
     is tried again every time.
 
     Args:
-        plugin_files: single files that a suite or the command line names.
+        plugin_files: single files that the command line names.
+        suite_files: single files that a suite names; it is for the suite's reader to say where it names one that cannot
+            be loaded.
         strict: a plugin that cannot be loaded is an error.
         time_limit: seconds that importing one plugin may take.
 
     Raises:
         UserError: two plugins register one name; a named file cannot be loaded; with ``strict``, any plugin.
     """
-    sources, missing = all_sources(plugin_files)
+    sources, missing = all_sources([*suite_files, *plugin_files])
     cache = _Cache()
     known = {source: entries for source in sources if (entries := cache.read(source)) is not None}
     broken = [BrokenPlugin(name, "", reason) for name, reason in missing.items()]
     unknown = [source for source in sources if source not in known]
     if unknown:
         broken += _build(unknown, known, cache, time_limit)
-    _report(broken, plugin_files, strict)
+    _report(broken, plugin_files, suite_files, strict)
     entries = [cache.complete(entry) for source in sources for entry in known.get(source, ())]
     refuse_duplicates(entries)
     return Catalog(entries, broken)
@@ -70,9 +78,9 @@ def _build(
     return broken
 
 
-def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], strict: bool) -> None:
-    files = {str(path.resolve()) for path in named}
-    fatal = [item for item in broken if strict or item.file in files]
+def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], of_suite: Iterable[Path], strict: bool) -> None:
+    files, others = ({str(path.resolve()) for path in paths} for paths in (named, of_suite))
+    fatal = [item for item in broken if item.file in files or (strict and item.file not in others)]
     if fatal:
         raise UserError("\n".join(f"plugin {_label(item)} cannot be loaded: {item.reason}" for item in fatal))
 

@@ -169,6 +169,7 @@ class RunResults:
         reference: the method that differences are taken to, or None.
         published: name of the published numbers to stand beside ours, or None.
         statistics: whether reports have statistics where nothing else is asked.
+        status: of the run: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``; empty where unknown.
     """
 
     suite: str
@@ -183,6 +184,7 @@ class RunResults:
     reference: str | None = None
     published: str | None = None
     statistics: bool = False
+    status: str = ""
 
     def dataset(self, label: str) -> DatasetFacts:
         """The dataset with this label."""

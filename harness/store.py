@@ -55,6 +55,7 @@ class Store:
     def __init__(self, root: Path | None = None) -> None:
         self.root = (store_root() if root is None else Path(root)).absolute()
         self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}
+        self._noted: dict[str, str] | None = None
         try:
             if self.root.exists():
                 with os.scandir(self.root):
@@ -129,12 +130,24 @@ class Store:
 
     def put_aside(self, key: str, why: str) -> None:
         """Move a damaged artifact out of the way, with a warning; its stage runs again."""
-        _log.warning("artifact %s is damaged and will be made again (%s)", key[:12], why)
+        if self._noted is None:
+            _log.warning("artifact %s is damaged and will be made again (%s)", key[:12], why)
+        else:
+            self._noted[key] = why
         self._metas.pop(key, None)
         with suppress(OSError):
             debris = self.root / "debris"
             debris.mkdir(exist_ok=True)
             self.artifact_folder(key).rename(debris / f"{key}-{uuid.uuid4().hex[:8]}")
+
+    @contextmanager
+    def noting_damage(self) -> Iterator[dict[str, str]]:
+        """Within the block, why artifacts were put aside is noted by key instead of logged."""
+        self._noted = {}
+        try:
+            yield self._noted
+        finally:
+            self._noted = None
 
     @contextmanager
     def create(

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,25 +64,37 @@ def size(folder: Path) -> int:
     return total
 
 
+def other_sizes(store: Store) -> dict[str, int]:
+    """Bytes of what is in a store beside artifacts and what describes them."""
+    leftovers = [store.root / "debris", store.root / "tmp"]
+    return {"runs": size(store.runs), "leftovers": sum(map(size, leftovers))}
+
+
 def verify(store: Store) -> list[str]:
-    """Read every artifact in full; damaged ones are put aside. One line for each problem."""
-    problems = []
+    """Read every artifact in full; damaged ones are put aside. One line for each problem, and nothing in the log."""
+    with store.noting_damage() as noted:
+        return list(_problems(store, noted))
+
+
+def _problems(store: Store, noted: Mapping[str, str]) -> Iterator[str]:
     for key in store.artifact_keys():
         folder = store.artifact_folder(key)
         meta = store.meta(key)
         if meta is None:
-            problems.append(f"{key[:12]}: incomplete, or its description is damaged")
+            yield f"{key[:12]}: incomplete, or its description is damaged ({noted.get(key, 'it is gone')})"
             continue
         faults = [name for name, item in meta.files.items() if not _sound(folder / name, str(item["sha256"]))]
         if meta.key != key:
             faults.append(META)
         if faults:
             text = f"{', '.join(faults)}: content differs from what was written"
-            problems.append(f"{key[:12]} ({meta.title}): {text}")
+            yield f"{key[:12]} ({meta.title}): {text}"
             store.put_aside(key, text)
+            continue
         extra = {path.name for path in folder.glob("*")} - {META, *meta.files}
-        problems += [f"{key[:12]} ({meta.title}): '{name}' does not belong there" for name in sorted(extra)]
-    return problems
+        if extra:
+            names = ", ".join(f"'{name}'" for name in sorted(extra))
+            yield f"{key[:12]} ({meta.title}): {names} does not belong there"
 
 
 def _sound(path: Path, expected: str) -> bool:

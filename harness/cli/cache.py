@@ -30,6 +30,7 @@ def bytes_text(count: float) -> str:
 def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
     from harness import upkeep
+    from harness.cli.words import counted
     from harness.results import dumps
     from harness.store import Store
 
@@ -37,14 +38,18 @@ def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     kinds: dict[str, list[int]] = {}
     for info in upkeep.listing(opened):
         kinds.setdefault(info.kind, []).append(info.size)
-    total = upkeep.size(opened.root)
+    total, other = upkeep.size(opened.root), upkeep.other_sizes(opened)
+    rest = total - sum(sum(found) for found in kinds.values()) - sum(other.values())
+    other = {**other, "descriptions and records": max(rest, 0)}
     if json:
         sizes = {kind: {"artifacts": len(found), "bytes": sum(found)} for kind, found in kinds.items()}
-        print(dumps({"store": str(opened.root), "bytes": total, "kinds": sizes}), end="")
+        print(dumps({"store": str(opened.root), "bytes": total, "kinds": sizes, "other": other}), end="")
         return
     print(f"{opened.root}: {bytes_text(total)}")
     for kind, found in sorted(kinds.items()):
-        print(f"  {kind:<10}{len(found):>7} artifacts  {bytes_text(sum(found))}")
+        print(f"  {kind:<26}{counted(len(found), 'artifact'):>16}{bytes_text(sum(found)):>12}")
+    for what, taken in other.items():
+        print(f"  {what:<26}{'':16}{bytes_text(taken):>12}")
 
 
 @cache.command("list")
@@ -65,16 +70,22 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
 
 
 @cache.command()
-def verify(store: options.StoreDir = None) -> None:
+def verify(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Read every artifact in full; damaged ones are put aside and made again by the next run."""
     from harness import upkeep
+    from harness.cli.words import counted
+    from harness.results import dumps
     from harness.store import Store
 
     opened = Store(store)
     problems = upkeep.verify(opened)
+    sound = len(upkeep.listing(opened))
+    if json:
+        print(dumps({"store": str(opened.root), "sound": sound, "problems": problems}), end="")
+        raise typer.Exit(1 if problems else 0)
     for problem in problems:
         print(problem)
-    print(f"{len(upkeep.listing(opened))} artifacts are sound, {len(problems)} problems")
+    print(f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(problems), 'problem')}")
     raise typer.Exit(1 if problems else 0)
 
 
@@ -92,6 +103,7 @@ def gc(
 ) -> None:
     """Remove debris, and what the given conditions condemn (all of them, where there are several)."""
     from harness import upkeep
+    from harness.cli.words import counted
     from harness.runs.session import Options, open_session
     from harness.store import Store
 
@@ -104,4 +116,5 @@ def gc(
     unused = None if unused_days is None else unused_days * _DAY
     removed = upkeep.collect(Store(store), keep=keep, unused_for=unused, dry_run=dry_run)
     verb = "would remove" if dry_run else "removed"
-    print(f"{verb} {len(removed.artifacts)} artifacts and {removed.debris} leftovers, {bytes_text(removed.size)}")
+    counts = f"{counted(len(removed.artifacts), 'artifact')} and {counted(removed.debris, 'leftover')}"
+    print(f"{verb} {counts}, {bytes_text(removed.size)}")

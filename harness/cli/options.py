@@ -72,7 +72,8 @@ def data_folder(given: Path | None) -> Path:
         return data_root()
     folder = given.expanduser().absolute()
     if not folder.is_dir():
-        raise UserError(f"the data folder {given} does not exist")
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UserError(f"the data folder {given} {what}")
     return folder
 
 
@@ -88,8 +89,7 @@ def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
     for item in sets or ():
         key, equals, text = item.partition("=")
         if not equals or key not in entry.hparams:
-            hint = did_you_mean(key, entry.hparams)
-            raise UserError(f"--set {item}: {entry.kind} '{entry.name}' has no hyperparameter '{key}'{hint}")
+            raise UserError(f"--set {item}: {_no_value(entry, key) if equals else 'expected KEY=VALUE'}")
         try:
             params[key] = entry.hparams[key].coerce(yaml.safe_load(text))
         except (ValueError, yaml.YAMLError) as error:
@@ -97,11 +97,16 @@ def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
     return params
 
 
-def parse_bytes(text: str | None) -> int | None:
+def _no_value(entry: Entry, key: str) -> str:
+    known = f"; there are: {', '.join(entry.hparams)}" if entry.hparams else ""
+    return f"{entry.kind} '{entry.name}' has no hyperparameter '{key}'{did_you_mean(key, entry.hparams)}{known}"
+
+
+def parse_bytes(text: str | None, option: str = "--memory") -> int | None:
     """``4G``, ``500M``, ``2GiB`` or a plain number of bytes.
 
     Raises:
-        UserError: anything else.
+        UserError: anything else; the text names the option.
     """
     if text is None:
         return None
@@ -111,15 +116,15 @@ def parse_bytes(text: str | None) -> int | None:
     try:
         value = float(number) * (_UNITS[unit] if unit else 1)
     except (ValueError, KeyError):
-        raise UserError(f"'{text}' is not an amount of memory; write 4G, 500M or 2GiB") from None
+        raise UserError(f"{option}: '{text}' is not an amount of memory; write 4G, 500M or 2GiB") from None
     return int(value)
 
 
-def parse_seconds(text: str | None) -> float | None:
+def parse_seconds(text: str | None, option: str = "--timeout") -> float | None:
     """``90``, ``90s``, ``15m`` or ``2h``.
 
     Raises:
-        UserError: anything else.
+        UserError: anything else; the text names the option.
     """
     if text is None:
         return None
@@ -127,4 +132,4 @@ def parse_seconds(text: str | None) -> float | None:
     try:
         return float(text if factor is None else text[:-1]) * (factor or 1)
     except ValueError:
-        raise UserError(f"'{text}' is not a time; write 90, 15m or 2h") from None
+        raise UserError(f"{option}: '{text}' is not a time; write 90, 15m or 2h") from None

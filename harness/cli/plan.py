@@ -53,10 +53,11 @@ def plan(
 
 def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
     from harness.cli.progress import clock_text
+    from harness.cli.words import counted
     from harness.plan.status import totals
 
     states = ("cached", "unneeded", "new", "stale", "failed")
-    lines = [f"suite {name}: {cells} cells, {len(statuses)} stages", ""]
+    lines = [f"suite {name}: {counted(cells, 'cell')}, {counted(len(statuses), 'stage')}", ""]
     lines.append(f"{'stage':<10}" + "".join(f"{state:>10}" for state in states))
     for kind, counts in totals(statuses).items():
         lines.append(f"{kind:<10}" + "".join(f"{counts[state]:>10}" for state in states))
@@ -64,7 +65,8 @@ def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
     known = [status.seconds for status in work if status.seconds is not None]
     if work:
         rest = f", {len(work) - len(known)} of unknown length" if len(known) < len(work) else ""
-        lines += ["", f"to run: {len(work)} stages, about {clock_text(sum(known))} of one worker's time{rest}"]
+        time = f"about {clock_text(sum(known))} of one worker's time{rest}"
+        lines += ["", f"to run: {counted(len(work), 'stage')}, {time}"]
     else:
         lines += ["", "nothing to run"]
     return lines + _reasons(statuses)

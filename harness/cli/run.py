@@ -78,6 +78,8 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
         print_findings(outcome.findings, outcome.folder)
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:
+    from harness.cli.words import counted
+
         _show_tracebacks(outcome.record)
     skipped = sum(failure["status"] == "skipped" for failure in failures.values())
     also = f", {skipped} skipped" if skipped else ""
@@ -85,7 +87,7 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
         "; --debug shows tracebacks" if not debug and any(failure["traceback"] for failure in failures.values()) else ""
     )
     print(
-        f"\n{facts['stages']} stages run, {facts['cached']} cached, {len(failures) - skipped} failed{also} "
+        f"\n{counted(facts['stages'], 'stage')} run, {facts['cached']} cached, {len(failures) - skipped} failed{also} "
         f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}{hint}",
         file=sys.stderr,
     )

@@ -12,16 +12,21 @@ from harness.cli.main import app
 
 @app.command()
 def runs(
-    suite: Annotated[str | None, typer.Argument(help="Only runs of this suite.")] = None,
+    suite: Annotated[str | None, typer.Argument(help="Only runs of this suite.", metavar="SUITE|RUN")] = None,
     store: options.StoreDir = None,
     json: options.Json = False,
 ) -> None:
     """List the runs in a store, the latest last."""
+    from harness.cli.words import counted
     from harness.results import dumps
-    from harness.runs.find import all_runs
+    from harness.runs.find import all_runs, names, no_run
     from harness.store import Store
 
-    records = [record for record in all_runs(Store(store)) if suite in (None, record.results.suite)]
+    opened = Store(store)
+    every = all_runs(opened)
+    records = [record for record in every if suite is None or suite in names(record)]
+    if suite is not None and not records:
+        raise no_run(suite, opened, every)
     if json:
         rows = [
             {"id": r.id, "suite": r.results.suite, "started": r.started, "status": r.status, "cells": len(r.cells)}
@@ -31,6 +36,6 @@ def runs(
         return
     for record in records:
         overrides = f"  {' '.join(record.results.overrides)}" if record.results.overrides else ""
-        print(f"{record.id}  {record.status:<11}  {len(record.cells)} cells{overrides}")
+        print(f"{record.id}  {record.status:<11}  {counted(len(record.cells), 'cell')}{overrides}")
     if not records:
-        print("no runs" + (f" of {suite}" if suite else ""))
+        print("no runs")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typer
+
 from harness.cli import options
 from harness.cli.main import app
 
@@ -17,8 +19,12 @@ def validate(
     data_dir: options.DataDir = None,
     plugin: options.Plugins = None,
     strict: options.Strict = False,
+    json: options.Json = False,
 ) -> None:
     """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
+    from harness.cli.words import counted
+    from harness.errors import Problem, SuiteError, UserError
+    from harness.results import dumps
     from harness.runs.session import open_session
 
     given = options.session_options(
@@ -31,9 +37,24 @@ def validate(
         plugins=plugin,
         strict=strict,
     )
-    session = open_session(suite, given)
-    found = session.suite
-    print(
-        f"{found.path}: valid; {len(found.datasets)} datasets, {len(found.methods)} methods, "
-        f"{len(found.seeds)} seeds, {len(session.plan.cells)} cells"
-    )
+    try:
+        session = open_session(suite, given)
+    except UserError as error:
+        if not json:
+            raise
+        found = error.problems if isinstance(error, SuiteError) else (Problem("", str(error)),)
+        problems = [vars(problem) for problem in found]
+        print(dumps({"valid": False, "problems": problems}), end="")
+        raise typer.Exit(2) from None
+    opened = session.suite
+    sizes = {
+        "dataset": len(opened.datasets),
+        "method": len(opened.methods),
+        "seed": len(opened.seeds),
+        "cell": len(session.plan.cells),
+    }
+    if json:
+        counts = {f"{noun}s": number for noun, number in sizes.items()}
+        print(dumps({"valid": True, "suite": str(opened.path), **counts, "problems": []}), end="")
+        return
+    print(f"{opened.path}: valid; {', '.join(counted(number, noun) for noun, number in sizes.items())}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sysconfig
 import traceback
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,9 @@ from harness.errors import BenchError, DataError, DivergedError
 from harness.stage import Failure
 
 _HERE: Final = Path(__file__).parent
+_CORE: Final = _HERE.parent
+_LIBRARIES: Final = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "pandas", "safetensors", "rdkit")
+"""In whose lines a plugin's fault often shows: the line that called them says more."""
 _FRAMES: Final = 6
 _LONGEST: Final = 300
 _DISK: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -41,13 +45,32 @@ def status_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """``Type: message`` on one line; the bare message for an error that the harness raised on purpose."""
+    """``Type: message (file.py:LINE)`` on one line; the bare message for an error that is raised on purpose."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip() if lines else ""
+    where = ""
     if not isinstance(error, BenchError):
-        name = type(error).__name__
+        name, where = type(error).__name__, place_of(error)
         text = f"{name}: {text}" if text else name
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return (text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…") + where
+
+
+def place_of(error: BaseException) -> str:
+    """`` (file.py:LINE)`` of the innermost line of a plugin, else of the harness, else of any; empty where unknown."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
+    outer = [frame for frame in frames if Path(frame.filename).parent != _HERE]
+    own = [frame for frame in outer if not _of_library(frame.filename)]
+    plugin = [frame for frame in own if not Path(frame.filename).is_relative_to(_CORE)]
+    best = plugin or own or outer or frames
+    return f" ({Path(best[-1].filename).name}:{best[-1].lineno})" if best else ""
+
+
+def _of_library(filename: str) -> bool:
+    """Whether a file belongs to Python itself or to a library that the harness builds on."""
+    path = Path(filename)
+    if "site-packages" in path.parts:
+        return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py") in _LIBRARIES
+    return path.is_relative_to(sysconfig.get_path("stdlib"))
 
 
 def short_traceback(error: BaseException) -> str:

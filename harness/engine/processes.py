@@ -130,4 +130,5 @@ def available_cores() -> int:
 
 
 def _size(number: int) -> str:
-    return f"{number / 2**30:.2f} GiB" if number >= 2**30 else f"{number / 2**20:.0f} MiB"
+    """In decimal units, as ``--memory 1500M`` is written."""
+    return f"{number / 1e9:.3g} GB" if number >= 1e9 else f"{number / 1e6:.0f} MB"

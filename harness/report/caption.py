@@ -10,6 +10,11 @@ from harness.results import LAST, DatasetFacts
 
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 
+_CUT = {
+    "interrupted": "The run was interrupted before its end.",
+    "running": "The run has not ended: it goes on, or was killed.",
+}
+
 
 def caption(table: Table, averages: Sequence[AverageColumn] = (), *, differences: bool = False) -> list[str]:
     """The sentences of a table's caption, in reading order.
@@ -190,6 +195,7 @@ def _incomplete(table: Table) -> str:
     provisional = [row for row in table.rows if row.provisional]
     parts = []
     if lacking:
+        parts += [_CUT[table.results.status]] if table.results.status in _CUT else []
         parts.append(f"{len(lacking)} of {len(table.rows)} cells lack seeds; they say so and are not ranked.")
     if provisional:
         parts.append(

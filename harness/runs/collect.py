@@ -28,7 +28,8 @@ def collect(record: RunRecord, store: Store) -> RunResults:
         replace(entry, settings=made.settings(store, trained.get((entry.dataset, entry.method), ()), entry))
         for entry in record.results.entries
     )
-    return mark_selected(replace(record.results, datasets=datasets, entries=entries, rows=tuple(rows)))
+    found = replace(record.results, datasets=datasets, entries=entries, rows=tuple(rows), status=record.status)
+    return mark_selected(found)
 
 
 def _built(store: Store, key: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import DataError, UserError, did_you_mean
@@ -35,18 +36,23 @@ def find_run(name: str, store: Store) -> RunRecord:
     if "/" not in name and (folder / RECORD).is_file():
         return RunRecord.load(folder)
     records = all_runs(store)
-    found = [record for record in records if name in _names(record)]
+    found = [record for record in records if name in names(record)]
     if not found and Path(name).is_file():
         resolved = str(Path(name).resolve())
         found = [record for record in records if str(Path(record.suite_path).resolve()) == resolved]
     if not found:
-        known = sorted({record.results.suite for record in records} | {record.id for record in records})
-        listed = f"; there are: {', '.join(known[-8:])}" if known else "; this store has no runs"
-        raise UserError(f"no run of '{name}' in {store.root}{did_you_mean(name, known)}{listed}")
+        raise no_run(name, store, records)
     return found[-1]
 
 
-def _names(record: RunRecord) -> set[str]:
+def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
+    """The error that no run is called so; lists what there is."""
+    known = sorted({record.results.suite for record in records} | {record.id for record in records})
+    listed = f"; there are: {', '.join(known[-8:])}" if known else "; this store has no runs"
+    return UserError(f"no run of '{name}' in {store.root}{did_you_mean(name, known)}{listed}")
+
+
+def names(record: RunRecord) -> set[str]:
     """What a run may be called: its id, its suite's name, and the tail of its suite's path."""
     path = Path(record.suite_path)
     tails = {"/".join(path.parts[-count:]) for count in (1, 2, 3)}

@@ -52,7 +52,7 @@ def open_session(name: str, options: Options) -> Session:
         UserError: anything that the user can mend; nothing has been run.
     """
     path = find_suite(name)
-    catalog = load_catalog([*peek_plugins(path), *options.plugins], strict=options.strict_plugins)
+    catalog = load_catalog(options.plugins, suite_files=peek_plugins(path), strict=options.strict_plugins)
     store = Store(options.store)
     facts = DatasetFacts(catalog, options.data_dir, store.file_digest)
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)

@@ -50,12 +50,15 @@ def find_suite(name_or_path: str | Path) -> Path:
 def peek_plugins(path: Path) -> tuple[Path, ...]:
     """The plugin files that a suite and its fragments list, read without looking at anything else.
 
+    Those that do not exist are left out: whoever reads all of the suite reports them with everything else.
+
     Raises:
-        SuiteError: a file that does not exist, cannot be read or is not YAML; an include cycle.
+        SuiteError: a suite file that does not exist, cannot be read or is not YAML.
     """
     problems = Problems()
     gathered = gather(path, problems, shape_problems=Problems())
-    problems.check()
+    if gathered.broken:
+        problems.check()
     return tuple(dict.fromkeys(plugin for plugin, _ in gathered.plugins))
 
 

@@ -132,6 +132,7 @@ def chosen(
         found = literal or [x for x in labels if fnmatchcase(x, glob) or fnmatchcase(also(x), glob)]
         if not found:
             place = Place(f"--{option} {glob}")
-            problems.add(place, f"fits no row{did_you_mean(glob, labels)}; there are: {', '.join(labels)}")
+            what = "column" if option == "datasets" else "row"
+            problems.add(place, f"fits no {what}{did_you_mean(glob, labels)}; there are: {', '.join(labels)}")
         taken.update(found)
     return [label for label in labels if label in taken]

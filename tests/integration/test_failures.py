@@ -28,11 +28,11 @@ def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
 @pytest.mark.parametrize(
     ("how", "words", "status", "reason"),
     [
-        ("raise", (), "failed", "ValueError: no such thing"),
+        ("raise", (), "failed", "ValueError: no such thing (toy_plugin.py:"),
         ("exit", (), "failed", "SystemExit: 3"),
         ("die", (), "failed", "exit code 9"),
         ("loop", ("--timeout", "15"), "timeout", "15"),
-        ("memory", ("--memory", "1500M"), "memory", "of memory, the limit is 1.40 GiB"),
+        ("memory", ("--memory", "1500M"), "memory", "of memory, the limit is 1.5 GB"),
         ("diverge", (), "diverged", "not finite"),
     ],
 )
@@ -48,7 +48,6 @@ def test_debug_shows_the_traceback_also_of_a_stored_failure(workshop: Workshop) 
     workshop.write(SUITE.replace("HOW", "raise"))
     plain = workshop.command("run", "suite.yaml", check=False).stderr
     assert "Traceback" not in plain
-    assert "toy_plugin.py" not in plain
     assert "2 failed, 2 skipped" in plain.splitlines()[-1]
     assert "--debug shows tracebacks" in plain.splitlines()[-1]
     told = workshop.command("run", "suite.yaml", "--debug", check=False).stderr

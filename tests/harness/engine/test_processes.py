@@ -75,7 +75,8 @@ def test_only_as_many_workers_as_there_is_work(store: ToyStore) -> None:
 def test_an_exception_costs_one_stage_and_no_worker(store: ToyStore, do: str, status: str, reason: str) -> None:
     outcome = go([stage("bad", do=do), stage("child", "bad"), stage("good")], store, jobs=1)
     assert outcome.finished == ["good"]
-    assert (outcome.failures["bad"].status, outcome.failures["bad"].reason) == (status, reason)
+    assert outcome.failures["bad"].status == status
+    assert outcome.failures["bad"].reason.startswith(reason)
     assert outcome.failures["child"].status == "skipped"
     assert store.runs("bad") == store.runs("good")
 

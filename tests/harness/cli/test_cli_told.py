@@ -1,0 +1,220 @@
+"""What commands say: of options that are off, of the store, of runs, and as JSON. Without torch, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.catalog import Entry
+from harness.cli import options
+from harness.cli.main import main
+from harness.cli.words import counted
+from harness.engine.processes import _size
+from harness.errors import UserError
+from harness.hparams import HParam
+from harness.report.build import make_report
+from harness.report.render import render
+from harness.results import RunResults
+from harness.runs.collect import collect
+from harness.runs.record import RunRecord
+from harness.stage import Stage
+from harness.store import Store
+
+ROOT = Path(__file__).resolve().parents[3]
+Bench = Callable[..., tuple[str, str]]
+SUITE = """\
+bench: 1
+plugins: [broken.py]
+seeds: 1
+train: {epochz: 3}
+datasets:
+  Toy: {use: spmotif, bias: 7}
+methods:
+  ERM: {baseline: erm}
+"""
+
+
+@pytest.fixture
+def bench(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """Run a command on an empty store; gives what it printed to both streams."""
+    monkeypatch.setenv("BENCH_STORE", str(store.root))
+    monkeypatch.setenv("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        told = capsys.readouterr()
+        assert int(ended.value.code or 0) == code, told.out + told.err
+        return told.out, told.err
+
+    return run
+
+
+def record(name: str, **more: Any) -> RunRecord:
+    """A run of a suite without cells."""
+    results = RunResults(name.partition("/")[0], name, "equad", (1,), (), (), ())
+    return RunRecord(name.replace("/", "-"), f"{results.suite}.yaml", results, (), {}, "2026-01-01", **more)
+
+
+def save(store: Store, kept: RunRecord) -> None:
+    folder = store.runs / kept.id
+    folder.mkdir(parents=True)
+    kept.save(folder)
+
+
+def test_one_is_not_plural() -> None:
+    assert [counted(number, "seed") for number in (0, 1, 2)] == ["0 seeds", "1 seed", "2 seeds"]
+
+
+class TestOptions:
+    """A value that cannot be used names its option, what was found and what is allowed."""
+
+    def test_time_and_memory(self, bench: Bench) -> None:
+        assert "--timeout: '5parsecs' is not a time; write" in bench("run", "quick", "--timeout", "5parsecs", code=2)[1]
+        assert "--memory: '3 apples' is not an amount" in bench("run", "quick", "--memory", "3 apples", code=2)[1]
+
+    def test_memory_is_told_as_it_is_given(self) -> None:
+        assert [_size(options.parse_bytes(text) or 0) for text in ("1500M", "4G", "200M", "2GiB")] == [
+            "1.5 GB",
+            "4 GB",
+            "200 MB",
+            "2.15 GB",
+        ]
+
+    def test_a_data_folder_that_is_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "data.csv").touch()
+        with pytest.raises(UserError, match=r"data\.csv is a file"):
+            options.data_folder(tmp_path / "data.csv")
+        with pytest.raises(UserError, match="gone does not exist"):
+            options.data_folder(tmp_path / "gone")
+
+    def test_a_hyperparameter_that_is_not_there(self) -> None:
+        declared = {name: HParam(name, "float", 0.5) for name in ("bias", "seed")}
+        entry = Entry("dataset", "toy", "m", "Toy", "toy.py", "built-in", "0", declared)
+        expected = "dataset 'toy' has no hyperparameter 'bais' (did you mean 'bias'?); there are: bias, seed"
+        with pytest.raises(UserError) as caught:
+            options.component_params(entry, ["bais=0.7"])
+        assert str(caught.value) == f"--set bais=0.7: {expected}"
+        with pytest.raises(UserError, match="--set bias: expected KEY=VALUE"):
+            options.component_params(entry, ["bias"])
+
+
+class TestStore:
+    """``bench cache``."""
+
+    @pytest.fixture
+    def filled(self, store: Store) -> list[Path]:
+        folders = []
+        for seed in (1, 2, 3):
+            stage = Stage("train", str(seed) * 64, "train/toy/erm", {"seed": seed}, title=f"train ERM, seed {seed}")
+            with store.create(stage) as draft:
+                draft.write_json("info", {"value": seed})
+            folders.append(store.artifact_folder(stage.key))
+        return folders
+
+    def test_a_damaged_artifact_is_reported_once(self, bench: Bench, filled: list[Path]) -> None:
+        (filled[0] / "info.json").write_text("{}" * 9, encoding="utf-8")
+        (filled[1] / "meta.json").write_text("{", encoding="utf-8")
+        out, err = bench("cache", "verify", code=1)
+        assert err == ""
+        assert [out.count(str(number) * 12) for number in (1, 2)] == [1, 1]
+        assert out.splitlines()[-1] == "1 artifact is sound, 2 problems"
+        assert bench("cache", "verify")[0] == "1 artifact is sound, 0 problems\n"
+
+    def test_verify_as_json(self, bench: Bench, filled: list[Path]) -> None:
+        (filled[0] / "info.json").write_text('{"value": 7}', encoding="utf-8")
+        found = json.loads(bench("cache", "verify", "--json", code=1)[0])
+        assert (found["sound"], len(found["problems"])) == (2, 1)
+        assert json.loads(bench("cache", "verify", "--json")[0])["problems"] == []
+
+    def test_the_parts_of_the_size_sum_to_it(self, bench: Bench, store: Store, filled: list[Path]) -> None:
+        assert filled
+        save(store, record("demo/1"))
+        (store.root / "debris").mkdir()
+        (store.root / "debris" / "left").write_bytes(b"x" * 1000)
+        found = json.loads(bench("cache", "size", "--json")[0])
+        parts = [kind["bytes"] for kind in found["kinds"].values()] + list(found["other"].values())
+        assert sum(parts) == found["bytes"]
+        assert found["other"]["leftovers"] >= 1000
+        assert found["other"]["runs"] > 0
+        told = bench("cache", "size")[0]
+        assert "3 artifacts" in told
+        assert "descriptions and records" in told
+
+
+class TestRuns:
+    """``bench runs``."""
+
+    def test_a_suite_without_runs_is_an_error_with_the_nearest(self, bench: Bench, store: Store) -> None:
+        save(store, record("ablation/1"))
+        assert "1 cell" not in bench("runs", "ablation")[0]
+        told = bench("runs", "ablatoin", code=2)[1]
+        assert "no run of 'ablatoin'" in told
+        assert "did you mean 'ablation'" in told
+        assert bench("runs", "ablation-1")[0] == bench("runs")[0]
+
+    def test_an_empty_store_has_none(self, bench: Bench) -> None:
+        assert bench("runs")[0] == "no runs\n"
+        assert "this store has no runs" in bench("runs", "quick", code=2)[1]
+
+    @pytest.mark.parametrize(
+        ("status", "told"),
+        [
+            ("interrupted", "The run was interrupted before its end."),
+            ("running", "The run has not ended: it goes on, or was killed."),
+            ("failed", None),
+            ("finished", None),
+        ],
+    )
+    def test_the_report_of_a_run_that_was_cut_short_says_so(self, store: Store, status: str, told: str | None) -> None:
+        from harness.results import DatasetFacts, MethodFacts
+
+        kept = record("demo/1", status=status)
+        results = replace(kept.results, datasets=(DatasetFacts("D"),), methods=("ERM",))
+        results = replace(results, entries=(MethodFacts("D", "ERM", {"-": {}}),))
+        text = render(make_report(collect(replace(kept, results=results), store)), "markdown")
+        assert "1 of 1 cells lack seeds" in text
+        assert (told or "The run") in text if told else "The run" not in text
+
+
+class TestValidate:
+    """``bench validate``."""
+
+    def write(self, folder: Path, text: str) -> None:
+        (folder / "suite.yaml").write_text(text, encoding="utf-8")
+        (folder / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+
+    def test_a_plugin_that_cannot_be_loaded_is_told_at_its_place_with_all_else(
+        self, bench: Bench, tmp_path: Path
+    ) -> None:
+        self.write(tmp_path, SUITE)
+        told = bench("validate", "suite.yaml", code=2)[1].splitlines()
+        assert told[0].startswith("error: suite.yaml:2:11: the plugin")
+        assert "ZeroDivisionError" in told[0]
+        assert told[1].startswith("suite.yaml:4:9: unknown key 'epochz' in 'train' (did you mean 'epochs'?)")
+        assert told[2].startswith("suite.yaml:6:29: ")
+        assert len(told) == 3
+        self.write(tmp_path, SUITE.replace("broken.py", "gone.py"))
+        told = bench("validate", "suite.yaml", code=2)[1].splitlines()
+        assert told[0].startswith("error: suite.yaml:2:11: plugin file not found")
+        assert len(told) == 3
+
+    def test_as_json(self, bench: Bench, tmp_path: Path) -> None:
+        self.write(tmp_path, SUITE)
+        found = json.loads(bench("validate", "suite.yaml", "--json", code=2)[0])
+        assert found["valid"] is False
+        assert [problem["where"] for problem in found["problems"]] == [
+            f"suite.yaml:{p}" for p in ("2:11", "4:9", "6:29")
+        ]
+        self.write(tmp_path, SUITE.replace("plugins: [broken.py]", "name: toy").replace("z: 3", "s: 3").replace("bias: 7", "bias: 0.7"))
+        found = json.loads(bench("validate", "suite.yaml", "--json")[0])
+        assert (found["valid"], found["seeds"], found["cells"], found["problems"]) == (True, 1, 1, [])
+        assert bench("validate", "suite.yaml")[0] == "suite.yaml: valid; 1 dataset, 1 method, 1 seed, 1 cell\n"
+        assert json.loads(bench("validate", "gone.yaml", "--json", code=2)[0])["problems"][0]["where"] == ""

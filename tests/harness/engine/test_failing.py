@@ -1,0 +1,58 @@
+"""The one-line reason of a failure names the line that a plugin's author should look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.engine.failing import failure_of, place_of, reason_of
+from harness.errors import DataError, DivergedError, UserError
+from harness.hparams import HParam
+
+HERE = Path(__file__).name
+
+
+def raised(source: str, name: str, **given: object) -> BaseException:
+    """The exception of code that stands in a file of this name."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is
+        exec(compile(source, name, "exec"), given)
+    return caught.value
+
+
+def test_the_line_of_the_plugin_is_named() -> None:
+    error = raised("x = 1\n\nraise ValueError('no such thing\\nat all')\n", "/somewhere/mine.py")
+    assert reason_of(error) == "ValueError: no such thing (mine.py:3)"
+    assert failure_of(error).reason == reason_of(error)
+
+
+def test_a_library_or_the_harness_that_was_called_wrongly_is_not() -> None:
+    """The last line of a plugin's says more than where torch, Python or the harness noticed."""
+    in_torch = raised("\ntorch.nn.Linear(2, 3)(torch.ones(1, 5))\n", "/somewhere/mine.py", torch=torch)
+    assert reason_of(in_torch).endswith("(mine.py:2)")
+    in_python = raised("import json\njson.loads('{')\n", "/somewhere/mine.py")
+    assert reason_of(in_python).endswith("(mine.py:2)")
+    in_harness = raised("\n\n\nHParam('x', 'int', 1).coerce('y')\n", "/somewhere/mine.py", HParam=HParam)
+    assert reason_of(in_harness).endswith("(mine.py:4)")
+
+
+def test_without_a_plugin_it_is_the_harness_s_own_line() -> None:
+    source = "def inner():\n    raise KeyError('x')\n\ninner()\n"
+    core = Path(__file__).resolve().parents[3] / "harness" / "training" / "loop.py"
+    assert place_of(raised(source, str(core)).with_traceback(None)) == ""
+    error = raised(source, str(core))
+    error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
+    assert place_of(error) == " (loop.py:2)"
+
+
+def test_an_error_on_purpose_and_one_that_was_never_raised_have_no_place() -> None:
+    for error in (UserError("say so"), DataError("say so"), DivergedError("say so")):
+        assert reason_of(error) == "say so"
+    assert reason_of(ValueError("x")) == "ValueError: x"
+
+
+def test_a_long_message_keeps_its_place() -> None:
+    error = raised("raise ValueError('x' * 999)\n", "/somewhere/mine.py")
+    assert len(reason_of(error)) < 330
+    assert reason_of(error).endswith("x… (mine.py:1)")

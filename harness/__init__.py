@@ -67,6 +67,10 @@ if TYPE_CHECKING:
     from harness.nn.subgraph import Subgraph as Subgraph
     from harness.nn.subgraph import subgraph as subgraph
     from harness.nn.subgraph import top_k_edges as top_k_edges
+    from harness.tracker import TrackedCell as TrackedCell
+    from harness.tracker import TrackedRun as TrackedRun
+    from harness.tracker import TrackedStage as TrackedStage
+    from harness.tracker import Tracker as Tracker
     from harness.training.bases import Backbone as Backbone
     from harness.training.bases import Baseline as Baseline
     from harness.training.bases import Decorrelator as Decorrelator
@@ -118,6 +122,7 @@ _HOME = {
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_targets"),
     "harness.nn.subgraph": ("Subgraph", "subgraph", "top_k_edges"),
+    "harness.tracker": ("TrackedCell", "TrackedRun", "TrackedStage", "Tracker"),
     "harness.training.bases": (
         "Backbone",
         "Baseline",

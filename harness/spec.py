@@ -165,6 +165,7 @@ class Suite:
     rows: tuple[Row, ...]
     report: ReportSettings = ReportSettings()
     analyses: tuple[AnalysisSpec, ...] = ()
+    trackers: tuple[ComponentSpec, ...] = ()
     plugins: tuple[Path, ...] = ()
     overrides: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)

@@ -31,6 +31,9 @@ Datasets = Annotated[
     list[str] | None, typer.Option("--datasets", metavar="GLOB", help="Only these datasets; repeatable.")
 ]
 Methods = Annotated[list[str] | None, typer.Option("--methods", metavar="GLOB", help="Only these methods; repeatable.")]
+Trackers = Annotated[
+    list[str] | None, typer.Option("--tracker", metavar="NAME", help="Tell this tool of the run; repeatable.")
+]
 Plugins = Annotated[list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.")]
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -47,6 +50,7 @@ def session_options(
     sets: list[str] | None = None,
     datasets: list[str] | None = None,
     methods: list[str] | None = None,
+    trackers: list[str] | None = None,
     plugins: list[Path] | None = None,
     strict: bool = False,
 ) -> Options:
@@ -55,7 +59,12 @@ def session_options(
     from harness.suite import Overrides
 
     overrides = Overrides(
-        seeds=seeds, epochs=epochs, sets=tuple(sets or ()), datasets=tuple(datasets or ()), methods=tuple(methods or ())
+        seeds=seeds,
+        epochs=epochs,
+        sets=tuple(sets or ()),
+        datasets=tuple(datasets or ()),
+        methods=tuple(methods or ()),
+        trackers=tuple(trackers or ()),
     )
     return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict)
 

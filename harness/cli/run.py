@@ -31,6 +31,7 @@ def run(
     timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
     memory: Annotated[str | None, typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
+    tracker: options.Trackers = None,
     plugin: options.Plugins = None,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -49,6 +50,7 @@ def run(
         sets=sets,
         datasets=datasets,
         methods=methods,
+        trackers=tracker,
         plugins=plugin,
         strict=strict,
     )
@@ -76,10 +78,10 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
         from harness.report.findings import print_findings
 
         print_findings(outcome.findings, outcome.folder)
-    facts, failures = outcome.record.facts, outcome.record.failures
-    if debug:
     from harness.cli.words import counted
 
+    facts, failures = outcome.record.facts, outcome.record.failures
+    if debug:
         _show_tracebacks(outcome.record)
     skipped = sum(failure["status"] == "skipped" for failure in failures.values())
     also = f", {skipped} skipped" if skipped else ""
@@ -91,6 +93,8 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
         f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}{hint}",
         file=sys.stderr,
     )
+    if outcome.page is not None:
+        print(f"report: {outcome.page}", file=sys.stderr)
 
 
 def _show_tracebacks(record: RunRecord) -> None:

@@ -21,6 +21,7 @@ from harness.runs.page import leave_page
 from harness.runs.phases import run_in_phases
 from harness.runs.record import RESULTS, CellRecord, RunRecord
 from harness.runs.session import Options, Session
+from harness.runs.tracking import Tracking
 from harness.spec import AnalysisSpec, ComponentSpec
 from harness.stage import Failure, Stage
 from harness.stages.context import Context
@@ -75,18 +76,27 @@ def execute(
     write_text(folder / "suite.yaml", _resolved(session))
     record.save(folder)
     stages = needed(plan, store, retry_failed=engine_options.retry_failed)
-    work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
+    tracking = Tracking(session, record)
+
+    def watch(event: Event) -> None:
+        observe(event)
+        tracking.watch(event)
+
+    work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG)
     try:
         outcome = work.run(stages)
     except (KeyboardInterrupt, DataError) as error:
         status = "failed" if isinstance(error, DataError) else "interrupted"
         cut = replace(record, status=status, failures=_plain(work.failures))
-        leave_page(cut, _finish(cut, session, folder), store)
+        results = _finish(cut, session, folder)
+        leave_page(cut, results, store)
+        tracking.finish(results, status)
         raise
     closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
     if session.suite.analyses:
         found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
         closed = replace(closed, findings=tuple(found))
+    tracking.finish(closed.results, closed.record.status)
     anew = bool(outcome.finished or outcome.failures or closed.findings)
     return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 

@@ -1,4 +1,4 @@
-"""The suite's ``analyses``: which questions are asked of the cells once they have run."""
+"""The suite's ``analyses``, which questions are asked of the cells once they have run, and its ``trackers``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from harness.data import Declaration
 from harness.errors import did_you_mean
-from harness.spec import AnalysisSpec
+from harness.spec import AnalysisSpec, ComponentSpec
 from harness.suite.parts import Parts
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
 from harness.suite.yaml import read_text
@@ -73,6 +73,16 @@ def named_analyses(
                 part = part.put(key, Items(tuple(Leaf(value, line) for value in values), line), line)
         table = table.put(name, part, line)
     return table
+
+
+def read_trackers(tree: Tree | None, more: Sequence[str], parts: Parts) -> tuple[ComponentSpec, ...]:
+    """The trackers of a suite (in normal form) and those that the command line adds; faults are noted."""
+    tables = [item for item in tree.items if isinstance(item, Table)] if isinstance(tree, Items) else []
+    for name in more:
+        place = Place(f"--tracker {name}")
+        tables.append(Table(place).put("use", Leaf(name, place)))
+    found = [parts.component("tracker", table) for table in tables]
+    return tuple(part.spec for part in found if part is not None)
 
 
 def written_analysis(spec: AnalysisSpec) -> dict[str, object]:

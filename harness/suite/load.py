@@ -13,7 +13,7 @@ from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
 from harness.published import publications
 from harness.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
-from harness.suite.analyses import read_analyses, written_analysis
+from harness.suite.analyses import read_analyses, read_trackers, written_analysis
 from harness.suite.checks import (
     Pair,
     check_environment,
@@ -90,6 +90,7 @@ class _Loader:
         datasets = self._datasets()
         pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
         analyses = self._analyses(datasets, [method.label for method in all_methods])
+        trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
         rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
         self.problems.check()
         return Suite(
@@ -102,9 +103,10 @@ class _Loader:
             rows=rows,
             report=report,
             analyses=analyses,
+            trackers=trackers,
             plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
             overrides=self.overrides.texts(),
-            resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses),
+            resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses, trackers),
         )
 
     def _name(self) -> str:
@@ -347,6 +349,7 @@ class _Loader:
         methods: list[CheckedMethod],
         report: ReportSettings,
         analyses: tuple[AnalysisSpec, ...],
+        trackers: tuple[ComponentSpec, ...],
     ) -> dict[str, Any]:
         """The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere."""
         tree: dict[str, Any] = {
@@ -359,6 +362,7 @@ class _Loader:
             "datasets": {dataset.label: written_dataset(dataset, self.epochs) for dataset in datasets},
             "methods": {method.row.label: written_method(method, self.epochs) for method in methods},
             "analyses": {spec.label: written_analysis(spec) for spec in analyses},
+            "trackers": [{"use": spec.name, **spec.params} for spec in trackers],
             "report": {key: value for key, value in vars(report).items() if value not in (None, False)},
         }
         return {key: value for key, value in tree.items() if value not in (None, [], {})}

@@ -26,6 +26,7 @@ class Overrides:
         epochs: epochs of every training, or None.
         sets: ``KEY=VALUE`` texts with dotted keys, such as ``methods.EQuAD.decorrelator.gamma=0.1``.
         datasets, methods: globs of the rows to take; empty for all.
+        trackers: further trackers; as they change no result, captions do not tell them.
     """
 
     seeds: str | None = None
@@ -33,6 +34,7 @@ class Overrides:
     sets: Sequence[str] = ()
     datasets: Sequence[str] = ()
     methods: Sequence[str] = ()
+    trackers: Sequence[str] = ()
 
     def texts(self) -> tuple[str, ...]:
         """The overrides as on the command line, for captions."""

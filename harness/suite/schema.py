@@ -21,7 +21,7 @@ _AXES: Schema = {
 
 def json_schema(catalog: Catalog) -> Schema:
     """The schema (draft 2020-12) of a suite that may use the components of a catalog."""
-    kinds = ["dataset", "backbone", "analysis", *dict.fromkeys(KIND_OF.values())]
+    kinds = ["dataset", "backbone", "analysis", "tracker", *dict.fromkeys(KIND_OF.values())]
     definitions: Schema = {kind: _component(catalog, kind) for kind in kinds}
     definitions |= {
         "model": _model(catalog),
@@ -68,6 +68,7 @@ def _top() -> Schema:
         "budget": {"type": "integer", "minimum": 1, "description": "configurations drawn for every tuned method"},
         "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
         "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
+        "trackers": {"type": "array", "items": _ref("tracker"), "description": "tools that are told of the run"},
         "analyses": {"type": "object", "additionalProperties": _ref("analysis")},
         "report": _table(
             {
@@ -117,6 +118,8 @@ def _named(entry: Entry) -> Schema:
     extra: Schema = {}
     if entry.kind == "dataset":
         extra = {"model": _ref("model"), "train": _ref("train"), "select": _ref("select"), "envs": _ref("environment")}
+    elif entry.kind == "tracker":
+        extra = {}
     elif entry.kind == "analysis":
         extra = {"datasets": _TEXTS, "methods": _TEXTS}
     else:

@@ -33,6 +33,7 @@ TOP_KEYS = (
     "datasets",
     "methods",
     "analyses",
+    "trackers",
     "report",
 )
 METHOD_KEYS = (*ROLES, "like", "bundle", "envs", "model", "train", "select", "tune", "matrix")

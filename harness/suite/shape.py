@@ -71,6 +71,8 @@ class Shape:
             return self._rows(value, key, name)
         if name == "analyses":
             return self._analyses(value)
+        if name == "trackers":
+            return self._trackers(value)
         return self.section(value, name) if name in (*SECTIONS, "report") else value
 
     def protocol(self, tree: Tree | None, file: str) -> Table:
@@ -168,6 +170,15 @@ class Shape:
             if part is not None:
                 result = result.put(label, part, tree.key(label))
         return result
+
+    def _trackers(self, tree: Tree) -> Items:
+        """A list of components; one alone counts as a list of one."""
+        items = tree.items if isinstance(tree, Items) else (tree,)
+        parts = [part for item in items if (part := self.component(item, "a tracker")) is not None]
+        for part in parts:
+            if "use" not in part:
+                self.problems.add(part.place, "a tracker has a name: NAME or {use: NAME, hyperparameters…}")
+        return Items(tuple(part for part in parts if "use" in part), tree.place)
 
     def component(self, tree: Tree, what: str) -> Table | None:
         """A component as a table; ``use`` may be missing where it only changes another one."""

@@ -1,0 +1,61 @@
+"""Curves and hyperparameters for TensorBoard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
+
+
+class TensorBoard(Tracker):
+    """Write event files: per cell the loss terms and validation scores by epoch, and its hyperparameters with scores.
+
+    Each cell is a run of TensorBoard's (Abadi et al., *TensorFlow: A System for Large-Scale Machine Learning*, OSDI
+    2016), so that methods and seeds can be laid over each other: ``tensorboard --logdir FOLDER``. Needs the extra
+    ``tensorboard`` (the package tensorboardX, which needs neither TensorFlow nor torch).
+    """
+
+    name = "tensorboard"
+
+    folder: str | None = hparam(None, help="where to write; none: `tensorboard` in the run folder")
+
+    def start(self, run: TrackedRun) -> None:
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError:
+            raise UserError("it needs tensorboardX: pip install 'equad-bench[tensorboard]'") from None
+        self._writer = SummaryWriter
+        self._folder = run.folder / "tensorboard" if self.folder is None else Path(self.folder).expanduser() / run.id
+
+    def cell(self, cell: TrackedCell) -> None:
+        if cell.status != "ok" and not cell.history:
+            return
+        with self._writer(str(self._folder / _name(cell)), write_to_disk=True) as writer:
+            for epoch, numbers in cell.numbers:
+                for name, value in numbers.items():
+                    writer.add_scalar(name, value, epoch)
+            chosen = {"dataset": cell.dataset, "method": cell.method, "seed": cell.seed}
+            tuned = {name: value if isinstance(value, (int, float)) else str(value) for name, value in _tuned(cell)}
+            for name, value in cell.scores.items():
+                writer.add_scalar(f"score/{name}", value, 0)
+            writer.add_text("cell", ", ".join(f"{name}={value}" for name, value in {**chosen, **tuned}.items()), 0)
+
+    def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
+        del table, status
+
+
+def _tuned(cell: TrackedCell) -> list[tuple[str, Any]]:
+    return list(cell.hyperparameters.items())
+
+
+def _name(cell: TrackedCell) -> str:
+    """A folder name that says which cell it is."""
+    text = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{cell.dataset}-{cell.method}-{cell.seed}")
+    return f"{text[:100]}-{cell.id}"
+
+
+@hookimpl
+def bench_register(register):
+    register(TensorBoard)

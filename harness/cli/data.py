@@ -183,9 +183,11 @@ def describe(
     root, opened = options.data_folder(data_dir), Store(store)
     facts = DatasetFacts(catalog, root, opened.file_digest)
     spec = ComponentSpec("dataset", entry.name, params)
-    if not json:
-        print(f"preparing {name} where the store does not have it …", file=sys.stderr, flush=True)
-    made = prepared.prepare(catalog, facts, spec, opened, root)
+
+    def begin() -> None:
+        print(f"preparing {name}; the store keeps it …", file=sys.stderr, flush=True)
+
+    made = prepared.prepare(catalog, facts, spec, opened, root, begin)
     told = prepared.describe(facts, spec, made.artifact)
     told["files"] = [str(path) for path in facts.paths(spec)]
     if json:

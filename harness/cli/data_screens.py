@@ -50,7 +50,8 @@ def list_json(state: DataState, root: Path) -> dict[str, Any]:
 
 def show_list(states: Sequence[DataState], root: Path) -> None:
     """The table of datasets."""
-    show_text(f"data folder: {root}{'' if root.is_dir() else '  (not there yet; fetching makes it)'}\n")
+    show_text(f"data folder: {root}{'' if root.is_dir() else '  (not there yet; fetching makes it)'}")
+    show_text()
     rows = [
         (
             state.name,
@@ -61,7 +62,12 @@ def show_list(states: Sequence[DataState], root: Path) -> None:
         )
         for state in states
     ]
-    show_table(("dataset", "settings", "data", "size", "where, or how to get it"), rows, {3}, _STYLES)
+    show_table(("dataset", "settings", "data", "size", "where"), rows, {3}, _STYLES)
+    missing = [state for state in states if state.state == "missing"]
+    if missing:
+        example = next((state for state in missing if state.fetchable), missing[0])
+        show_text()
+        show_text(f"to get what is missing, for example: `{command('fetch', example.name, example.params)}`")
 
 
 def _where(state: DataState, root: Path) -> str:
@@ -70,10 +76,9 @@ def _where(state: DataState, root: Path) -> str:
         files = f", {len(state.files)} files" if len(state.files) > 1 else ""
         return f"{common.relative_to(root) if common.is_relative_to(root) else common}{files}"
     if state.state == "missing":
-        how = "" if state.fetchable else " tells what to fetch by hand"
-        return f"`{command('fetch', state.name, state.params)}`{how}"
+        return "can be fetched" if state.fetchable else "to be put there by hand"
     if state.state == "own files":
-        return f"`bench describe {state.name}` shows its settings"
+        return "named by its settings"
     return state.reason.partition("\n")[0]
 
 
@@ -92,7 +97,8 @@ def show_verdict(verdicts: Sequence[tuple[str, Mapping[str, Any], Verdict]], roo
         if verdict.problems:
             show_text(f"{title}: {len(verdict.problems)} problem{'s' if len(verdict.problems) > 1 else ''}")
             for problem in verdict.problems:
-                show_text("  " + problem.replace("\n", "\n  "))
+                for line in problem.splitlines():
+                    show_text(f"  {line}")
             continue
         if not verdict.files:
             show_text(f"{title}: generated, reads no file")
@@ -170,16 +176,16 @@ def _show_splits(told: Mapping[str, Any]) -> None:
                 name,
                 split["role"],
                 str(split["graphs"]),
-                f"{nodes['min']} / {nodes['mean']:.1f} / {nodes['max']}",
-                f"{edges['min']} / {edges['mean']:.1f} / {edges['max']}",
+                f"{nodes['min']}/{nodes['mean']:.1f}/{nodes['max']}",
+                f"{edges['min']}/{edges['mean']:.1f}/{edges['max']}",
                 _labels(split, told["task"]),
                 _environment_count(split),
             )
         )
+    labels = {"binary": "positive", "multiclass": "graphs per class"}.get(told["task"]["kind"], "labels")
     show_text()
-    range_of = "min / mean / max"
-    headings = ("split", "role", "graphs", f"nodes {range_of}", f"edges {range_of}", "labels", "environments")
-    show_table(headings, rows, {2, 3, 4}, _STYLES)
+    show_table(("split", "role", "graphs", "nodes", "edges", labels, "envs"), rows, {2, 3, 4}, _STYLES)
+    show_text("nodes, edges: fewest/mean/most of a graph; envs: the dataset's own environments")
 
 
 def _labels(split: Mapping[str, Any], task: Mapping[str, Any]) -> str:
@@ -191,7 +197,7 @@ def _labels(split: Mapping[str, Any], task: Mapping[str, Any]) -> str:
         return f"{labelled} labels, {_percent(positive, labelled)} positive"
     classes = labels["classes"]
     if task["kind"] == "binary":
-        return f"{classes[1]} positive ({_percent(classes[1], sum(classes))})"
+        return f"{classes[1]} ({_percent(classes[1], sum(classes))})"
     return " / ".join(map(str, classes))
 
 
@@ -216,7 +222,8 @@ def _show_tasks(told: Mapping[str, Any]) -> None:
         )
         for task in range(min(count, _MOST_TASKS))
     ]
-    show_text("\npositive of labelled, by task:")
+    show_text()
+    show_text("positive of labelled, by task:")
     show_table(("task", *open_splits), rows, set(range(1 + len(open_splits))))
     if count > _MOST_TASKS:
         show_text(f"… and {count - _MOST_TASKS} more tasks (--json lists all)")
@@ -230,7 +237,8 @@ def _show_sizes(told: Mapping[str, Any]) -> None:
         last = place + 1 == len(bounds)
         name = f"{bounds[place]}+" if last else f"{bounds[place]}-{bounds[place + 1] - 1}"
         rows.append((name, *(str(split["sizes"][place]) for split in splits.values())))
-    show_text("\ngraphs by number of nodes:")
+    show_text()
+    show_text("graphs by number of nodes:")
     show_table(("nodes", *splits), rows, set(range(1, 1 + len(splits))))
 
 
@@ -242,11 +250,16 @@ def _show_environments(told: Mapping[str, Any]) -> None:
         shown = ", ".join(f"{env}: {count}" for env, count in ordered[:_MOST_ENVIRONMENTS])
         rest = ordered[_MOST_ENVIRONMENTS:]
         more = f", … {len(rest)} more with {sum(count for _, count in rest)} graphs" if rest else ""
-        show_text(f"\nenvironments of {name}, id: graphs, largest first: {shown}{more}")
+        show_text()
+        show_text(f"environments of {name}, id: graphs, largest first: {shown}{more}")
 
 
 def _show_facts(told: Mapping[str, Any]) -> None:
-    facts = {name: value for name, value in told["facts"].items() if isinstance(value, (str, int, float))}
+    facts = {
+        name: value
+        for name, value in told["facts"].items()
+        if isinstance(value, (str, int, float)) and name != "skipped"
+    }
     show_text()
-    for name, value in facts.items():
-        show_text(f"{name.replace('_', ' ')}: {value}")
+    if facts:
+        show_text("facts: " + "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))

@@ -45,7 +45,8 @@ class Bar(Watcher):
     """A progress bar."""
 
     def __init__(self, progress: Any) -> None:
-        self._progress, self._task = progress, None
+        self._progress = progress
+        self._task: Any = None
 
     def begun(self, name: str, at: int, total: int | None) -> None:
         """Show a bar, or set the one there is back."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from shutil import get_terminal_size
 
 Rows = Sequence[Sequence[str]]
 
@@ -30,7 +31,9 @@ def show_table(
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for position, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if position in right else "left", overflow="fold")
+        words = " ".join([heading, *(row[position] for row in rows)]).split()
+        least = max(map(len, words)) if position < len(headings) - 1 else None  # only the last column may break words
+        table.add_column(heading, justify="right" if position in right else "left", overflow="fold", min_width=least)
     for row in rows:
         cells = (encodable(cell, sys.stdout.encoding) for cell in row)
         table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in cells))
@@ -52,7 +55,14 @@ def table_text(headings: Sequence[str], rows: Rows, right: Collection[int] = ())
 
 
 def show_text(text: str = "") -> None:
-    """Print text in what the output can encode."""
+    """Print a line in what the output can encode; on a terminal, wrapped with the rest indented."""
     from harness.report.plain import encodable
 
-    print(encodable(text, sys.stdout.encoding))
+    lines = [text]
+    if sys.stdout.isatty():
+        import textwrap
+
+        width = max(get_terminal_size().columns, 40)
+        indent = " " * (len(text) - len(text.lstrip()) + 4)
+        lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    print(encodable("\n".join(lines), sys.stdout.encoding))

@@ -61,7 +61,8 @@ def make_dataset(entry: Entry, params: Mapping[str, Any]) -> Dataset:
 def survey(catalog: Catalog, root: Path) -> Iterator[DataState]:
     """The state of every dataset, with each of the settings that it lists."""
     for entry in catalog.of_kind("dataset"):
-        for params in entry.traits.get("listed", ()) or ({},):
+        listed: Sequence[Mapping[str, Any]] = entry.traits.get("listed", ()) or ({},)
+        for params in listed:
             try:
                 yield state_of(make_dataset(entry, params), params, root)
             except Exception as error:

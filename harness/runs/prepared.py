@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ class Prepared:
     seconds: float
 
 
-def prepare(catalog: Catalog, facts: DatasetFacts, spec: ComponentSpec, store: Store, data_dir: Path) -> Prepared:
-    """Build a dataset unless the store has it, as ``bench run`` would.
+def prepare(
+    catalog: Catalog, facts: DatasetFacts, spec: ComponentSpec, store: Store, data_dir: Path, begin: Callable[[], None]
+) -> Prepared:
+    """Build a dataset unless the store has it, as ``bench run`` would; ``begin`` is called before it is built.
 
     Raises:
         DataError: its files are missing or cannot be used.
@@ -43,6 +46,7 @@ def prepare(catalog: Catalog, facts: DatasetFacts, spec: ComponentSpec, store: S
     seconds = 0.0
     if not store.has(stage.key):
         store.require_writable()
+        begin()
         outcome = run_stages(
             [stage],
             store=store,
@@ -68,7 +72,9 @@ def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> di
     return {
         "dataset": spec.name,
         "settings": dict(spec.params),
-        **{name: shown[name] for name in ("task", "node_features", "edge_features", "variant", "version", "validation")},
+        **{
+            name: shown[name] for name in ("task", "node_features", "edge_features", "variant", "version", "validation")
+        },
         "default_val": declared.default_val,
         "own_environments": declared.environments,
         "oracle": list(declared.oracle),

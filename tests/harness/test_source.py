@@ -107,6 +107,9 @@ def test_editing_what_computes_nothing_makes_nothing_stale(tree: Path, file: str
         ('    name = "gin"\n', '    name = "gin"\n    probes = {"*": {"eps": 1.0}}\n'),
         ('    name = "gin"\n', '    name = "gin"\n    deviations = (deviation("eps", paper="0"),)\n'),
         ("import Backbone, hparam", "import Backbone, deviation, hparam"),
+        ("import Backbone, hparam", "import Backbone, Download, hparam"),
+        ('    name = "gin"\n', '    name = "gin"\n    listed = ({"eps": 1.0},)\n'),
+        ("    def forward", "    def downloads(self, data_dir):\n        import plugins.backbones.gcn\n\n    def forward"),
     ],
 )
 def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> None:
@@ -123,6 +126,7 @@ def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> N
         ('"gin"', "'Gin'"),
         ('    name = "gin"\n', '    name = "gin"\n    probed = {"*": {"eps": 1.0}}\n'),
         ("return batch.x", "probes = batch.x\n        return probes"),
+        ("# a comment", "\n\n\ndef downloads():\n    pass"),
         ("import Backbone, hparam", "import Backbone, hparam, pool"),
     ],
 )

@@ -34,6 +34,7 @@ COMMANDS = [
     "export",
     "doctor",
     "check",
+    "data",
 ]
 SMALL = TOY.replace("  IRM: {baseline: irm, envs: random(2)}\n", "")
 SHIPPED = """\
@@ -96,6 +97,8 @@ def test_help_of_every_command(bench) -> None:
         assert "--help" in bench(name, "--help")
     for name in ("size", "list", "verify", "gc"):
         assert "--store" in bench("cache", name, "--help")
+    for name in ("list", "fetch", "verify", "describe", "path"):
+        assert "--data-dir" in bench("data", name, "--help")
     assert bench("--version").startswith("bench ")
 
 

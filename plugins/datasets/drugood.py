@@ -49,6 +49,7 @@ class DrugOOD(Dataset):
     name = "drugood"
     family = "drugood"
     listed = PUBLIC
+    probes = {"*": {"limit": 40}}
 
     task: str = hparam("lbap", choices=("lbap", "sbap"), active=NAMED, help="ligand-based, or pairs with a protein")
     subset: str = hparam("core", choices=("core", "refined", "general"), active=NAMED, help="level of noise")
@@ -59,6 +60,7 @@ class DrugOOD(Dataset):
     featuriser: str = hparam("drugood", choices=FEATURISERS, help="DrugOOD's 39/10 numbers or OGB's 9/3 codes")
     scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
+    limit: int | None = hparam(None, low=2, help="for trials: at most so many molecules of each split, evenly spread")
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """Reads the file: its domains are the environments, and it says which ChEMBL it is from.
@@ -115,7 +117,7 @@ class DrugOOD(Dataset):
             DataError: the file is truncated, foreign or inconsistent, or no molecule of a split can be used.
         """
         found = self._read(data_dir)
-        rows = [(split, number) for split in self._splits for number in range(len(found.rows[split]))]
+        rows = [(split, number) for split in self._splits for number in self._numbers(len(found.rows[split]))]
         smiles = [found.rows[split][number].smiles for split, number in rows]
         wanted = Wanted(self.featuriser, "flat" if self.scaffolds else "none", self.fragments == "brics")
         featurised = featurise_smiles(smiles, wanted)
@@ -136,6 +138,12 @@ class DrugOOD(Dataset):
     @property
     def _splits(self) -> dict[str, Role]:
         return {**OOD, **IID} if self.iid else dict(OOD)
+
+    def _numbers(self, count: int) -> Sequence[int]:
+        """Which of a split's rows are used: rows stand by domain, so that a spread over all meets most domains."""
+        if self.limit is None or self.limit >= count:
+            return range(count)
+        return [place * count // self.limit for place in range(self.limit)]
 
     @property
     def _name(self) -> str:
@@ -177,8 +185,10 @@ class DrugOOD(Dataset):
 
     def _variant(self, found: DrugOODFile) -> str:
         what = found.subset or (self._name if self.path is None else found.path.stem)
-        proteins = ", molecules alone, proteins left out" if found.has_proteins else ""
-        return f"{what}{proteins}, {'DrugOOD' if self.featuriser == 'drugood' else 'OGB'} features"
+        parts = [what, f"{'DrugOOD' if self.featuriser == 'drugood' else 'OGB'} features"]
+        parts += ["molecules alone, proteins left out"] if found.has_proteins else []
+        parts += [f"at most {self.limit} molecules of each split"] if self.limit is not None else []
+        return ", ".join(parts)
 
 
 def _graph(molecule: Any, row: Row, environment: int, groups: dict[str, int]) -> RawGraph:

@@ -27,6 +27,7 @@ PROVIDES = {
     "GCL": "PyGCL",
     "sklearn": "scikit-learn",
     "numpy": "numpy",
+    "scipy": "scipy",
     "safetensors": "safetensors",
     "rdkit": "rdkit",
     "pluggy": "pluggy",

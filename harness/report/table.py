@@ -133,12 +133,13 @@ def build_table(results: RunResults, checkpoint: str | None = None) -> Table:
     """
     scores = ScoreTable(results)
     columns = _columns(results)
+    entries = {(entry.dataset, entry.method): entry for entry in results.entries}
     rows: list[TableRow] = []
     for column in columns:
         found = [
             _row(scores, entry, column, checkpoint)
             for method in results.methods
-            if (entry := results.entry(column.dataset, method)) is not None
+            if (entry := entries.get((column.dataset, method))) is not None
         ]
         found = _with_differences(found, results.reference)
         rows += _ranked(found, column)

@@ -35,8 +35,8 @@ class Pool:
 class Cells:
     """Builds the cells of every section.
 
-    A seed is a list: test value, validation value (fractions or None), status, number of the reason in ``texts``,
-    epoch of the checkpoint, number of its training or None.
+    A seed is a list: test value, validation value (fractions or None), number of its training, epoch of the
+    checkpoint (None where there is none), and, unless all is well, status and number of the reason in ``texts``.
     """
 
     def __init__(self, scores: ScoreTable, settings: Settings, trainings: Trainings) -> None:
@@ -77,21 +77,16 @@ class Cells:
         results = self._scores.results
         shown = _shown(entry, row)
         tests = self._scores.rows(entry, shown, row.split, row.checkpoint)
-        lines = []
+        lines: list[list[Any]] = []
         for place, seed in enumerate(results.seeds):
             test = tests[place]
             reason = one_line(row.reasons[place] or (test.reason if test else ""))
             training = self._trainings.number((row.dataset, row.method, shown, seed))
-            lines.append(
-                [
-                    _short(row.test.values[place]),
-                    _short(row.validation.values[place]),
-                    row.statuses[place],
-                    self.texts.number(reason) if reason else None,
-                    test.epoch if test else None,
-                    training,
-                ]
-            )
+            line: list[Any] = [_short(row.test.values[place]), _short(row.validation.values[place])]
+            line += [training, test.epoch if test else None]
+            if row.statuses[place] != "ok" or reason:
+                line += [row.statuses[place], self.texts.number(reason) if reason else None]
+            lines.append(line)
         return lines
 
     def _grid(self, row: TableRow, entry: MethodFacts) -> list[list[Any]]:

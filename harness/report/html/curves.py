@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-BUDGET = 800_000
-"""Most numbers of all curves together: about two megabytes in the page."""
+BUDGET = 450_000
+"""Most numbers of all curves together, as long as no curve falls below the least: under two megabytes in the page."""
 SERIES = 4
 """Curves per training that the budget reckons with."""
 LEAST, MOST = 16, 200
@@ -19,7 +19,7 @@ def points(trainings: int) -> int:
 
 
 def curves(history: Sequence[Mapping[str, Any]], limit: int, keep: Sequence[int] = ()) -> dict[str, Any]:
-    """A history as ``epochs`` and ``series``: name -> values, None where undefined, four significant digits.
+    """A history as ``epochs`` and ``series``: name -> values, None where undefined, rounded to what a curve can show.
 
     The scores come first. ``loss`` is left out where it is the only term's sum.
 
@@ -30,7 +30,8 @@ def curves(history: Sequence[Mapping[str, Any]], limit: int, keep: Sequence[int]
     """
     rows = thinned(history, limit, keep)
     names = sorted({name for row in history for name in row if name != "epoch"}, key=_order)
-    series = {name: [_short(row.get(name)) for row in rows] for name in names}
+    digits = 4 if limit == MOST else 3
+    series = {name: [_short(row.get(name), digits) for row in rows] for name in names}
     terms = [name for name in names if not name.startswith("score/") and name != "loss"]
     if len(terms) == 1 and series.get("loss") == series[terms[0]]:
         del series["loss"]
@@ -51,5 +52,5 @@ def _order(name: str) -> tuple[int, str]:
     return (0 if name.startswith("score/") else 2 if name == "loss" else 1), name
 
 
-def _short(value: Any) -> float | None:
-    return float(f"{value:.4g}") if isinstance(value, (int, float)) else None
+def _short(value: Any, digits: int) -> float | None:
+    return float(f"{value:.{digits}g}") if isinstance(value, (int, float)) else None

@@ -17,7 +17,7 @@ AXIS = 480.0
 """Length of the axis."""
 TOP = 58.0
 ROW, BAR = 19.0, 9.0
-LETTER = 6.6
+LETTER = 7.0
 """Width that a letter of a name is reckoned with."""
 LONGEST = 44
 MOST = 40
@@ -49,12 +49,13 @@ class Label:
 
 @dataclass(frozen=True)
 class Diagram:
-    """A drawing with its size, and what it says in words for those who do not see it."""
+    """A drawing with its size, the critical difference, and what it says in words for those who do not see it."""
 
     width: float
     height: float
     lines: tuple[Line, ...]
     labels: tuple[Label, ...]
+    critical: float
     said: str
 
 
@@ -63,7 +64,7 @@ def diagram(found: Ranking) -> Diagram | None:
     if found.critical is None or not 2 <= len(found.ranks) <= MOST:
         return None
     names = {method: _short(method) for method in found.ranks}
-    margin = LETTER * max(map(len, names.values())) + 50
+    margin = LETTER * max(len(f"{name} (0.00)") for name in names.values()) + 20
     end = len(found.ranks)
 
     def x(rank: float) -> float:
@@ -86,7 +87,7 @@ def diagram(found: Ranking) -> Diagram | None:
         lines.append(Line("lead", ((x(rank), TOP), (x(rank), y), (edge, y))))
         text = f"{names[method]} ({rank:.2f})"
         labels.append(Label(text, edge - 4 if left else edge + 4, y + 4, "end" if left else "start"))
-    return Diagram(2 * margin + AXIS, first + ROW * half, tuple(lines), tuple(labels), _said(found))
+    return Diagram(2 * margin + AXIS, first + ROW * half, tuple(lines), tuple(labels), found.critical, _said(found))
 
 
 def _axis(start: float, end: float, ticks: Sequence[tuple[int, float]]) -> tuple[list[Line], list[Label]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import zlib
 from collections.abc import Iterable
 from functools import cache
@@ -22,12 +23,19 @@ def script_json(value: Any) -> str:
     ``<``, ``>``, ``&`` and the two line separators of JavaScript are written as escapes, which JSON allows wherever
     they can stand: in strings.
     """
-    return dumps(value, indent=None).strip().translate(_ESCAPES)
+    return _compact(value).translate(_ESCAPES)
 
 
 def packed(value: Any) -> str:
     """The value as base64 of zlib-compressed JSON, for what is read only on demand."""
-    return base64.b64encode(zlib.compress(dumps(value, indent=None).encode(), 6)).decode()
+    return base64.b64encode(zlib.compress(_compact(value).encode(), 6)).decode()
+
+
+def _compact(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return dumps(value, indent=None).strip()
 
 
 @cache

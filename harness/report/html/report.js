@@ -89,13 +89,16 @@
 
   /* What stands behind a cell. */
   const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(2));
-  const number = (value, unit, digits = 1) => (value ? `${value.toFixed(digits)} ${unit}` : "–");
+  const seconds = (value) => (value ? `${value.toFixed(value < 1 ? 2 : value < 100 ? 1 : 0)} s` : "–");
+  const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const LABELS = { parameters: "Parameters", environments: "Environments in training" };
 
-  function table(label, headings, rows) {
-    const head = headings.map((text, i) => el("th", { scope: "col", class: i === 0 && "words" }, text));
+  /** A table; the first columns are words, as many as told. */
+  function table(label, headings, rows, left = 1) {
+    const align = (i) => i < left && "words";
+    const head = headings.map((text, i) => el("th", { scope: "col", class: align(i) }, text));
     const body = rows.map((cells) =>
-      el("tr", {}, cells.map((cell, i) => el(i === 0 ? "th" : "td", i === 0 ? { scope: "row", class: "words" } : {}, cell))),
+      el("tr", {}, cells.map((cell, i) => el(i ? "td" : "th", { scope: i ? null : "row", class: align(i) }, cell))),
     );
     const made = el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
     return el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, made);
@@ -106,15 +109,15 @@
 
   function seeds(cell) {
     const all = data();
-    const rows = cell.seeds.map(([test, validation, status, reason, epoch, training], i) => {
+    const rows = cell.seeds.map(([test, validation, training, epoch, status = "ok"], i) => {
       const run = all.trainings[training] ?? {};
       return [
         String(all.seeds[i]), percent(test), percent(validation), epoch === null ? "–" : String(epoch), status,
-        number(run.seconds, "s"), number(run.peak_memory && run.peak_memory / 2 ** 20, "MiB", 0), el("code", {}, run.cell ?? "–"),
+        seconds(run.seconds), run.mebibytes ? `${run.mebibytes} MiB` : "–", el("code", {}, run.cell ?? "–"),
       ];
     });
     const heads = ["Seed", "Test, %", "Validation, %", "Epoch (from 0)", "Status", "Training", "Peak memory", "Cell"];
-    const said = cell.seeds.flatMap(([, , status, reason], i) =>
+    const said = cell.seeds.flatMap(([, , , , status = "ok", reason = null], i) =>
       reason === null ? [] : [el("li", { class: status !== "ok" && "was-bad" }, `Seed ${all.seeds[i]}: ${all.texts[reason]}`)],
     );
     return part("Seeds", table("Seeds", heads, rows), said.length ? el("ul", {}, said) : null);
@@ -122,10 +125,10 @@
 
   function trainings(cell) {
     const all = data();
-    const runs = cell.seeds.map((seed) => all.trainings[seed[5]] ?? {});
+    const runs = cell.seeds.map((seed) => all.trainings[seed[2]] ?? {});
     const pairs = Object.entries(LABELS).map(([name, label]) => [label, [...new Set(runs.map((run) => run[name]).filter(Boolean))].join(", ")]);
     const kinds = [...new Set(runs.flatMap((run) => Object.keys(run.stages ?? {})))];
-    const stages = kinds.map((kind) => [kind, ...runs.map((run) => number(run.stages?.[kind], "s"))]);
+    const stages = kinds.map((kind) => [kind, ...runs.map((run) => seconds(run.stages?.[kind]))]);
     const heads = ["Stage", ...all.seeds.map((seed) => `Seed ${seed}`)];
     const ids = runs.map((run) => run.cell).filter(Boolean);
     const look = ids.length && el("p", {}, "To look at a cell's predictions and weights: ",
@@ -143,7 +146,7 @@
     });
     const heads = ["Configuration", "Difference to the selected one", "Validation, %", "Test, %", "Seeds lost"];
     const more = cell.configurations - cell.grid.length;
-    return part("Search", table("Configurations", heads, rows), more > 0 ? el("p", {}, `And ${more} more configurations.`) : null);
+    return part("Search", table("Configurations", heads, rows, 2), more > 0 ? el("p", {}, `And ${more} more configurations.`) : null);
   }
 
   function settings(cell) {
@@ -155,12 +158,12 @@
     if (cell.against === undefined) return shown;
     const rows = all.differences[cell.against].map(([name, mine, theirs]) => [name, mine || "–", theirs || "–"]);
     const title = `Difference to ${all.reference}`;
-    return [...shown, ...part(title, rows.length ? table(title, ["Setting", "Here", all.reference], rows) : el("p", {}, "None."))];
+    return [...shown, ...part(title, rows.length ? table(title, ["Setting", "Here", all.reference], rows, 3) : el("p", {}, "None."))];
   }
 
   function failures(cell) {
     const all = data();
-    const traces = [...new Set(cell.seeds.map((seed) => all.trainings[seed[5]]?.traceback).filter(Boolean))];
+    const traces = [...new Set(cell.seeds.map((seed) => all.trainings[seed[2]]?.traceback).filter(Boolean))];
     return traces.length ? part("Why it failed", traces.map((text) => el("pre", { tabindex: "0" }, text))) : [];
   }
 
@@ -185,8 +188,8 @@
       return;
     }
     const lines = cell.seeds.flatMap((seed, i) => {
-      const drawn = found[seed[5]];
-      return drawn ? [{ seed: all.seeds[i], chosen: seed[4], ...drawn }] : [];
+      const drawn = found[seed[2]];
+      return drawn ? [{ seed: all.seeds[i], chosen: seed[3], ...drawn }] : [];
     });
     if (!lines.length) {
       place.replaceChildren(el("p", {}, "No training of this cell has left a history in the store."));
@@ -200,7 +203,7 @@
   function draw(name, metric, lines) {
     const score = name.startsWith("score/");
     const scale = (value) => (value === null ? null : score ? 100 * value : value);
-    const title = score ? `${metric} on ${name.slice(6)}, %` : `Training: ${name === "loss" ? "weighted loss" : name}, mean over batches`;
+    const title = score ? `${capital(metric)} on ${name.slice(6)}, %` : `Training: ${name === "loss" ? "weighted loss" : name}, mean over batches`;
     const ends = lines.map((line) => {
       const values = line.series[name].map(scale).filter((value) => value !== null);
       return `seed ${line.seed} from ${values[0]?.toPrecision(3)} to ${values.at(-1)?.toPrecision(3)}`;

@@ -24,17 +24,20 @@ class Settings:
         self._methods: Mapping[str, Any] = suite.get("methods") or {}
         self.pool: list[Flat] = []
         self._numbers: dict[tuple[tuple[str, str], ...], int] = {}
+        self._known: dict[tuple[str, str, str], int] = {}
 
     def number(self, dataset: str, method: str, values: Mapping[str, Any]) -> int | None:
         """The position in the pool of a configuration's settings; None where the suite does not tell them."""
         if method not in self._methods or dataset not in self._datasets:
             return None
-        flat = self.flat(dataset, method, values)
-        key = tuple(flat.items())
-        if key not in self._numbers:
-            self._numbers[key] = len(self.pool)
-            self.pool.append(flat)
-        return self._numbers[key]
+        asked = (dataset, method, repr(values))
+        if asked not in self._known:
+            flat = self.flat(dataset, method, values)
+            number = self._numbers.setdefault(tuple(flat.items()), len(self.pool))
+            if number == len(self.pool):
+                self.pool.append(flat)
+            self._known[asked] = number
+        return self._known[asked]
 
     def flat(self, dataset: str, method: str, values: Mapping[str, Any]) -> Flat:
         """The settings of one configuration, the method's own over the dataset's, the tuned values over both."""

@@ -51,9 +51,12 @@ class Trainings:
         facts: dict[str, Any] = {"cell": cell.id, "stages": self._stages(cell)}
         if row is None:
             return facts
-        for name in ("seconds", "cpu_seconds", "peak_memory", "traceback"):
-            if getattr(row, name):
-                facts[name] = getattr(row, name)
+        if row.seconds:
+            facts["seconds"] = round(row.seconds, 2)
+        if row.peak_memory:
+            facts["mebibytes"] = round(row.peak_memory / 2**20)
+        if row.traceback:
+            facts["traceback"] = row.traceback
         return facts
 
     def _stages(self, cell: CellRecord) -> dict[str, float]:
@@ -86,8 +89,7 @@ class Trainings:
             return None
         self._note_components(artifact.meta.preimage)
         facts |= {name: info[name] for name in ("parameters", "environments") if info.get(name)}
-        facts["chosen"] = {rule: checkpoint["epoch"] for rule, checkpoint in chosen.items()}
-        return curves(history, limit, tuple(facts["chosen"].values()))
+        return curves(history, limit, [checkpoint["epoch"] for checkpoint in chosen.values()])
 
     def _note_components(self, preimage: Mapping[str, Any]) -> None:
         for kind, name, source in components(preimage):

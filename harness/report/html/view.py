@@ -21,7 +21,6 @@ from harness.report.html.timing import StageCost, stage_costs
 from harness.report.html.trainings import Trainings
 from harness.report.layout import Text
 from harness.report.render import render
-from harness.report.text import one_line
 from harness.results import LAST, RunResults
 from harness.runs.record import RunRecord
 from harness.selection import ScoreTable
@@ -162,7 +161,7 @@ def _checkpoints(results: RunResults) -> tuple[str, ...]:
 
 def _columns(section: Section) -> list[dict[str, Any]]:
     return [
-        {"label": one_line(column.label), "metric": METRICS.get(column.metric, column.metric)}
+        {"label": column.label, "metric": METRICS.get(column.metric, column.metric)}
         for column in section.table.columns
     ]
 

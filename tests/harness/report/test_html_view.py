@@ -1,0 +1,268 @@
+"""What the HTML report shows: the view model, without a browser."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+from html_kit import HOSTILE, epochs, large_run, large_suite, small_run, store_run
+from report_kit import build_run
+
+from harness.report.build import Options
+from harness.report.html.curves import LEAST, MOST, curves, points, thinned
+from harness.report.html.settings import Settings, differences
+from harness.report.html.timing import kind_of, stage_costs
+from harness.report.html.trainings import components
+from harness.report.html.view import build_page
+from harness.report.html.words import flat, memory, moment, seconds
+from harness.results import DatasetFacts
+from harness.spec import SelectSettings
+
+
+@pytest.fixture
+def page(store):
+    return build_page(*store_run(small_run(), store, history=6), store)
+
+
+def cell(page, method, column, table=0):
+    return page.data["tables"][table]["cells"][page.data["methods"].index(method)][column]
+
+
+def test_one_table_for_each_checkpoint_rule(page) -> None:
+    assert [table.title for table in page.tables] == [
+        "Results at the best validation score",
+        "Results at the last epoch",
+    ]
+    assert [table.rows[0][2].text.text for table in page.tables] == ["52.00 ± 2.00", "47.00 ± 2.00"]
+
+
+def test_a_suite_of_mixed_rules_has_its_own_table_first(store) -> None:
+    cells = {"A": {"X": [0.5] * 3}, "B": {"X": [0.6] * 3}}
+    run = build_run(cells, facts={"B": {"select": SelectSettings(checkpoint="last")}})
+    tables = build_page(*store_run(run, store), store).tables
+    assert [table.title for table in tables] == [
+        "Results",
+        "Results at the best validation score",
+        "Results at the last epoch",
+    ]
+
+
+def test_one_rule_alone_where_it_is_asked_for(store) -> None:
+    page = build_page(*store_run(small_run(), store), store, Options(checkpoints=("last",)))
+    assert [table.title for table in page.tables] == ["Results at the last epoch"]
+
+
+def test_headings_name_the_edition_of_the_data_and_sort_the_best_first(store) -> None:
+    datasets = (DatasetFacts("A", version="A-1"), DatasetFacts("B", higher_is_better=False))
+    run = build_run({"M": {"A": [0.1] * 3, "B": [0.2] * 3}}, datasets=datasets)
+    page = build_page(*store_run(run, store), store)
+    found = [(heading.text, heading.first) for heading in page.tables[0].headings]
+    assert found == [("Method", "words"), ("A (A-1)", "descending"), ("B", "ascending")]
+
+
+def test_entries_carry_number_link_and_status(page) -> None:
+    first, second, third = page.tables[0].rows
+    assert first[2].text.value == pytest.approx(0.52)
+    assert first[2].link == "#t1/A/ERM"
+    assert third[2].link == "#t1/A/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E"
+    assert [entry.status for entry in second[2:]] == ["ok", "provisional"]
+    assert [entry.status for entry in third[2:]] == ["failed", "missing"]
+
+
+def test_seeds_of_a_cell(page) -> None:
+    good, bad = cell(page, "ERM", 0), cell(page, HOSTILE, 0)
+    assert [line[:2] for line in good["seeds"]] == [[0.5, 0.6], [0.52, 0.62], [0.54, 0.64]]
+    assert all(len(line) == 4 for line in good["seeds"])
+    lost = bad["seeds"][2]
+    assert lost[0] is None
+    assert lost[4] == "failed"
+    assert page.data["texts"][lost[5]].startswith("RuntimeError")
+    training = page.data["trainings"][lost[2]]
+    assert training["traceback"].startswith("Traceback")
+    assert training["cell"] in {record.id for record in page.record.cells}
+
+
+def test_a_cell_says_what_was_searched(page) -> None:
+    tuned = cell(page, "Tuned", 0)
+    texts = page.data["texts"]
+    assert [(texts[line[0]], texts[line[1]]) for line in tuned["grid"]] == [("a", ""), ("b", "x.c: a → b")]
+    assert [line[2:4] for line in tuned["grid"]] == [[0.81, 0.71], [0.71, 0.61]]
+    unfinished = cell(page, "Tuned", 1)
+    assert unfinished["grid"][1][4] == "1 missing"
+    assert any(texts[note].startswith("Provisional") for note in unfinished["notes"])
+
+
+def test_a_cell_says_how_it_differs_from_the_reference(page) -> None:
+    tuned, base = cell(page, "Tuned", 0), cell(page, "ERM", 0)
+    assert "against" not in base
+    assert page.data["differences"][tuned["against"]] == (
+        ("baseline", "irm", "erm"),
+        ("model.backbone", "gcn", "gin"),
+        ("envs", "random", ""),
+        ("envs.k", "2", ""),
+        ("x.c", "a", ""),
+        ("model.backbone.flavour", "", "equad"),
+    )
+
+
+def test_settings_lay_the_method_over_the_dataset() -> None:
+    suite = {
+        "datasets": {
+            "D": {"use": "d", "model": {"backbone": {"use": "gin", "eps": 1}, "hidden": 32}, "envs": "domain"}
+        },
+        "methods": {
+            "same": {"baseline": "erm", "model": {"backbone": {"use": "gin", "flavour": "x"}}},
+            "other": {"encoder": {"use": "e", "pool": {"layers": [2, 3]}}, "model": {"backbone": "gcn"}},
+        },
+    }
+    settings = Settings(suite)
+    assert settings.flat("D", "same", {"baseline.penalty": 2.0, "model.hidden": 64}) == {
+        "baseline": "erm",
+        "baseline.penalty": "2.0",
+        "model.backbone": "gin",
+        "model.backbone.eps": "1",
+        "model.backbone.flavour": "x",
+        "model.hidden": "64",
+        "envs": "domain",
+    }
+    other = settings.flat("D", "other", {})
+    assert other["model.backbone"] == "gcn"
+    assert "model.backbone.eps" not in other
+    assert other["encoder.pool.layers"] == "[2, 3]"
+    assert settings.number("D", "same", {}) == settings.number("D", "same", {}) == 0
+    assert settings.number("D", "unknown", {}) is None
+    assert differences({"a": "1", "b": "2"}, {"a": "1", "c": "3"}) == [("b", "2", ""), ("c", "", "3")]
+
+
+def test_settings_of_a_suite_that_cannot_be_read(store) -> None:
+    page = build_page(*store_run(small_run(), store, suite="a: [unclosed"), store)
+    assert "settings" not in cell(page, "ERM", 0)
+
+
+def test_learning_curves_come_from_the_store(page) -> None:
+    number = str(cell(page, "ERM", 0)["seeds"][0][2])
+    drawn = page.curves[number]
+    assert drawn["epochs"] == list(range(6))
+    assert list(drawn["series"]) == ["score/val", "erm", "variance", "loss"]
+    assert drawn["series"]["variance"][1] is None
+    assert page.data["trainings"][0]["parameters"] == 1234
+    assert page.components == (("baseline", "erm", "5" * 64),)
+
+
+def test_curves_are_thinned_but_keep_the_chosen_epochs() -> None:
+    history = epochs(1000)
+    drawn = curves(history, 20, keep=(777,))
+    assert len(drawn["epochs"]) == 21
+    assert {0, 777, 999} <= set(drawn["epochs"])
+    assert thinned(history[:5], 20) == history[:5]
+    assert points(1) == MOST
+    assert points(10**6) == LEAST
+
+
+def test_the_sum_of_a_single_term_is_not_drawn_twice() -> None:
+    history = [{"epoch": n, "erm": 0.5, "loss": 0.5, "score/val": None} for n in range(3)]
+    assert list(curves(history, MOST)["series"]) == ["score/val", "erm"]
+
+
+def test_stage_costs_by_kind(page) -> None:
+    prepare, train, everything = page.costs
+    assert (prepare.kind, prepare.stages, prepare.timed, prepare.mean, prepare.peak_memory) == (
+        "prepare",
+        2,
+        0,
+        None,
+        None,
+    )
+    assert (train.stages, train.timed, train.seconds, train.longest) == (24, 24, 48.0, 2.0)
+    assert everything.kind == "all"
+    assert kind_of("tsne of ERM on A, seed 1") == "analyse"
+    assert stage_costs({}, {}) == []
+
+
+def test_counts_and_status(store) -> None:
+    record, run = store_run(small_run(), store)
+    page = build_page(record, run, store)
+    assert page.status == "finished"
+    assert page.counts == (
+        "19 of 24 cells with a result",
+        "1 failed",
+        "4 not run yet",
+        "1 entries provisional (search unfinished)",
+    )
+
+
+def test_copies_are_those_of_the_other_renderers(page) -> None:
+    assert page.copies[0]["latex"].count(r"\begin{table}") == 1
+    assert "| Method |" in page.copies[0]["markdown"]
+    assert page.copies[1]["csv"].startswith("dataset,version,method,")
+
+
+def test_statistics_stand_beside_the_table_unless_there_are_too_many_methods(store, monkeypatch) -> None:
+    record, run = store_run(small_run(), store)
+    assert build_page(record, run, store).tables[0].blocks
+    assert not build_page(record, run, store, Options(statistics=False)).tables[0].blocks
+    monkeypatch.setattr("harness.report.html.view.STATISTICS_UP_TO", 2)
+    assert not build_page(record, run, store).tables[0].blocks
+
+
+def test_the_log_is_cut_to_its_end(page) -> None:
+    assert page.log.endswith("the last line")
+    assert len(page.log.splitlines()) == 200
+
+
+def test_a_run_without_store_or_files_still_has_a_page(store) -> None:
+    record, run = store_run(small_run(), store)
+    for name in ("suite.yaml", "workers.log", "run.json"):
+        (store.runs / record.id / name).unlink()
+    page = build_page(record, run, store)
+    assert page.curves == {}
+    assert page.suite == page.log == ""
+    assert page.tables[0].rows
+
+
+def test_a_run_that_has_not_begun(store) -> None:
+    run = build_run({"A": {"X": [None] * 3}, "B": {"X": [None] * 3}}, reference="A")
+    page = build_page(*store_run(run, store), store)
+    assert {entry.status for row in page.tables[0].rows for entry in row[1:]} == {"missing"}
+    assert page.counts == ("0 of 6 cells with a result", "6 not run yet")
+
+
+def test_undefined_everywhere(store) -> None:
+    run = build_run({"A": {"X": [math.nan] * 3}, "B": {"X": ["failed: x"] * 3}})
+    page = build_page(*store_run(run, store), store)
+    assert [row[1].text.value for row in page.tables[0].rows] == [None, None]
+
+
+def test_words() -> None:
+    assert [seconds(value) for value in (None, 0.034, 3.21, 4321.0)] == ["–", "0.03", "3.2", "4,321"]
+    assert [memory(value) for value in (None, 3 * 2**20, 5 * 2**29)] == ["–", "3 MiB", "2.50 GiB"]
+    assert moment("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04:05 UTC"
+    assert moment("yesterday") == "yesterday"
+    assert flat({"a": {"b_c": 1, "d": None}, "e": [1, 2], "f": True, "g": ""}) == [
+        ("a: b c", "1"),
+        ("e", "1 2"),
+        ("f", "yes"),
+    ]
+
+
+def test_components_of_a_preimage() -> None:
+    nested = {
+        "learner": {"kind": "baseline", "name": "x", "source": "1"},
+        "quantify": [{"kind": "q", "name": "y", "source": "2"}],
+    }
+    assert list(components(nested)) == [("baseline", "x", "1"), ("q", "y", "2")]
+
+
+def test_a_page_of_200_methods_on_15_datasets_stays_below_five_megabytes(store, monkeypatch) -> None:
+    """A quarter of it, thinned as the whole: the size is that of the entries, beside 150 kB that every page has."""
+    from harness.report.html.page import render_page
+
+    noise = Random(1)
+    history = [{"epoch": n, **{name: noise.random() for name in ("erm", "x", "loss", "score/val")}} for n in range(50)]
+    drawn = curves(history, points(200 * 15 * 3))
+    monkeypatch.setattr("harness.report.html.trainings.Trainings._read", lambda *_: drawn)
+    run = large_run(methods=50)
+    page = build_page(*store_run(run, store, suite=large_suite(run)), store)
+    assert len(page.curves) == 2250
+    assert len(render_page(page).encode()) < 5_000_000 / 4

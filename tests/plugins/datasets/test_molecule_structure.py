@@ -1,11 +1,14 @@
 """What a molecule set gives out beside graphs and labels: scaffolds and BRICS fragments."""
 
+import time
+
 import pytest
 from molecule_kit import equal, graphs_of, raw_folder, ring_table, write_csv
 from rdkit import Chem
 from rdkit.Chem.Scaffolds import MurckoScaffold
 
 from harness import DataError, PackedGraphs
+from plugins.datasets import _structure
 from plugins.datasets._ogb_features import ATOM_SIZES, OGBFeaturiser
 from plugins.datasets._rdkit import rdkit_session
 from plugins.datasets._structure import brics_fragments
@@ -45,6 +48,18 @@ def test_fragments_are_distinct_and_in_the_order_of_their_smiles():
 def test_a_molecule_that_cannot_be_cut_is_its_own_fragment(smiles):
     (only,) = fragments(smiles)
     assert atoms(only) == sorted(atom.GetAtomicNum() for atom in Chem.MolFromSmiles(smiles).GetAtoms())
+
+
+def test_a_large_peptide_is_cut_at_once(monkeypatch):
+    """With the fragments that cutting bond by bond gives, ions left out."""
+    text = "CC(C)CC(NC(=O)c1ccccc1)C(=O)NCC(=O)OCC.[Na+].[Cl-]"
+    one_by_one = [atoms(fragment) for fragment in fragments(text)]
+    monkeypatch.setattr(_structure, "_ONE_BY_ONE", 0)
+    assert [atoms(fragment) for fragment in fragments(text)] == one_by_one
+    monkeypatch.undo()
+    start = time.process_time()
+    assert len(fragments("N" + "C(C)C(=O)N" * 75 + "C")) > 2
+    assert time.process_time() - start < 2
 
 
 def test_fragments_come_only_when_asked_for(tmp_path):

@@ -27,7 +27,7 @@ class MoleOOD(Baseline):
 
     The second term can raise the loss of an easy graph, up to c_i.
 
-    Where the dataset gives molecules' fragments (``molecules: {fragments: brics}``), a graph is represented by them:
+    Where the dataset gives molecules' fragments (its ``fragments: brics``), a graph is represented by them:
     its own embedding only asks, h = sum_j a_j s_j with a the softmax over the molecule's fragments of
     (W_q h_G) . (W_k s_j) / sqrt(d) and s_j a second network's embedding of fragment j. Otherwise h = h_G.
 

@@ -43,7 +43,7 @@ _SPECIAL = {
     "—": "---",
     "…": r"\ldots{}",
     "×": r"$\times$",
-    "§": r"\textsuperscript{\S}",
+    "§": r"$^{\S}$",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "→": r"$\rightarrow$",

@@ -231,7 +231,7 @@ def _caveats(family: Family) -> list[str]:
 def _ranks(family: Family, suffix: str) -> Block:
     found = family.ranking
     letters = _letters(found.groups)
-    grouped = found.critical is not None
+    grouped = found.critical is not None and found.critical <= len(found.ranks) - 1
     rows = [
         (Text(one_line(m)), Text(f"{rank:.2f}"), *([Text(letters.get(m, "–"))] if grouped else []))
         for m, rank in found.ranks.items()

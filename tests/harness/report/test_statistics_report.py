@@ -203,6 +203,21 @@ def test_a_matrix_too_wide_for_a_page_is_left_out_of_latex(make_run) -> None:
     assert "12 M11" in render(make_report(run, ON), "plain")
 
 
+def test_a_critical_difference_out_of_reach_makes_no_groups(make_run) -> None:
+    cells = {f"M{i:02}": {n: [0.5 + i / 100] * 2 for n in "AB"} for i in range(14)}
+    ranks = block(plain(make_run(cells, seeds=(1, 2))), "Average ranks")
+    assert "no two average ranks can differ by so much, at least 3 datasets are needed" in ranks
+    assert "Group" not in ranks.partition("\n\nAverage rank of")[0]
+
+
+def test_an_interval_without_zero_is_marked_in_every_format(seven) -> None:
+    report = make_report(seven, ON)
+    assert "+14.00 [14.00" not in render(report, "plain")  # equal differences have no spread
+    assert "(no spread, n=3)" in render(report, "plain")
+    assert r"$^{\S}$" in render(report, "latex")
+    assert " §" in render(report, "markdown")
+
+
 def test_json_and_csv(seven) -> None:
     told = loads(render(make_report(seven, ON), "json"))
     (statistics_of,) = told["statistics"]

@@ -144,7 +144,7 @@ class Draft:
         from safetensors.torch import save_file
 
         path = self.path(name + TENSORS)
-        own = {key: tensor.detach().cpu().clone().contiguous() for key, tensor in tensors.items()}
+        own = _owning(tensors)
         with writing(path):
             try:
                 save_file(own, path)
@@ -160,6 +160,20 @@ class Draft:
             }
             text = dump({**fields, "provenance": self.provenance, "files": files})
             (self.folder / META).write_text(text, encoding="utf-8")
+
+
+def _owning(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, contiguous, each with memory of its own; copies only those that are not so already."""
+    found: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        storage = plain.untyped_storage()
+        if storage.data_ptr() in taken or storage.nbytes() != plain.numel() * plain.element_size():
+            plain = plain.clone()
+        taken.add(plain.untyped_storage().data_ptr())
+        found[name] = plain
+    return found
 
 
 def _as_os_error(error: Exception) -> OSError:

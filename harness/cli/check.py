@@ -23,18 +23,23 @@ def check(
     plugin: options.Plugins = None,
     data_dir: options.DataDir = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 1,
+    timeout: Annotated[str, typer.Option("--timeout", help="Limit of each component's checks, e.g. 90s, 15m.")] = "5m",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check, not only those that fail.")] = False,
     json: options.Json = False,
 ) -> None:
     """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
     from harness.results import dumps
-    from harness.testing.select import check_entries, find
+    from harness.testing.apart import check_apart
+    from harness.testing.select import find
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
+    limit = options.parse_seconds(timeout) or 0.0
+    if limit <= 0:
+        raise UserError(f"--timeout {timeout}: expected more than nothing")
     entries = find(names or (), plugin or ())
     reports = []
-    for report in check_entries(entries, options.data_folder(data_dir), jobs):
+    for report in check_apart(entries, options.data_folder(data_dir), jobs, limit):
         reports.append(report)
         if not json:
             print(report.text(verbose=verbose), flush=True)

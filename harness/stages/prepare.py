@@ -27,6 +27,7 @@ def body(stage: Stage, context: Context) -> None:
     check(declared, raw)
     tiers = split_tiers(declared, raw)
     info = {**describe(declared, raw), "fingerprint": fingerprint(tiers, declared.version)}
+    del raw  # the packed copy is written; both together would be the most memory of all
     keys = dict(zip(TIERS, stage.outputs, strict=True))
     for tier in (*TIERS, "open"):
         with context.store.create(stage, key=keys.get(tier)) as draft:
@@ -133,7 +134,7 @@ def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]], version
         for split, tensors in sorted(splits.items()):
             for name, tensor in sorted(tensors.items()):
                 digest.update(f"{tier}/{split}/{name}/{tensor.dtype}/{tuple(tensor.shape)}".encode())
-                digest.update(tensor.contiguous().numpy().tobytes())
+                digest.update(tensor.contiguous().reshape(-1).numpy().view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,14 @@ def subject_of(cls: type[Component], data_dir: Path | None = None) -> Any:
     return known.get(cls.kind, LearnerSubject)(cls)
 
 
+def about_check(check: CheckFunction) -> tuple[str, str]:
+    """A check's name, and what it holds a component to."""
+    return check.__name__, (inspect.getdoc(check) or "").partition("\n")[0]
+
+
 def run_check(check: CheckFunction, subject: Any) -> Outcome:
     """One check; an exception, or an attempt to end the process, counts as a problem."""
-    name, about = check.__name__, (inspect.getdoc(check) or "").partition("\n")[0]
+    name, about = about_check(check)
     found: list[str] = []
     try:
         with scrambled(name):
@@ -75,17 +81,26 @@ def run_check(check: CheckFunction, subject: Any) -> Outcome:
     return Outcome(name, about, "failed" if problems else "ok", problems, notes)
 
 
-def check_component(cls: type[Component], data_dir: Path | None = None) -> Report:
+def check_component(
+    cls: type[Component], data_dir: Path | None = None, tell: Callable[[tuple[str, Any]], None] | None = None
+) -> Report:
     """Run every check on a component.
 
     Args:
         cls: a component's class; it need not be registered.
         data_dir: where data files are, for datasets that read some.
+        tell: receives ``("begins", (name, about))`` and ``("found", outcome)`` of each check.
     """
     started = time.perf_counter()
     subject = subject_of(cls, data_dir)
-    outcomes = tuple(run_check(check, subject) for check in checks_of(cls.kind))
-    return Report(cls.kind, cls.name, outcomes, time.perf_counter() - started)
+    outcomes = []
+    for check in checks_of(cls.kind):
+        if tell is not None:
+            tell(("begins", about_check(check)))
+        outcomes.append(run_check(check, subject))
+        if tell is not None:
+            tell(("found", outcomes[-1]))
+    return Report(cls.kind, cls.name, tuple(outcomes), time.perf_counter() - started)
 
 
 def _told(error: BaseException) -> str:

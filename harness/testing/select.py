@@ -1,17 +1,13 @@
-"""Which components to check, and checking several of them in processes. Imports torch only when a check runs."""
+"""Which components to check. Imports no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.catalog import Entry
 from harness.errors import UserError, did_you_mean
 from harness.index import load_catalog
-from harness.testing.report import Report
 
 CHECKED = ("baseline", "decorrelator", "encoder", "quantifier", "environment", "dataset", "backbone")
 """Kinds that have a contract to test."""
@@ -53,28 +49,3 @@ def _by_name(entries: Sequence[Entry], name: str) -> list[Entry]:
         hint = did_you_mean(short, sorted({entry.name for entry in entries}))
         raise UserError(f"no component that can be checked is called '{name}'{hint}; `bench list` shows them")
     return chosen
-
-
-def check_entries(entries: Sequence[Entry], data_dir: Path | None = None, jobs: int = 1) -> Iterator[Report]:
-    """A report for each component, in order; with several jobs, from as many processes."""
-    if jobs == 1 or len(entries) == 1:
-        yield from (check_entry(entry.to_json(), data_dir) for entry in entries)
-        return
-    with ProcessPoolExecutor(min(jobs, len(entries)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(check_entry, entry.to_json(), data_dir) for entry in entries]
-        try:
-            yield from (future.result() for future in futures)
-        finally:
-            for future in futures:
-                future.cancel()
-
-
-def check_entry(entry: dict[str, Any], data_dir: Path | None) -> Report:
-    """Import a component and check it, on one thread."""
-    import torch
-
-    from harness.registry import load_one
-    from harness.testing.run import check_component
-
-    torch.set_num_threads(1)
-    return check_component(load_one(Entry.from_json(entry)), data_dir)

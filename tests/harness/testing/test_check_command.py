@@ -165,3 +165,62 @@ def test_pytest_starts_without_anything_heavy() -> None:
     code = "import harness.testing.pytest_plugin, sys; print({'torch', 'numpy', 'yaml', 'typer'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+class TestProcesses:
+    """A component that hangs or ends its process costs itself alone."""
+
+    HANGING = '''
+class Hanging(Halves):
+    """Loops for ever."""
+
+    name = "hanging"
+
+    def assign(self, train, oracle, upstream):
+        while True:
+            pass
+'''
+    LEAVING = '''
+class Leaving(Halves):
+    """Ends the process."""
+
+    name = "leaving"
+
+    def assign(self, train, oracle, upstream):
+        import os
+        print("not part of the report")
+        os._exit(7)
+'''
+    CRASHING = LEAVING.replace("Leaving", "Crashing").replace("leaving", "crashing").replace("_exit(7)", "abort()")
+
+    def reports(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, classes: str, *words: str
+    ) -> dict[str, Report]:
+        file = tmp_path / "odd.py"
+        file.write_text(HEAD + SOUND + body + TAIL.replace("NAMES", classes), encoding="utf-8")
+        found = json.loads(bench(str(file), "--json", *words, code=1, capsys=capsys))
+        return {item["name"]: Report.from_json(item) for item in found["reports"]}
+
+    def test_one_that_ends_its_process_leaves_the_others(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        body, classes = self.LEAVING + self.CRASHING, "Leaving, Halves, Crashing"
+        reports = self.reports(tmp_path, capsys, body, classes, "--jobs", "2")
+        assert list(reports) == ["crashing", "halves", "leaving"], "in order, and nothing else is printed"
+        assert reports["halves"].passed
+        left, crashed = (reports[name].outcomes[-1] for name in ("leaving", "crashing"))
+        assert (left.status, crashed.status) == ("failed", "failed")
+        assert "ended with exit code 7 in this check: something calls os._exit" in left.problems[0]
+        assert "died of SIGABRT in this check" in crashed.problems[0]
+        assert left.check == crashed.check != "import"
+
+    def test_one_that_loops_for_ever_is_stopped(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (report,) = self.reports(tmp_path, capsys, self.HANGING, "Hanging,", "--timeout", "6s").values()
+        problem = report.outcomes[-1].problems[0]
+        assert "checks did not end within 6 s, and were stopped in this one" in problem
+        line = (HEAD + SOUND + self.HANGING).partition("while True")[0].count("\n") + 1
+        assert any(f"(odd.py:{line + more})" in problem for more in (0, 1))
+
+    @pytest.mark.parametrize("text", ["0", "-5", "soon"])
+    def test_a_limit_must_be_a_time(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "--timeout" in bench("erm", f"--timeout={text}", code=2, capsys=capsys)

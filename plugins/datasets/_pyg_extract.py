@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import json
+import os
 import sys
 import sysconfig
 import traceback
@@ -20,6 +21,7 @@ from typing import Any
 from harness import DataError
 from plugins.datasets._pyg_graphs import arrays, take
 
+_OWN_NAME = "bench_pyg_"
 PACKAGES = ("torch", "torch_geometric", "numpy")
 
 
@@ -93,7 +95,7 @@ def _from_file(path: Path) -> ModuleType:
     """A module of one file, named by its content: what it pickles is found again as long as it is the same."""
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    name = f"bench_pyg_{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+    name = f"{_OWN_NAME}{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
@@ -169,9 +171,11 @@ def _paths(dataset: Any, kind: str) -> list[Path]:
 
 
 def _fetch_text(wanted: Any, missing: str, root: str) -> str:
+    module, own = wanted.__module__, sys.modules[wanted.__module__].__file__
+    place = Path(own or "").stem if module.startswith(_OWN_NAME) else module
     return (
-        f"missing data file: {missing}\nput it there, or let the class fetch it:\n"
-        f'python -c "from {wanted.__module__} import {wanted.__name__} as D; D(root={root!r})" (with its arguments)'
+        f"missing data file: {missing}\nput it there, or let the class fetch it by making it once yourself: "
+        f"from {place} import {wanted.__name__}; {wanted.__name__}(root={root!r}), with its other arguments"
     )
 
 
@@ -179,8 +183,9 @@ def _watched(wanted: Any, made: list[Any], request: Mapping[str, Any], folder: P
     """Files and versions that the graphs follow from, as far as can be told."""
     from plugins.datasets._pyg_cache import file_digest, file_mark
 
-    sources = {path for module in list(sys.modules.values()) if (path := _own_source(module)) is not None}
-    sources |= {Path(file) for base in getattr(wanted, "__mro__", [wanted]) if (file := _file_of(base)) is not None}
+    sources = _own_sources() | {
+        Path(file) for base in getattr(wanted, "__mro__", [wanted]) if (file := _file_of(base)) is not None
+    }
     data = {Path(path) for path in request["watch"]}
     for dataset in made:
         raw = [path for path in _paths(dataset, "raw") if path.exists()]
@@ -193,16 +198,21 @@ def _watched(wanted: Any, made: list[Any], request: Mapping[str, Any], folder: P
     }
 
 
-def _own_source(module: Any) -> Path | None:
-    """The file of a module that belongs to no installed library and not to the harness."""
-    file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py"):
-        return None
-    path = Path(file).resolve()
+def _libraries() -> tuple[str, ...]:
+    """Folders of installed libraries, of Python and of the harness, each with a separator at its end."""
     here = Path(__file__).resolve().parents[2]
-    libraries = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")]
-    libraries += [here / "harness", here / "plugins"]
-    return path if path.is_file() and not any(path.is_relative_to(folder) for folder in libraries) else None
+    found = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
+    found += [path.resolve() for path in found] + [here / "harness", here / "plugins"]
+    return tuple(f"{path}{os.sep}" for path in found)
+
+
+def _own_sources() -> set[Path]:
+    """Files of the imported modules that belong to no installed library and not to the harness."""
+    libraries = _libraries()
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    own = {file for file in files if isinstance(file, str) and file.endswith(".py") and not file.startswith(libraries)}
+    resolved = {path for file in own if (path := Path(file).resolve()).is_file()}
+    return {path for path in resolved if not str(path).startswith(libraries)}
 
 
 def _file_of(base: Any) -> str | None:

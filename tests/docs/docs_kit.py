@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,11 @@ class Block:
         return self.language == "python" and "def bench_register" in self.text
 
     @property
+    def is_data(self) -> bool:
+        """Whether it is a file of the user's that a dataset imports: the prose right before it begins so."""
+        return self.language == "python" and self.before.strip().rpartition("\n\n")[2].startswith("A file `")
+
+    @property
     def file(self) -> str:
         """The Python file that the prose right before it names."""
         return _FILE.findall(self.before)[-1]
@@ -89,7 +95,8 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         plugins = {folder / block.file: block.text for block in blocks("python") if block.is_plugin}
-        for path, text in plugins.items():
+        others = {folder / block.file: block.text for block in blocks("python") if block.is_data}
+        for path, text in {**plugins, **others}.items():
             path.write_text(text, encoding="utf-8")
         molecules = [f"C1{'C' * (n % 12 + 1)}C1OC(=O){'C' * (n % 4 + 1)},{n // 12 % 2},A{n % 5}\n" for n in range(60)]
         (folder / "mine.csv").write_text("smiles,active,assay\n" + "".join(molecules), encoding="utf-8")
@@ -103,7 +110,8 @@ class Desk:
         return path
 
     def load(self, path: Path, overrides: Overrides | None = None) -> Suite:
-        return load_suite(path, self.catalog, self.facts.declare, overrides=overrides)
+        with contextlib.chdir(self.folder):  # a file that a dataset names is relative to the current folder
+            return load_suite(path, self.catalog, self.facts.declare, overrides=overrides)
 
     def run(self, text: str, overrides: Overrides) -> RunResults:
         options = Options(store=self.store.root, data_dir=self.folder, overrides=overrides)

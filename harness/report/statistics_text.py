@@ -12,7 +12,7 @@ from harness.report.statistics import Comparison, Family, RowStatistics, Statist
 from harness.report.table import Table
 from harness.report.text import one_line
 from harness.stats.intervals import Interval
-from harness.stats.paired import TestResult
+from harness.stats.paired import EXACT, TestResult
 from harness.stats.ranks import Friedman, Ranking
 
 SIGNIFICANT = "§"
@@ -205,7 +205,7 @@ def _test_sentences(family: Family, found: Statistics) -> list[str]:
     if _any_p(family.comparisons):
         sentences = [
             "Two-sided Wilcoxon signed-rank test (ties share ranks, zero differences left out) and paired permutation "
-            f"test of the mean difference, exact for up to 16 datasets. {unit}",
+            f"test of the mean difference, exact for up to {EXACT} datasets. {unit}",
             f"Holm: corrected over {len(family.comparisons)} methods, for each test by itself; {SIGNIFICANT}: at most "
             f"{found.alpha:g}.",
         ]

@@ -34,6 +34,8 @@ bench: install
 	$(BIN)/python benchmarks/mvgrl.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/method_cost.py
+	$(BIN)/python benchmarks/datasets.py
+	$(BIN)/python benchmarks/dataset_statistics.py
 
 docs: install
 	$(BIN)/python -m harness.reference docs/deviations.md

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ Texts = Sequence[str]
 
 # Mean nodes and edges of GALA's and EQuAD's generator, of all graphs of a split and of each class, and shares of tree,
 # ladder and wheel in each class; seed 0, 9000/3000/3000 graphs.
-SPMOTIF = {
+SPMOTIF: Mapping[float, Mapping[str, Texts]] = {
     0.33: {
         "train": ("21.10 30.83", "26.25 35.68", "18.47 28.34", "18.58 28.45"),
         "val": ("26.12 36.33", "25.91 35.71", "25.92 36.48", "26.53 36.81"),
@@ -234,7 +234,7 @@ def _shrunk(counts: Sequence[int], share: float) -> list[int]:
 
 
 def _sizes(
-    title: str, splits: dict[str, list[RawGraph]], table: dict[str, Texts], per_class: dict[str, int]
+    title: str, splits: dict[str, list[RawGraph]], table: Mapping[str, Texts], per_class: Mapping[str, int]
 ) -> Iterator[Claim]:
     """Mean nodes and edges: of a split first, then of each class; '' for none reported."""
     for split, rows in table.items():

@@ -36,7 +36,7 @@ class DomainSplit:
     environments: dict[int, int]
 
 
-def covariate_split(domains: Sequence[str] | Sequence[int], split_seed: int, *, descending: bool) -> DomainSplit:
+def covariate_split(domains: Sequence[int], split_seed: int) -> DomainSplit:
     """Domains in order: the first are for training, the next for ``ood_val``, the last for ``ood_test``.
 
     Whole domains are taken until training has at least 80 % of the rows and the two together at least 90 %. Then
@@ -44,15 +44,14 @@ def covariate_split(domains: Sequence[str] | Sequence[int], split_seed: int, *, 
     are cut into ten environments: a domain's is the tenth of the rows for training in which its first row falls.
 
     Args:
-        domains: the domain of each row.
+        domains: the number of each row's domain; the smallest number comes first.
         split_seed: seed of drawing ``id_val`` and ``id_test``.
-        descending: the largest domain first.
 
     Raises:
         DataError: a split would be empty.
     """
     total = len(domains)
-    runs = _runs(domains, descending)
+    runs = _runs(domains)
     starts = list(accumulate(map(len, runs), initial=0))
     train = next(place for place, start in enumerate(starts) if 10 * start >= 8 * total)
     val = next(place for place, start in enumerate(starts) if 10 * start >= 9 * total and place >= train)
@@ -65,9 +64,7 @@ def covariate_split(domains: Sequence[str] | Sequence[int], split_seed: int, *, 
     return _five_parts(parts[0], parts[1], parts[2], total // 10, environments, split_seed)
 
 
-def concept_split(
-    domains: Mapping[int, str] | Mapping[int, int], labels: Mapping[int, int], split_seed: int, *, descending: bool
-) -> DomainSplit:
+def concept_split(domains: Mapping[int, int], labels: Mapping[int, int], split_seed: int) -> DomainSplit:
     """The label goes with the domain, most of all in training, and the other way round in ``ood_test``.
 
     Domains in order are cut into two halves of about equally many rows; label 1 goes with the first, 0 with the
@@ -78,16 +75,15 @@ def concept_split(
     training each.
 
     Args:
-        domains: row -> domain.
+        domains: row -> the number of its domain; the smallest number comes first.
         labels: row -> 0 or 1, of the same rows.
         split_seed: seed of all drawing.
-        descending: the largest domain first.
 
     Raises:
         DataError: a split would be empty.
     """
     rows = sorted(domains)
-    runs = [[rows[place] for place in run] for run in _runs([domains[row] for row in rows], descending)]
+    runs = [[rows[place] for place in run] for run in _runs([domains[row] for row in rows])]
     starts = accumulate(map(len, runs), initial=0)
     first = {row for run, start in zip(runs, starts, strict=False) if 2 * start < len(rows) for row in run}
     parts: list[list[int]] = [[] for _ in STRENGTHS]
@@ -101,10 +97,10 @@ def concept_split(
     return _five_parts(pool, val, test, 15 * len(pool) // 100, environments, split_seed)
 
 
-def _runs(domains: Sequence[str] | Sequence[int], descending: bool) -> list[list[int]]:
+def _runs(domains: Sequence[int]) -> list[list[int]]:
     """The rows of each domain, ascending; domains in order."""
-    order = sorted(range(len(domains)), key=lambda row: domains[row], reverse=descending)
-    return [sorted(run) for _, run in groupby(order, key=lambda row: domains[row])]
+    order = sorted(range(len(domains)), key=lambda row: (domains[row], row))
+    return [list(run) for _, run in groupby(order, key=lambda row: domains[row])]
 
 
 def _draw_half(half: Sequence[int], labels: Mapping[int, int], label: int) -> list[list[int]]:

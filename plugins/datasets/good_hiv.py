@@ -133,17 +133,19 @@ class GOODHIV(Dataset):
         return raw_dataset(molecules, table.path, scaffolds=self.scaffolds, sealed=TEST_SPLITS)
 
     def _split(self, molecules: Mapping[int, Molecule], labels: Labels) -> DomainSplit:
-        by_size = self.domain == "size"
-        rows = range(len(labels))
-        domains: dict[int, int] | dict[int, str]
-        if by_size:
-            domains = {row: len(molecules[row].x) if row in molecules else 0 for row in rows}
-        else:
-            domains = {row: molecules[row].scaffold or "" if row in molecules else "" for row in rows}
+        domains = self._domains([molecules.get(row) for row in range(len(labels))])
         if self.shift == "covariate":
-            return covariate_split(list(domains.values()), self.split_seed, descending=by_size)
-        usable = {row: int(labels[row][0]) for row in rows if row in molecules and not isnan(labels[row][0])}
-        return concept_split({row: domains[row] for row in usable}, usable, self.split_seed, descending=by_size)
+            return covariate_split(domains, self.split_seed)
+        usable = {row: int(labels[row][0]) for row in sorted(molecules) if not isnan(labels[row][0])}
+        return concept_split({row: domains[row] for row in usable}, usable, self.split_seed)
+
+    def _domains(self, molecules: Sequence[Molecule | None]) -> list[int]:
+        """The number of each row's domain, in the order in which they are taken."""
+        if self.domain == "size":
+            return [0 if molecule is None else -len(molecule.x) for molecule in molecules]
+        scaffolds = ["" if molecule is None else molecule.scaffold or "" for molecule in molecules]
+        numbers = {scaffold: number for number, scaffold in enumerate(sorted(set(scaffolds)))}
+        return [numbers[scaffold] for scaffold in scaffolds]
 
     def _contents(self, data_dir: Path | None) -> tuple[Table, list[str], Labels]:
         """The table, its SMILES, and (rows, 1) labels: 0, 1 or NaN."""

@@ -19,57 +19,50 @@ def flat(split):
 
 def test_covariate_cuts_lie_between_domains_and_just_past_the_shares():
     """By hand: domains of 50, 35, 4, 3 and 8 rows of 100; 80 % is passed with 85, 90 % with 92."""
-    domains = [name for name, count in (("b", 35), ("e", 8), ("a", 50), ("d", 3), ("c", 4)) for _ in range(count)]
-    split = covariate_split(domains, 0, descending=False)
+    domains = [number for number, count in ((1, 35), (4, 8), (0, 50), (3, 3), (2, 4)) for _ in range(count)]
+    split = covariate_split(domains, 0)
     named = {part: {domains[row] for row in rows} for part, rows in split.rows.items()}
-    assert named["ood_val"] == {"c", "d"}
-    assert named["ood_test"] == {"e"}
+    assert named["ood_val"] == {2, 3}
+    assert named["ood_test"] == {4}
     assert {part: len(rows) for part, rows in split.rows.items()} == dict(zip(PARTS, (65, 10, 10, 7, 8), strict=True))
 
 
 def test_a_cut_that_meets_its_share_exactly_goes_no_further():
-    split = covariate_split([0] * 80 + [1] * 10 + [2] * 10, 0, descending=False)
+    split = covariate_split([0] * 80 + [1] * 10 + [2] * 10, 0)
     assert split.rows["ood_val"] == list(range(80, 90))
     assert split.rows["ood_test"] == list(range(90, 100))
 
 
-def test_descending_takes_the_largest_domain_first():
-    split = covariate_split(list(range(100)), 0, descending=True)
-    assert split.rows["ood_val"] == list(range(10, 20))
-    assert split.rows["ood_test"] == list(range(10))
-
-
 def test_the_published_sizes_follow_from_the_domains_that_are_met_at_the_cuts():
     """41,127 rows: the sizes that GOOD-HIV has by number of atoms, from domains with its cuts."""
-    domains = [3] * 30000 + [2] * 4393 + [1] * 2773 + [0] * 3961
-    split = covariate_split(domains, 0, descending=True)
+    domains = [-30] * 30000 + [-20] * 4393 + [-10] * 2773 + [0] * 3961
+    split = covariate_split(domains, 0)
     assert [len(split.rows[part]) for part in PARTS] == [26169, 4112, 4112, 2773, 3961]
 
 
 def test_covariate_environments_are_tenths_of_the_rows_for_training():
-    split = covariate_split(list(range(1000)), 0, descending=False)
+    split = covariate_split(list(range(1000)), 0)
     assert all(env == row // 80 for row, env in split.environments.items())
     assert set(split.environments) == {row for part in PARTS[:3] for row in split.rows[part]}
-    lumpy = covariate_split([0] * 300 + [1] * 300 + [2] * 200 + [3] * 100 + [4] * 100, 0, descending=False)
+    lumpy = covariate_split([0] * 300 + [1] * 300 + [2] * 200 + [3] * 100 + [4] * 100, 0)
     assert set(lumpy.environments.values()) == {0, 3, 7}
 
 
 @pytest.mark.parametrize("sizes", [(100,), (85, 15), (5, 95), (95, 5)])
 def test_too_few_domains_are_refused(sizes):
     with pytest.raises(DataError, match=r"leaves .* without a molecule"):
-        covariate_split([domain for domain, size in enumerate(sizes) for _ in range(size)], 0, descending=False)
+        covariate_split([domain for domain, size in enumerate(sizes) for _ in range(size)], 0)
 
 
-@given(st.lists(st.integers(0, 30), min_size=10, max_size=150), st.integers(0, 2**32 - 1), st.booleans())
-def test_covariate_split_is_disjoint_complete_and_sorted_by_domain(domains, seed, descending):
+@given(st.lists(st.integers(-15, 15), min_size=10, max_size=150), st.integers(0, 2**32 - 1))
+def test_covariate_split_is_disjoint_complete_and_sorted_by_domain(domains, seed):
     try:
-        split = covariate_split(domains, seed, descending=descending)
+        split = covariate_split(domains, seed)
     except DataError:
         return
     assert flat(split) == list(range(len(domains)))
-    sign = -1 if descending else 1
-    pool = [sign * domains[row] for part in PARTS[:3] for row in split.rows[part]]
-    val, test = ([sign * domains[row] for row in split.rows[part]] for part in PARTS[3:])
+    pool = [domains[row] for part in PARTS[:3] for row in split.rows[part]]
+    val, test = ([domains[row] for row in split.rows[part]] for part in PARTS[3:])
     assert max(pool) < min(val)
     assert max(val) < min(test)
     assert 10 * len(pool) >= 8 * len(domains)
@@ -81,10 +74,10 @@ def test_covariate_split_is_disjoint_complete_and_sorted_by_domain(domains, seed
 
 
 def test_seed_draws_the_in_distribution_parts_and_nothing_else():
-    one, other = (covariate_split(list(range(200)), seed, descending=False) for seed in (0, 1))
+    one, other = (covariate_split(list(range(200)), seed) for seed in (0, 1))
     assert one.rows["ood_val"] == other.rows["ood_val"]
     assert one.rows["id_val"] != other.rows["id_val"]
-    assert one == covariate_split(list(range(200)), 0, descending=False)
+    assert one == covariate_split(list(range(200)), 0)
 
 
 @given(st.lists(st.integers(1, 200), min_size=5, max_size=5), st.data())
@@ -113,7 +106,7 @@ def concept(n=4000, seed=0, share=0.3):
     """Domains 0..n/4-1 of four rows each, labels that have nothing to do with them."""
     domains = {row: row // 4 for row in range(n)}
     labels = dict(enumerate((np.random.default_rng(5).random(n) < share).astype(int).tolist()))
-    return domains, labels, concept_split(domains, labels, seed, descending=False)
+    return domains, labels, concept_split(domains, labels, seed)
 
 
 def test_concept_parts_have_their_shares_and_all_rows():
@@ -165,7 +158,7 @@ def test_concept_split_is_disjoint_and_complete(codes):
     domains = {row: domain for row, (domain, _) in rows.items()}
     labels = {row: label for row, (_, label) in rows.items()}
     try:
-        split = concept_split(domains, labels, 3, descending=True)
+        split = concept_split(domains, labels, 3)
     except DataError:
         return
     assert flat(split) == sorted(rows)
@@ -173,4 +166,4 @@ def test_concept_split_is_disjoint_and_complete(codes):
 
 def test_concept_of_a_handful_of_molecules_is_refused():
     with pytest.raises(DataError, match="without a molecule"):
-        concept_split({0: 1, 1: 2, 2: 3}, {0: 0, 1: 1, 2: 0}, 0, descending=False)
+        concept_split({0: 1, 1: 2, 2: 3}, {0: 0, 1: 1, 2: 0}, 0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +11,7 @@ from harness.cli import options
 from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
 
-if TYPE_CHECKING:
-    from harness.runs.record import CellRecord, RunRecord
-    from harness.store import Store
-
-WHAT = ("results", "predictions", "checkpoints")
+WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
 
 
 @app.command()
@@ -27,7 +22,8 @@ def export(
     cell: Annotated[str, typer.Option("--cell", help="Only the cell with this id.")] = "",
     store: options.StoreDir = None,
 ) -> None:
-    """Write results (JSON, CSV), predictions (logits) or checkpoints (weights) of a run to a folder."""
+    """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""
+    from harness.runs.export import WRITERS, Export
     from harness.runs.find import find_run
     from harness.store import Store
 
@@ -43,39 +39,10 @@ def export(
         raise UserError(f"run {record.id} has no cell '{cell}'{did_you_mean(cell, known)}")
     try:
         output.mkdir(parents=True, exist_ok=True)
-        written = [path for item in wanted for path in _write(item, record, cells, opened, output)]
+        chosen = Export(record, cells, opened, output)
+        written = [path for item in wanted for path in WRITERS[item](chosen)]
     except OSError as error:
         raise UserError(f"cannot write to {output}: {error.strerror or error}") from None
-    print(f"{len(written)} files in {output}")
-
-
-def _write(what: str, record: RunRecord, cells: list[CellRecord], store: Store, output: Path) -> list[Path]:
-    if what == "results":
-        return _results(record, cells, store, output)
-    wanted = ("predictions",) if what == "predictions" else ("weights-",)
-    written = []
-    for cell in cells:
-        if not store.has(cell.train):
-            continue
-        artifact = store.open(cell.train)
-        for name in artifact.meta.files:
-            if name.startswith(wanted):
-                target = output / what / f"{cell.id}-{name}"
-                target.parent.mkdir(exist_ok=True)
-                shutil.copyfile(artifact.path(name), target)
-                written.append(target)
-    return written
-
-
-def _results(record: RunRecord, cells: list[CellRecord], store: Store, output: Path) -> list[Path]:
-    from harness.results import rows_to_csv, write_text
-    from harness.runs.collect import collect
-
-    ids = {cell.id for cell in cells}
-    results = collect(record, store)
-    results = results.with_rows(row for row in results.rows if row.cell in ids)
-    paths = [output / "results.json", output / "results.csv", output / "run.json"]
-    results.save(paths[0])
-    write_text(paths[1], rows_to_csv(results.rows))
-    record.save(output)
-    return paths
+    for path in written if len(written) <= 8 else ():
+        print(path)
+    print(f"{len(written)} file{'s' if len(written) != 1 else ''} in {output}")

@@ -123,6 +123,26 @@ def execute_analyses(
     return found
 
 
+def run_targets(
+    session: Session,
+    options: Options,
+    engine_options: EngineOptions,
+    observe: Callable[[Event], None],
+    targets: Sequence[str],
+    log: Path,
+) -> Failure | None:
+    """Run what some stages of the plan need and nothing else; the first failure, if any. Leaves no run folder.
+
+    Raises:
+        DataError: a dataset cannot be built from its files.
+        UserError: the store cannot be written to.
+    """
+    session.store.require_writable()
+    work = _Work(session, options.data_dir, engine_options, provenance(()), observe, log)
+    outcome = work.run(needed(session.plan, session.store, targets))
+    return next(iter(outcome.failures.values()), None)
+
+
 @dataclass
 class _Work:
     """The stages of one run at work; ``failures`` holds those so far, for a run that is cut short."""

@@ -110,6 +110,7 @@ class Desk:
         return path
 
     def load(self, path: Path, overrides: Overrides | None = None) -> Suite:
+        path = path.resolve()
         with contextlib.chdir(self.folder):  # a file that a dataset names is relative to the current folder
             return load_suite(path, self.catalog, self.facts.declare, overrides=overrides)
 

@@ -244,7 +244,8 @@ def _sizes(
                 graphs = [graph for graph in splits[split] if label < 0 or graph.y == label]
                 count = per_class[split] * (3 if label < 0 else 1)
                 what = f"{title} {split}" + ("" if label < 0 else f", y={label}")
-                yield from _means(what, graphs, *text.split(), count)
+                nodes, edges = text.split()
+                yield from _means(what, graphs, nodes, edges, count)
 
 
 def _means(what: str, graphs: Sequence[RawGraph], nodes: str, edges: str, count: float) -> Iterator[Claim]:

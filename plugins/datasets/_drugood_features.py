@@ -79,7 +79,7 @@ class DrugOODFeaturiser:
         import numpy as np
 
         perceived = legacy_stereo(molecule)
-        atoms = list(perceived.GetAtoms())
+        atoms = [perceived.GetAtomWithIdx(row) for row in range(perceived.GetNumAtoms())]
         x = np.zeros((len(atoms), ATOM_WIDTH), dtype=np.float32)
         ones = [row * ATOM_WIDTH + column for row, atom in enumerate(atoms) for column in self._columns(row, atom)]
         x.reshape(-1)[ones] = 1
@@ -95,10 +95,10 @@ class DrugOODFeaturiser:
         """
         import numpy as np
 
-        bonds = list(molecule.GetBonds())
+        bonds = _bonds(molecule)
         if any(bond.GetStereo() in self._not_legacy for bond in bonds):
             molecule = legacy_stereo(molecule)
-            bonds = list(molecule.GetBonds())
+            bonds = _bonds(molecule)
         features = np.zeros((len(bonds), BOND_WIDTH), dtype=np.float32)
         rows = np.arange(len(bonds))
         features[rows, [self._type_of(row, bond) for row, bond in enumerate(bonds)]] = 1
@@ -152,6 +152,10 @@ def legacy_stereo(molecule: Any) -> Any:
     with rdkit_session():
         Chem.AssignStereochemistry(copy, cleanIt=True, force=True, flagPossibleStereoCenters=True)
     return copy
+
+
+def _bonds(molecule: Any) -> list[Any]:
+    return [molecule.GetBondWithIdx(row) for row in range(molecule.GetNumBonds())]
 
 
 def _named(row: int, atom: Any) -> str:

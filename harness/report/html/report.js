@@ -164,7 +164,7 @@
   function failures(cell) {
     const all = data();
     const traces = [...new Set(cell.seeds.map((seed) => all.trainings[seed[2]]?.traceback).filter(Boolean))];
-    return traces.length ? part("Why it failed", traces.map((text) => el("pre", { tabindex: "0" }, text))) : [];
+    return traces.length ? part("Why it failed", ...traces.map((text) => el("pre", { tabindex: "0" }, text))) : [];
   }
 
   /* Learning curves, drawn when they are looked at. */

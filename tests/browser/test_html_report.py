@@ -1,0 +1,250 @@
+"""The HTML report in headless Chromium."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from random import Random
+
+import pytest
+from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
+
+from harness.report.html.curves import curves, points
+from harness.report.html.page import write_page
+from harness.store import Store
+
+pytestmark = pytest.mark.browser
+ERM, TUNED = "table[data-name=t1] a[href='#t1/A/ERM']", "table[data-name=t1] a[href='#t1/A/Tuned']"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    store = Store(tmp_path_factory.mktemp("browser") / "store")
+    record, run = store_run(small_run(), store, history=30)
+    return write_page(record, run, store)
+
+
+def methods(page) -> list[str]:
+    found = page.locator("table[data-name=t1] tbody tr:visible th").all_inner_texts()
+    return [text.strip() for text in found]
+
+
+def heading(page, text: str):
+    return page.locator("table[data-name=t1] thead th", has_text=text)
+
+
+def test_sorting_by_every_column(report, show) -> None:
+    page = show(report)
+    suite = methods(page)
+    assert suite == ["ERM", "Tuned", HOSTILE]
+    button = heading(page, "A (A-1)").locator("button")
+    button.click()
+    assert methods(page) == ["Tuned", "ERM", HOSTILE]
+    assert heading(page, "A (A-1)").get_attribute("aria-sort") == "descending"
+    button.click()
+    assert methods(page) == [HOSTILE, "ERM", "Tuned"]
+    assert heading(page, "A (A-1)").get_attribute("aria-sort") == "ascending"
+    button.click()
+    assert methods(page) == suite
+    assert page.locator("[aria-sort]").count() == 0
+
+
+def test_sorting_with_the_keyboard_and_what_is_missing_last(report, show) -> None:
+    page = show(report)
+    button = heading(page, "B (B-1)").locator("button")
+    button.focus()
+    for order in (["ERM", "Tuned", HOSTILE], ["Tuned", "ERM", HOSTILE]):
+        page.keyboard.press("Enter")
+        assert methods(page) == order
+    assert page.locator("output[data-said=t1]").inner_text() == "Sorted by B (B-1), ascending"
+    heading(page, "Method").locator("button").press("Enter")
+    assert methods(page)[1:] == ["ERM", "Tuned"]
+
+
+def test_filtering(report, show) -> None:
+    page = show(report)
+    page.get_by_label("Filter rows").first.fill("random tun")
+    assert methods(page) == ["Tuned"]
+    assert page.locator("output[data-said=t1]").inner_text() == "1 of 3 rows"
+    page.get_by_label("Filter rows").first.fill("nothing like it")
+    assert methods(page) == []
+    page.get_by_label("Filter rows").first.fill("")
+    assert len(methods(page)) == 3
+
+
+def test_what_stands_behind_a_cell(report, show) -> None:
+    page = show(report)
+    page.click(TUNED)
+    dialog = page.locator("#cell")
+    assert dialog.get_by_role("heading", level=2).inner_text() == "Tuned on A"
+    assert page.evaluate("location.hash") == "#t1/A/Tuned"
+    seeds = dialog.get_by_role("region", name="Seeds").locator("tbody tr").all_inner_texts()
+    assert [line.split()[:3] for line in seeds] == [
+        ["1", "70.00", "80.00"],
+        ["2", "71.00", "81.00"],
+        ["3", "72.00", "82.00"],
+    ]
+    text = dialog.inner_text()
+    for part in (
+        "71.00 ± 1.00",
+        "+19.00 ± 1.00",
+        "random(2)",
+        "x.c: a → b",
+        "irm",
+        "bench export",
+        "Parameters",
+        "1234",
+    ):
+        assert part in text
+    dialog.get_by_text("Everything the suite sets").click()
+    assert "model.backbone" in dialog.inner_text()
+
+
+def test_learning_curves_are_drawn(report, show) -> None:
+    page = show(report)
+    page.click(ERM)
+    page.wait_for_selector("#cell canvas")
+    names = [name.partition(",")[0] for name in page.locator("#cell figcaption").all_inner_texts()]
+    assert names == ["Accuracy on val", "Training: erm", "Training: variance", "Training: weighted loss"]
+    said = page.locator("#cell figure [role=img]").first.get_attribute("aria-label")
+    assert "seed 1 from 50.0 to 79.0" in said
+    inked = page.evaluate(
+        "() => [...document.querySelectorAll('#cell canvas')].map(c => new Set(new Uint32Array("
+        "c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size)"
+    )
+    assert len(inked) == 4
+    assert min(inked) > 10
+
+
+def test_a_cell_that_failed_says_why(report, show) -> None:
+    page = show(report)
+    page.locator("table[data-name=t1] td.is-failed a").first.click()
+    text = page.locator("#cell").inner_text()
+    assert HOSTILE in text
+    assert "RuntimeError: </script><script>alert(2)</script>" in text
+    assert "raise RuntimeError('<b>&')" in text
+    assert page.locator("#cell img, #cell b").count() == 0
+
+
+def test_a_cell_has_an_address_and_the_keyboard_leaves_it(report, show) -> None:
+    page = show(report, "#t2/B/ERM")
+    assert page.locator("#cell").get_by_role("heading", level=2).inner_text() == "ERM on B"
+    page.keyboard.press("Escape")
+    assert page.locator("#cell[open]").count() == 0
+    assert "/" not in page.evaluate("location.hash")
+    page.locator(ERM).focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#cell[open]").count() == 1
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#t1/A/ERM"
+    page.click(TUNED)
+    page.go_back()
+    page.wait_for_selector("#cell:not([open])", state="attached")
+
+
+def test_an_address_that_leads_nowhere_opens_nothing(report, show) -> None:
+    for address in ("#t1/A/Nobody", "#t9/A/ERM", "#t1/B", "#%"):
+        assert show(report, address).locator("#cell[open]").count() == 0
+
+
+def test_copying(report, show) -> None:
+    page = show(report, permissions=["clipboard-read", "clipboard-write"])
+    for style, part in (("LaTeX", r"\begin{tabular}"), ("Markdown", "| Method |"), ("CSV", "dataset,")):
+        page.get_by_role("button", name=f"Copy as {style}").first.click()
+        page.wait_for_function(f"document.querySelector('output[data-said=t1]').textContent === '{style} copied'")
+        assert part in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_copying_without_a_clipboard(report, show) -> None:
+    page = show(report, script="Object.defineProperty(navigator, 'clipboard', { value: undefined });")
+    page.get_by_role("button", name="Copy as LaTeX").first.click()
+    page.wait_for_selector("#copy[open]")
+    assert r"\toprule" in page.locator("#copy-text").input_value()
+    assert page.evaluate("getSelection().toString()").startswith("%")
+    page.get_by_role("button", name="Close").click()
+    assert page.locator("#copy[open]").count() == 0
+
+
+def test_a_browser_that_cannot_unpack_says_so(report, show) -> None:
+    page = show(report, script="delete globalThis.DecompressionStream;")
+    page.get_by_role("button", name="Copy as CSV").first.click()
+    page.wait_for_function("document.querySelector('output[data-said=t1]').textContent.includes('--format csv')")
+    page.click(ERM)
+    page.wait_for_selector("text=too old to unpack")
+
+
+def test_a_phone(report, show) -> None:
+    page = show(report, viewport={"width": 375, "height": 700}, has_touch=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+    box = page.locator(".scroll").first
+    first = page.locator("table[data-name=t1] tbody th").first
+    before = first.bounding_box()
+    box.evaluate("node => { node.scrollLeft = 120; }")
+    assert first.bounding_box()["x"] == before["x"]
+    assert before["width"] < 200
+    page.goto(report.as_uri() + "#t1/A/ERM")
+    page.wait_for_selector("#cell canvas")
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+    assert page.locator("#cell").evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+def background(page) -> float:
+    """Mean brightness of the page's background, 0 to 255."""
+    red, green, blue = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")[:3]
+    return statistics.mean((red, green, blue))
+
+
+def test_dark_mode_by_the_system_and_by_the_button(report, show) -> None:
+    page = show(report, color_scheme="dark")
+    assert background(page) < 40
+    button = page.locator("#theme")
+    button.click()
+    assert button.inner_text() == "Colours: light"
+    assert background(page) > 240
+    button.click()
+    assert background(page) < 40
+    page.reload()
+    assert button.inner_text() == "Colours: dark"
+    assert background(show(report, color_scheme="light")) > 240
+
+
+def test_print(report, show) -> None:
+    page = show(report)
+    page.emulate_media(media="print")
+    assert not page.locator(".tools").first.is_visible()
+    assert not page.locator("nav").is_visible()
+    assert page.locator("table[data-name=t1]").is_visible()
+    assert page.locator(".scroll").first.evaluate("node => getComputedStyle(node).overflowX") == "visible"
+
+
+def test_focus_is_seen_and_every_control_is_reached(report, show) -> None:
+    page = show(report)
+    seen = set()
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.tagName"))
+        width = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+        assert width == "3px"
+    assert {"A", "BUTTON", "INPUT"} <= seen
+    named = "node.labels?.length || node.innerText || node.ariaLabel || node.getAttribute('aria-labelledby')"
+    assert page.evaluate(f"[...document.querySelectorAll('button, input, textarea')].every(node => {named})")
+
+
+def test_without_scripts_the_tables_are_there(report, show) -> None:
+    page = show(report, java_script_enabled=False)
+    assert page.locator("table[data-name=t1] tbody tr").count() == 3
+    assert not page.locator(".tools").first.is_visible()
+
+
+def test_200_methods_on_15_datasets_open_in_a_second(tmp_path, show, busy, monkeypatch) -> None:
+    noise = Random(1)
+    history = [{"epoch": n, **{name: noise.random() for name in ("erm", "x", "loss", "score/val")}} for n in range(50)]
+    drawn = curves(history, points(200 * 15 * 3))
+    monkeypatch.setattr("harness.report.html.trainings.Trainings._read", lambda *_: drawn)
+    store, run = Store(tmp_path / "store"), large_run()
+    path = write_page(*store_run(run, store, suite=large_suite(run)), store)
+    assert path.stat().st_size < 5_000_000
+    page = show(path)
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert page.locator("table[data-name=t1] tbody tr").count() == 200
+    assert busy(page) < 1

@@ -148,7 +148,7 @@ def together(stages: list[Stage], context: Mapping[str, Any]) -> list[dict[str, 
         for seen, pid in zip(most, pids, strict=True):
             for name, value in rollup(pid).items():
                 seen[name] = max(seen.get(name, 0.0), value)
-        time.sleep(0.1)
+        time.sleep(1.0)  # a look is not cheap itself
     found = [{**future.result(), **seen} for future, seen in zip(futures, most, strict=True)]
     for pool in pools:
         pool.shutdown()

@@ -29,7 +29,8 @@ from harness.testing.report import Outcome, Report
 
 LIMIT = 300.0
 """Seconds that the checks of one component may take."""
-_PRELOAD = ("harness.engine.preload", "harness.testing.run")
+_PRELOAD = ("harness.engine.preload", "harness.testing.run", "sklearn.cluster", "sklearn.metrics")
+"""Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
 _CORE = str(Path(__file__).resolve().parents[1])
 _FRAME = re.compile(r'File "(.+)", line (\d+)')

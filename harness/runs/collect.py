@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import BenchError
-from harness.results import ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
+from harness.results import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
 from harness.runs import made
 from harness.runs.record import CellRecord, RunRecord
 from harness.selection import mark_selected
@@ -20,7 +20,8 @@ TIMES = ("seconds", "cpu_seconds", "peak_memory")
 
 def collect(record: RunRecord, store: Store) -> RunResults:
     """The results of a run as they stand in the store, with the selected configurations marked."""
-    rows = [row for cell in record.cells for row in _cell_rows(record, cell, store)]
+    facts = {(entry.dataset, entry.method): entry for entry in record.results.entries}
+    rows = [row for cell in record.cells for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store)]
     built = {label: _built(store, key) for label, key in record.prepared.items()}
     datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
     trained = _trained(record)
@@ -50,9 +51,7 @@ def _trained(record: RunRecord) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _cell_rows(record: RunRecord, cell: CellRecord, store: Store) -> list[ResultRow]:
-    entry = record.results.entry(cell.dataset, cell.method)
-    assert entry is not None
+def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store) -> list[ResultRow]:
     dataset = record.results.dataset(cell.dataset)
     base = ResultRow(
         dataset=cell.dataset,

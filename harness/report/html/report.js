@@ -131,8 +131,10 @@
     const stages = kinds.map((kind) => [kind, ...runs.map((run) => seconds(run.stages?.[kind]))]);
     const heads = ["Stage", ...all.seeds.map((seed) => `Seed ${seed}`)];
     const ids = runs.map((run) => run.cell).filter(Boolean);
-    const look = ids.length && el("p", {}, "To look at a cell's predictions and weights: ",
-      el("code", {}, `bench export ${all.run} --cell ${ids[0]} --what predictions,checkpoints -o cell-${ids[0]}`));
+    const look = ids.length && el("ul", {}, [
+      [`bench reproduce ${ids[0]}`, "runs it again and compares"],
+      [`bench export ${all.run} --cell ${ids[0]} --what predictions,checkpoints -o cell-${ids[0]}`, "writes its predictions and weights"],
+    ].map(([command, does]) => el("li", {}, el("code", {}, command), ` ${does}`)));
     return part("Cost", facts(pairs), stages.length ? table("Seconds of each stage", heads, stages) : null, look);
   }
 
@@ -164,7 +166,9 @@
   function failures(cell) {
     const all = data();
     const traces = [...new Set(cell.seeds.map((seed) => all.trainings[seed[2]]?.traceback).filter(Boolean))];
-    return traces.length ? part("Why it failed", ...traces.map((text) => el("pre", { tabindex: "0" }, text))) : [];
+    if (!traces.length) return [];
+    const log = byId("log") && el("p", {}, el("a", { href: "#log" }, "What the workers printed"));
+    return part("Why it failed", ...traces.map((text) => el("pre", { tabindex: "0" }, text)), log);
   }
 
   /* Learning curves, drawn when they are looked at. */

@@ -73,13 +73,13 @@ def fetch(
     if there:
         print("".join(f"already there: {path}\n" for path in there), end="")
         return
-    words = command("fetch", entry.name, params)
+    words = command("fetch", entry.name, params, root)
     try:
         failures = [text for text in (_fetch_one(download, root, offline) for download in downloads) if text]
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted; what has arrived is kept: `{words}` goes on from there") from None
     if failures:
-        after = f"afterwards: `{command('verify', entry.name, params)}`"
+        after = f"afterwards: `{command('verify', entry.name, params, root)}`"
         raise DataError("\n".join([*failures, after]))
     try:
         dataset.files(root)
@@ -151,7 +151,9 @@ def verify(
     else:
         _, entry, params = _named(name, sets, plugin)
         chosen = [(entry, params)]
-    verdicts = [(entry.name, params, verify_files(make_dataset(entry, params), root)) for entry, params in chosen]
+    verdicts = [
+        (entry.name, params, verify_files(make_dataset(entry, params), params, root)) for entry, params in chosen
+    ]
     if json:
         told = [verdict_json(*verdict) for verdict in verdicts]
         print(

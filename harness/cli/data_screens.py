@@ -67,7 +67,7 @@ def show_list(states: Sequence[DataState], root: Path) -> None:
     if missing:
         example = next((state for state in missing if state.fetchable), missing[0])
         show_text()
-        show_text(f"to get what is missing, for example: `{command('fetch', example.name, example.params)}`")
+        show_text(f"to get what is missing, for example: `{command('fetch', example.name, example.params, root)}`")
 
 
 def _where(state: DataState, root: Path) -> str:

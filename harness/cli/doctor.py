@@ -36,7 +36,7 @@ def doctor(
 def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
     """Everything ``doctor`` shows, as JSON."""
     from harness.errors import BenchError
-    from harness.folders import index_root
+    from harness.folders import data_root, index_root
     from harness.index import load_catalog
     from harness.provenance import provenance
     from harness.pygcl import pygcl_state
@@ -62,10 +62,9 @@ def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
     except BenchError as error:
         facts["store"] = str(error)
     facts["index"] = str(index_root())
-    facts["data folder"] = "not given (--data-dir or BENCH_DATA)" if data_dir is None else str(data_dir)
-    facts["data found"] = (
-        [] if data_dir is None or not data_dir.is_dir() else sorted(p.name for p in data_dir.iterdir())
-    )
+    folder = data_root() if data_dir is None else data_dir
+    facts["data folder"] = str(folder)
+    facts["data found"] = sorted(p.name for p in folder.iterdir() if p.name[0] != ".") if folder.is_dir() else []
     return facts
 
 

@@ -117,7 +117,9 @@ def by_hand(download: Download, root: Path, why: str) -> str:
         lines.append(f"  it is at   {download.url}{size}")
     if download.sha256:
         lines.append(f"  SHA-256    {download.sha256}")
-    return "\n".join([*lines, *([f"  how        {download.how}"] if download.how else [])])
+    if download.how:
+        lines.append("  how        " + download.how.strip().replace("\n", "\n             "))
+    return "\n".join(lines)
 
 
 @contextmanager

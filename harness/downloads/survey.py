@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from harness.catalog import Catalog, Entry
 from harness.data import Dataset, Download
+from harness.downloads.advice import advised
 from harness.downloads.disk import below
 from harness.downloads.receipts import read_receipt
 from harness.errors import BenchError, DataError
@@ -99,13 +100,19 @@ class Verdict:
     notes: list[str] = field(default_factory=list)
 
 
-def verify(dataset: Dataset, root: Path) -> Verdict:
-    """Read every file in full, compare it with what is known, and let the dataset read its header."""
+def verify(dataset: Dataset, params: Mapping[str, Any], root: Path) -> Verdict:
+    """Read every file in full, compare it with what is known, and let the dataset read its header.
+
+    Args:
+        dataset: the dataset.
+        params: its settings, for messages.
+        root: the data folder.
+    """
     found = Verdict()
     try:
         files = dataset.files(root)
     except DataError as error:
-        found.problems.append(str(error))
+        found.problems.append(advised(dataset, params, root, str(error)))
         return found
     known = _known_digests(dataset.downloads(root), root)
     for path in files:

@@ -43,9 +43,9 @@ class DatasetFacts:
         try:
             yield
         except DataError as error:
-            from harness.downloads.advice import advice
+            from harness.downloads.advice import advised
 
-            raise DataError(f"{error}{advice(dataset, spec.params, self._data_dir, str(error))}") from None
+            raise DataError(advised(dataset, spec.params, self._data_dir, str(error))) from None
 
     def paths(self, spec: ComponentSpec) -> list[Path]:
         """The input files.

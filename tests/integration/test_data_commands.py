@@ -136,7 +136,8 @@ def test_without_a_folder_the_default_one_is_used_by_all(
     bench: Bench, workshop: Workshop, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BENCH_DATA")
-    monkeypatch.setattr("harness.folders.data_root", lambda: workshop.folder / "cache" / "data")
+    for module in ("harness.folders", "harness.downloads.advice"):
+        monkeypatch.setattr(f"{module}.data_root", lambda: workshop.folder / "cache" / "data")
     assert bench("path")[0] == f"{workshop.folder / 'cache' / 'data'}\n"
     assert json.loads(bench("path", "--json")[0]) == {
         "folder": str(workshop.folder / "cache" / "data"),

@@ -12,7 +12,7 @@ from web_kit import QUICK, Page, Site, sha256, zipped
 from harness import DataError, Dataset, Declaration, Download, Features, Task
 from harness.catalog import Catalog
 from harness.downloads import fetch
-from harness.downloads.advice import advice, command
+from harness.downloads.advice import advised, command
 from harness.downloads.survey import DataState, Verdict, state_of, survey, verify
 from harness.index import load_catalog
 
@@ -97,34 +97,34 @@ def test_a_plugin_that_fails_is_told_and_hides_no_other(tmp_path: Path) -> None:
 
 def test_sound_files_without_digests(tmp_path: Path) -> None:
     fill(tmp_path)
-    verdict = verify(paper(), tmp_path)
+    verdict = verify(paper(), {}, tmp_path)
     assert not verdict.problems
     assert set(verdict.files.values()) == {""}
 
 
 def test_missing_files_are_a_problem(tmp_path: Path) -> None:
-    assert FILES[0] in problems(verify(paper(), tmp_path))
+    assert FILES[0] in problems(verify(paper(), {}, tmp_path))
 
 
 def test_empty_truncated_and_foreign_files_are_problems(tmp_path: Path) -> None:
     fill(tmp_path, a=b"")
-    assert "empty" in problems(verify(paper(), tmp_path))
+    assert "empty" in problems(verify(paper(), {}, tmp_path))
     fill(tmp_path, b=gzip.compress(bytes(range(256)) * 50)[:-20])
-    assert "truncated or damaged" in problems(verify(paper(), tmp_path))
+    assert "truncated or damaged" in problems(verify(paper(), {}, tmp_path))
     fill(tmp_path, a=b"foreign")
-    assert "not ours" in problems(verify(paper(), tmp_path))
+    assert "not ours" in problems(verify(paper(), {}, tmp_path))
 
 
 def test_digests_that_are_promised_or_tested(tmp_path: Path) -> None:
     fill(tmp_path)
     digest = sha256(b"1")
-    assert verify(paper(Download(FILES[0], sha256=digest)), tmp_path).files[str(tmp_path / FILES[0])] == "promised"
+    assert verify(paper(Download(FILES[0], sha256=digest)), {}, tmp_path).files[str(tmp_path / FILES[0])] == "promised"
     assert (
-        verify(paper(Download(FILES[0], tested={FILES[0]: digest})), tmp_path).files[str(tmp_path / FILES[0])]
+        verify(paper(Download(FILES[0], tested={FILES[0]: digest})), {}, tmp_path).files[str(tmp_path / FILES[0])]
         == "tested"
     )
     for wrong in (Download(FILES[0], sha256="0" * 64), Download(FILES[0], tested={FILES[0]: "0" * 64})):
-        told = problems(verify(paper(wrong), tmp_path))
+        told = problems(verify(paper(wrong), {}, tmp_path))
         assert str(tmp_path / FILES[0]) in told
         assert digest[:12] in told
 
@@ -133,9 +133,9 @@ def test_a_file_that_changed_since_it_was_fetched(site: Site, tmp_path: Path) ->
     archive = zipped({"a.csv": "1", "b.csv.gz": gzip.compress(b"2")})
     download = Download("set", site.url("set.zip", Page(content=archive)), unpack="")
     fetch(download, tmp_path, patience=QUICK)
-    assert set(verify(paper(download), tmp_path).files.values()) == {"fetched"}
+    assert set(verify(paper(download), {}, tmp_path).files.values()) == {"fetched"}
     (tmp_path / FILES[0]).write_bytes(b"3")
-    assert "changed since it was fetched" in problems(verify(paper(download), tmp_path))
+    assert "changed since it was fetched" in problems(verify(paper(download), {}, tmp_path))
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,21 +145,30 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("harness.downloads.survey.hash_file", refuse)
-    assert "cannot be read: Permission denied" in problems(verify(paper(), tmp_path))
+    assert "cannot be read: Permission denied" in problems(verify(paper(), {}, tmp_path))
 
 
 def test_advice_names_the_command_and_the_folder(tmp_path: Path) -> None:
     download = Download("set", "http://example.org/set.zip", unpack="")
-    told = advice(paper(download), {"of": ["a", "b c"]}, tmp_path, f"missing: {tmp_path / 'set'}")
-    assert '`bench data fetch paper --set \'of=["a", "b c"]\'` fetches it' in told
-    assert str(tmp_path) in told
-    assert "BENCH_DATA" in told
-    assert "tells how to get it" in advice(paper(Download("set")), {}, tmp_path, "missing")
+    told = advised(paper(download), {"of": ["a", "b c"]}, tmp_path, f"missing: {tmp_path / 'set'}\nby hand: so")
+    assert told.splitlines() == [
+        f"missing: {tmp_path / 'set'}",
+        f'`bench data fetch paper --set \'of=["a", "b c"]\' --data-dir {tmp_path}` fetches it',
+        "by hand: so",
+        f"the data folder is {tmp_path}; --data-dir FOLDER or BENCH_DATA name another",
+    ]
+    assert "tells how to get it" in advised(paper(Download("set")), {}, tmp_path, "missing")
     fill(tmp_path)
-    assert advice(paper(download), {}, tmp_path, "a.csv: not ours") == ""
-    assert advice(paper(download), {}, None, "missing") == ""
+    assert advised(paper(download), {}, tmp_path, "a.csv: not ours") == "a.csv: not ours"
+    assert advised(paper(download), {}, None, "missing") == "missing"
 
 
 def test_a_command_line_is_quoted() -> None:
     assert command("fetch", "ogb", {"dataset": "bace"}) == "bench data fetch ogb --set dataset=bace"
     assert command("verify", "x", {"path": "a b", "n": 3}) == "bench data verify x --set 'path=a b' --set n=3"
+
+
+def test_a_command_line_names_another_folder_than_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("fetch", "ogb", {}, tmp_path) == f"bench data fetch ogb --data-dir {tmp_path}"
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    assert command("fetch", "ogb", {}, tmp_path) == "bench data fetch ogb"

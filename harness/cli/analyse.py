@@ -13,6 +13,9 @@ from harness.cli.main import app
 from harness.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.runs.findings import Finding
     from harness.runs.record import RunRecord
     from harness.runs.session import Session
     from harness.spec import AnalysisSpec
@@ -35,9 +38,9 @@ def analyse(
 ) -> None:
     """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
     from harness.cli.progress import make_progress
-    from harness.report.findings import print_findings
     from harness.runs.execute import EngineOptions, execute_analyses
     from harness.runs.find import find_run
+    from harness.runs.findings import load_findings
     from harness.runs.session import open_session
     from harness.store import Store
 
@@ -48,8 +51,21 @@ def analyse(
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
     with make_progress(session, quiet=json) as progress:
         found = execute_analyses(session, given, EngineOptions(engine, jobs), progress.observe, record, specs)
-    print_findings(found, opened.runs / record.id, json=json)
+    labels = {item.label for item in found}
+    _show([item for item in load_findings(opened.runs / record.id) if item[0].label in labels], json)
     raise typer.Exit(1 if any(item.status != "ok" for item in found) else 0)
+
+
+def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
+    from harness.report.findings import finding_block, finding_json
+    from harness.report.plain import block_text, encodable
+    from harness.results import dumps
+
+    if json:
+        print(dumps({"analyses": [finding_json(*item) for item in found]}), end="")
+        return
+    text = "\n\n".join(block_text(finding_block(*item)) for item in found) + "\n"
+    sys.stdout.write(encodable(text, sys.stdout.encoding))
 
 
 def _resolved_suite(record: RunRecord, store: Store) -> Path:

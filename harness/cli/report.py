@@ -13,6 +13,9 @@ from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.report.build import Located
     from harness.report.build import Options as ReportOptions
     from harness.results import RunResults
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
@@ -45,6 +48,7 @@ def report(
     from harness.report.build import NONE, Options
     from harness.runs.collect import collect
     from harness.runs.find import find_run
+    from harness.runs.findings import load_findings
     from harness.store import Store
 
     for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
@@ -64,16 +68,22 @@ def report(
 
         print(write_page(record, results, opened, output, chosen))
         return
-    show(results, "json" if json else style, chosen, output)
+    show(results, "json" if json else style, chosen, output, load_findings(opened.runs / record.id))
 
 
-def show(results: RunResults, style: str, chosen: ReportOptions | None = None, output: Path | None = None) -> None:
-    """Print a report, or write it to a file."""
+def show(
+    results: RunResults,
+    style: str,
+    chosen: ReportOptions | None = None,
+    output: Path | None = None,
+    findings: Sequence[Located] = (),
+) -> None:
+    """Print a report, or write it to a file; ``findings`` are the run's analyses."""
     from harness.report.build import make_report
     from harness.report.plain import encodable
     from harness.report.render import render
 
-    made = make_report(results, chosen)
+    made = make_report(results, chosen, findings)
     if style == "terminal" and output is None and sys.stdout.isatty():
         from rich.console import Console
 

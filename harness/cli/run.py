@@ -72,12 +72,9 @@ def run(
 
 def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.cli.report import show
+    from harness.runs.findings import load_findings
 
-    show(outcome.results, "json" if json else "terminal")
-    if outcome.findings and not json:
-        from harness.report.findings import print_findings
-
-        print_findings(outcome.findings, outcome.folder)
+    show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
     from harness.cli.words import counted
 
     facts, failures = outcome.record.facts, outcome.record.failures

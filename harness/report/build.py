@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from harness.report.average import AverageColumn, averages
 from harness.report.block import Block
 from harness.report.caption import caption
+from harness.report.findings import finding_block, finding_json
 from harness.report.layout import Grid, make_grid
 from harness.report.published import Published, beside_published
 from harness.report.published_text import block as published_block
@@ -18,7 +20,9 @@ from harness.report.statistics_json import statistics_json
 from harness.report.statistics_text import blocks as statistics_blocks
 from harness.report.table import Table, build_table
 from harness.results import RunResults
+from harness.runs.findings import Finding
 
+Located = tuple[Finding, Path]
 NONE = "none"
 """Instead of a name: no published numbers, although the suite has some."""
 
@@ -66,10 +70,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All sections, and the results they come from."""
+    """All sections, and the results they come from; ``findings`` are the run's analyses, each with its folder."""
 
     results: RunResults
     sections: tuple[Section, ...]
+    findings: tuple[Located, ...] = ()
 
     @property
     def title(self) -> str:
@@ -77,10 +82,14 @@ class Report:
         return f"{self.results.suite}, run {self.results.run}" if self.results.run else self.results.suite
 
 
-def make_report(results: RunResults, options: Options | None = None) -> Report:
-    """Aggregate and lay out a run, finished or not."""
+def make_report(results: RunResults, options: Options | None = None, findings: Sequence[Located] = ()) -> Report:
+    """Aggregate and lay out a run, finished or not; its analyses stand below the last table."""
     options = options or Options()
-    return Report(results, tuple(_section(results, checkpoint, options) for checkpoint in options.checkpoints))
+    sections = [_section(results, checkpoint, options) for checkpoint in options.checkpoints]
+    if findings:
+        more = tuple(finding_block(finding, folder) for finding, folder in findings)
+        sections[-1] = replace(sections[-1], blocks=(*sections[-1].blocks, *more))
+    return Report(results, tuple(sections), tuple(findings))
 
 
 def _section(results: RunResults, checkpoint: str, options: Options) -> Section:
@@ -131,6 +140,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "rows": [row.to_json() for section in report.sections for row in section.table.rows],
         "averages": [_average_json(column) for section in report.sections for column in section.averages],
         "published": [None if s.published is None else published_json(s.published) for s in report.sections],
+        "analyses": [finding_json(finding, folder) for finding, folder in report.findings],
         "statistics": [None if s.statistics is None else statistics_json(s.statistics) for s in report.sections],
     }
 

@@ -1,17 +1,15 @@
-"""The analyses of a run as text: a table each, its notes, and where the figures are."""
+"""The analyses of a run in a report: a table each, its notes, and where the figures are."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
+from harness.report.block import EMPTY, Block
 from harness.report.layout import Grid, Text
-from harness.report.plain import encodable, grid_text
 from harness.report.text import one_line
-from harness.runs.findings import Finding, load_findings
+from harness.runs.findings import Finding
 
 
 def cell_text(cell: Cell) -> str:
@@ -34,33 +32,18 @@ def notes(finding: Finding) -> list[str]:
     return [*finding.notes, *opened]
 
 
-def plain_finding(finding: Finding, folder: Path | None = None) -> str:
-    """One analysis as plain text."""
+def finding_block(finding: Finding, folder: Path) -> Block:
+    """One analysis as a table beside the main one."""
     title = f"Analysis: {heading(finding)}"
     if finding.status != "ok":
-        return f"{title}\n\n{finding.status}: {one_line(finding.reason)}"
+        return Block(title, EMPTY, (f"{finding.status}: {one_line(finding.reason)}",))
     rows = tuple(tuple(Text(cell_text(cell)) for cell in row) for row in finding.rows)
-    parts = [title, grid_text(Grid(finding.columns, rows, ())), "\n".join(notes(finding))]
-    if finding.figures and folder is not None:
-        parts.append(f"Figure: {folder / finding.figures[0]}")
-    return "\n\n".join(part for part in parts if part)
+    numbers = (place for place, cell in enumerate(finding.rows[0]) if not isinstance(cell, str)) if rows else iter(())
+    words = next(numbers, len(finding.columns))
+    figure = [f"Figure: {folder / finding.figures[0]}"] if finding.figures else []
+    return Block(title, Grid(finding.columns, rows, (), words), (*notes(finding), *figure))
 
 
-def to_json(finding: Finding, folder: Path | None = None) -> dict[str, Any]:
+def finding_json(finding: Finding, folder: Path) -> dict[str, Any]:
     """One analysis as plain data; figures with their folder."""
-    where = [str(folder / name) if folder else name for name in finding.figures]
-    return {**vars(finding), "notes": notes(finding), "figures": where}
-
-
-def print_findings(findings: Iterable[Finding], run: Path, *, json: bool = False) -> None:
-    """Print analyses of a run."""
-    folders = {finding.label: folder for finding, folder in load_findings(run)}
-    found: Sequence[Finding] = list(findings)
-    if json:
-        from harness.results import dumps
-
-        print(dumps({"analyses": [to_json(item, folders.get(item.label)) for item in found]}), end="")
-        return
-    text = "".join(f"\n{plain_finding(item, folders.get(item.label))}\n" for item in found)
-    sys.stdout.write(encodable(text, sys.stdout.encoding))
-    sys.stdout.flush()
+    return {**vars(finding), "notes": notes(finding), "figures": [str(folder / name) for name in finding.figures]}

@@ -14,7 +14,7 @@ from harness.errors import BenchError
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry import load_one
 from harness.results import RunResults
-from harness.runs.findings import Finding, save_finding
+from harness.runs.findings import FOLDER, Finding, load_findings, save_finding
 from harness.runs.session import Session
 from harness.spec import AnalysisSpec
 from harness.stage import Failure, Stage
@@ -50,8 +50,8 @@ def analyse(
     missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
     failures = run(missing) if missing else {}
     found = []
-    for number, spec in enumerate(specs, start=1):
-        target = folder / "analyses" / f"{number:02d}-{_slug(spec.label)}"
+    for spec in specs:
+        target = place_for(spec.label, folder)
         finding = _present(session, results, spec, chosen[spec.label], failures, target)
         save_finding(finding, target)
         found.append(finding)
@@ -60,6 +60,13 @@ def analyse(
 
 def _oracle_of(session: Session, dataset: str) -> tuple[str, ...]:
     return session.facts.declare(session.suite.dataset(dataset).component).oracle
+
+
+def place_for(label: str, run: Path) -> Path:
+    """The folder of an analysis in a run folder: the one that has its label, else a new one behind the others."""
+    there = load_findings(run)
+    known = next((folder for finding, folder in there if finding.label == label), None)
+    return known or run / FOLDER / f"{len(there) + 1:02d}-{_slug(label)}"
 
 
 def _slug(label: str) -> str:

@@ -64,6 +64,9 @@ def _plain(cell: Any) -> Cell:
 
 def save_finding(finding: Finding, folder: Path) -> None:
     """Write ``finding.json`` and, of one that did not fail, ``table.csv``."""
+    for stale in folder.glob("*"):
+        if stale.name not in finding.figures:
+            stale.unlink()
     write_text(folder / FINDING, dumps(vars(finding)))
     if finding.status == "ok":
         stream = io.StringIO()

@@ -179,9 +179,16 @@ def test_the_command_analyses_a_run_that_is_there(workshop):
     (found,) = json.loads(done.stdout)["analyses"]
     assert {row[1] for row in found["rows"]} == {"ERM"}
     assert math.isclose(sum(row[4] for row in found["rows"] if "nodes" in row[3]), 23)
+    workshop.command("analyse", "toy", "groups", "--methods", "ERM")
     text = workshop.command("analyse", "toy", "runtime").stdout
     assert "Analysis: runtime" in text
     assert "Figure: " in text
+    (run,) = (workshop.store / "runs").iterdir()
+    assert [finding.label for finding, _ in load_findings(run)] == ["groups", "runtime"]
+    shown = workshop.command("report", "toy", "--format", "markdown").stdout
+    assert "Analysis: groups" in shown
+    assert "Analysis: runtime" in shown
+    assert len(json.loads(workshop.command("report", "toy", "--json").stdout)["analyses"]) == 2
 
 
 @pytest.mark.parametrize(

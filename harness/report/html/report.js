@@ -241,7 +241,7 @@
     return {
       width: Math.max(box.clientWidth, 200), height: 190, legend: { live: true }, scales: { x: { time: false } },
       axes: [{ ...axis, label: "epoch", labelSize: 18, labelFont: "12px system-ui", size: 30 }, { ...axis, size: 52 }],
-      series: [{ label: "epoch" }, ...series], hooks: { draw: [mark] }, cursor: { drag: { x: true, y: false } },
+      series: [{ label: "epoch", value: (_, value) => value ?? "–" }, ...series], hooks: { draw: [mark] }, cursor: { drag: { x: true, y: false } },
     };
   }
 

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
+from harness.selection import rule_of
 from plugins.analyses._plots import mean_and_spread, panels
-
-SPLITS = ("validation", "test")
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """One configuration: its values by axis, and one score per seed on validation and test."""
+    """One configuration: its values by axis, and by split one score per seed, the validation split first."""
 
     values: Mapping[str, Any]
     scores: Mapping[str, Sequence[float]]
@@ -26,9 +25,9 @@ class _Tried:
 class Sensitivity(Analysis):
     """Validation and test score of every configuration of a search, by the tuned values.
 
-    Over one axis as a curve, other axes at the selected configuration's values; over two axes as a heat map as well. It
-    shows how flat the optimum is, and whether validation and test agree on it: test scores are shown for every
-    configuration, so no value may be chosen by looking at them.
+    Over one axis as a curve, over two axes as a heat map as well, other axes at the selected configuration's values.
+    Each test split has its own scores. It shows how flat the optimum is, and whether validation and test agree on it:
+    test scores are shown for every configuration, so no value may be chosen by looking at them.
     """
 
     name = "sensitivity"
@@ -39,16 +38,16 @@ class Sensitivity(Analysis):
     def present(self, study: Study) -> Findings:
         rows = []
         for (dataset, method), tried in _tried(study).items():
-            for item in tried:
-                numbers: list[Any] = []
-                for split in SPLITS:
-                    numbers += mean_and_spread(item.scores[split]) if item.scores[split] else (None, None)
-                told = ", ".join(f"{name}={value}" for name, value in item.values.items())
-                rows.append((dataset, method, told, *numbers, len(item.scores["test"])))
+            validation, *tests = tried[0].scores
+            for test in tests:
+                for item in tried:
+                    told = ", ".join(f"{name}={value}" for name, value in item.values.items())
+                    numbers = [*_numbers(item.scores[validation]), *_numbers(item.scores[test])]
+                    rows.append((dataset, method, test, told, *numbers, len(item.scores[test])))
         if not rows:
             raise UserError("no chosen method tunes anything, so there is nothing to vary")
         return Findings(
-            ("dataset", "method", "configuration", "validation", "s.d.", "test", "s.d. ", "seeds"),
+            ("dataset", "method", "test split", "configuration", "validation", "s.d.", "test", "s.d. ", "seeds"),
             tuple(rows),
             ("Scores are fractions at the reported checkpoint; the configuration is selected on validation alone.",),
         )
@@ -56,7 +55,10 @@ class Sensitivity(Analysis):
     def figure(self, study: Study) -> Any:
         drawn = [(pair, axis) for pair, tried in _tried(study).items() for axis in self._axes(tried)]
         maps = [
-            (pair, split) for pair, tried in _tried(study).items() for split in SPLITS if len(self._axes(tried)) == 2
+            (pair, split)
+            for pair, tried in _tried(study).items()
+            if len(self._axes(tried)) == 2
+            for split in tried[0].scores
         ]
         if not drawn:
             return None
@@ -67,7 +69,7 @@ class Sensitivity(Analysis):
             _curve(axes["", title], _tried(study)[pair], axis, self._at(study, pair))
         for title, (pair, split) in zip(titles[len(drawn) :], maps, strict=True):
             tried = _tried(study)[pair]
-            _heat(figure, axes["", title], tried, self._axes(tried), split)
+            _heat(figure, axes["", title], tried, self._axes(tried), split, self._at(study, pair))
         return figure
 
     def _axes(self, tried: Sequence[_Tried]) -> list[str]:
@@ -89,28 +91,33 @@ def _tried(study: Study) -> dict[tuple[str, str], list[_Tried]]:
         entry = results.entry(*pair)
         if entry is None or not entry.tuned:
             continue
-        validation, tests = results.validation_split(entry), results.dataset(pair[0]).test_splits
-        rule = "last" if entry.select.checkpoint == "last" else f"best@{validation}"
+        rule, splits = rule_of(results, entry), (results.validation_split(entry), *results.dataset(pair[0]).test_splits)
         scores: dict[tuple[str, str], list[float]] = defaultdict(list)
         for row in results.rows:
             if (row.dataset, row.method, row.checkpoint) == (*pair, rule) and row.value is not None:
-                if row.split == validation:
-                    scores[row.config_id, "validation"].append(row.value)
-                elif row.split == tests[0]:
-                    scores[row.config_id, "test"].append(row.value)
+                scores[row.config_id, row.split].append(row.value)
         tried = [
-            _Tried(values, {split: scores[config, split] for split in SPLITS})
+            _Tried(values, {split: scores[config, split] for split in splits})
             for config, values in entry.configurations.items()
         ]
-        found[pair] = [item for item in tried if item.scores["test"]]
+        found[pair] = [item for item in tried if any(item.scores[split] for split in splits[1:])]
     return {pair: tried for pair, tried in found.items() if tried}
+
+
+def _numbers(scores: Sequence[float]) -> tuple[float | None, float | None]:
+    return mean_and_spread(scores) if scores else (None, None)
+
+
+def _beside(tried: Sequence[_Tried], at: Mapping[str, Any], *free: str) -> list[_Tried]:
+    """The configurations that differ from the values of ``at`` in nothing but the free axes."""
+    return [item for item in tried if all(item.values[name] == value for name, value in at.items() if name not in free)]
 
 
 def _curve(axes: Any, tried: Sequence[_Tried], axis: str, at: Mapping[str, Any]) -> None:
     """Mean and spread over one axis, others at the values of ``at``."""
-    line = [item for item in tried if all(item.values[name] == value for name, value in at.items() if name != axis)]
+    line = _beside(tried, at, axis)
     line.sort(key=lambda item: _order(item.values[axis]))
-    for split in SPLITS:
+    for split in tried[0].scores:
         pairs = [mean_and_spread(item.scores[split]) for item in line if item.scores[split]]
         places = [place for place, item in enumerate(line) if item.scores[split]]
         spread = [spread or 0.0 for _, spread in pairs]
@@ -121,14 +128,15 @@ def _curve(axes: Any, tried: Sequence[_Tried], axis: str, at: Mapping[str, Any])
     axes.legend()
 
 
-def _heat(figure: Any, axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str) -> None:
-    """Mean score over two axes; blank where nothing was tried or other axes differ."""
+def _heat(
+    figure: Any, axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, at: Mapping[str, Any]
+) -> None:
+    """Mean score over two axes, others at the values of ``at``; blank where nothing was tried."""
     rows, columns = (sorted({item.values[name] for item in tried}, key=_order) for name in names)
     table = np.full((len(rows), len(columns)), np.nan)
-    for item in tried:
+    for item in _beside(tried, at, *names):
         if item.scores[split]:
-            place = rows.index(item.values[names[0]]), columns.index(item.values[names[1]])
-            table[place] = np.nanmax([table[place], np.mean(item.scores[split])])
+            table[rows.index(item.values[names[0]]), columns.index(item.values[names[1]])] = np.mean(item.scores[split])
     image = axes.imshow(table, aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         if not np.isnan(value):

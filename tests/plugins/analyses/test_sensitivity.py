@@ -1,0 +1,62 @@
+"""Sensitivity on results made by hand: every test split by itself, other axes at the selected values."""
+
+import pytest
+
+from harness.analysis import MeasuredCell, Study
+from harness.data import Task
+from harness.results import DatasetFacts, MethodFacts, ResultRow, RunResults
+from plugins.analyses.sensitivity import Sensitivity
+
+ROLES = {"train": "train", "id_val": "val", "id_test": "test", "ood_val": "val", "ood_test": "test"}
+GRID = {f"a{a}b{b}c{c}": {"a": a, "b": b, "c": c} for a in (0, 1) for b in (0, 1) for c in (0, 1)}
+SCORES = {"id_val": 0.9, "ood_val": 0.6, "id_test": 0.8, "ood_test": 0.5}
+SELECTED = "a0b0c0"
+
+
+def score(split, values):
+    """Other values of ``c`` than the selected one give more, so that a maximum over them would show."""
+    return SCORES[split] + 0.01 * values["a"] + 0.02 * values["b"] + 0.04 * values["c"]
+
+
+@pytest.fixture
+def study():
+    rows = [
+        ResultRow(
+            "Set", "M", name, 1, split, "accuracy", "best@ood_val", score(split, values), selected=name == SELECTED
+        )
+        for name, values in GRID.items()
+        for split in SCORES
+    ]
+    dataset = DatasetFacts("Set", splits=ROLES, default_val="ood_val")
+    results = RunResults("s", "r", "p", (1,), (dataset,), ("M",), (MethodFacts("Set", "M", GRID),), tuple(rows))
+    cell = MeasuredCell("Set", "M", 1, SELECTED, Task("binary", 2), ROLES, "ood_val")
+    return Study("Sensitivity", results, (cell,))
+
+
+def test_each_test_split_has_rows_of_its_own(study):
+    found = Sensitivity().present(study)
+    by_split = {}
+    for row in found.rows:
+        named = dict(zip(found.columns, row, strict=True))
+        assert named["validation"] == pytest.approx(score("ood_val", GRID[_name(named["configuration"])]))
+        assert named["test"] == pytest.approx(score(named["test split"], GRID[_name(named["configuration"])]))
+        by_split[named["test split"]] = by_split.get(named["test split"], 0) + 1
+    assert by_split == {"id_test": len(GRID), "ood_test": len(GRID)}
+
+
+def _name(told):
+    return "".join(part.replace("=", "") for part in told.split(", "))
+
+
+def test_a_map_over_two_axes_holds_the_others_at_the_selected_values(study):
+    pytest.importorskip("matplotlib")
+    figure = Sensitivity(axes=["a", "b"]).figure(study)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert [axes.get_title().rpartition(", ")[2] for axes in maps] == [
+        "ood_val score",
+        "id_test score",
+        "ood_test score",
+    ]
+    for axes, split in zip(maps, ("ood_val", "id_test", "ood_test"), strict=True):
+        wanted = [[score(split, GRID[f"a{a}b{b}c0"]) for b in (0, 1)] for a in (0, 1)]
+        assert axes.images[0].get_array().tolist() == [pytest.approx(row) for row in wanted]

@@ -161,8 +161,7 @@ def _checkpoints(results: RunResults) -> tuple[str, ...]:
 
 def _columns(section: Section) -> list[dict[str, Any]]:
     return [
-        {"label": column.label, "metric": METRICS.get(column.metric, column.metric)}
-        for column in section.table.columns
+        {"label": column.label, "metric": METRICS.get(column.metric, column.metric)} for column in section.table.columns
     ]
 
 

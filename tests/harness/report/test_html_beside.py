@@ -1,0 +1,105 @@
+"""What stands beside the tables of the HTML report: diagrams, blocks, analyses."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import pytest
+from html_kit import small_run, store_run
+from report_kit import build_run
+
+from harness.report.block import Block
+from harness.report.build import Options, make_report
+from harness.report.html.beside import diagrams, finding_views, shown_blocks
+from harness.report.html.diagram import AXIS, MOST, diagram
+from harness.report.html.page import render_page
+from harness.report.html.view import build_page
+from harness.report.layout import Grid, Text
+from harness.results import write_text
+from harness.runs.findings import Finding, save_finding
+from harness.stats.ranks import Friedman, Ranking
+
+
+def ranked(ranks: dict[str, float], critical: float | None, *groups: tuple[str, ...]) -> Ranking:
+    return Ranking(ranks, (0, 1), (), Friedman(len(ranks), 2), critical, groups)
+
+
+def test_a_diagram_has_every_method_at_its_rank_and_a_bar_for_each_group() -> None:
+    found = diagram(ranked({"A": 1.0, "B": 1.5, "C": 3.5, "D": 4.0}, 1.0, ("A", "B"), ("C", "D")))
+    assert found is not None
+    leads = [line.points for line in found.lines if line.kind == "lead"]
+    start = leads[0][0][0]
+    places = [(points[0][0] - start) / AXIS * 3 + 1 for points in leads]
+    assert places == pytest.approx([1.0, 1.5, 3.5, 4.0])
+    bars = [[x for x, _ in line.points] for line in found.lines if line.kind == "bar"]
+    assert [[round((x - start) / AXIS * 3 + 1, 1) for x in bar] for bar in bars] == [[1.0, 1.5], [3.5, 4.0]]
+    assert [label.text for label in found.labels][4:] == ["CD = 1.00", "A (1.00)", "B (1.50)", "C (3.50)", "D (4.00)"]
+    heights = [points[-1][1] for points in leads]
+    assert heights[0] < heights[1]
+    assert heights[2] > heights[3]
+    assert max(heights) < found.height
+    assert "Groups of methods that do not differ: A, B; C, D." in found.said
+
+
+def test_a_critical_difference_beyond_the_axis_is_only_told() -> None:
+    found = diagram(ranked({"A": 1.0, "B": 2.0}, 3.0, ("A", "B")))
+    assert found is not None
+    assert not any("CD" in label.text for label in found.labels)
+    assert found.critical == 3.0
+
+
+def test_no_diagram_where_it_would_say_nothing() -> None:
+    assert diagram(ranked({"A": 1.0, "B": 2.0}, None)) is None
+    assert diagram(ranked({}, 1.0)) is None
+    assert diagram(ranked({f"M{n}": float(n) for n in range(MOST + 1)}, 1.0)) is None
+
+
+def test_long_names_are_cut_and_stay_inside() -> None:
+    found = diagram(ranked({"x" * 100: 1.0, "B": 2.0}, 1.0))
+    assert found is not None
+    name = next(label for label in found.labels if label.text.startswith("x"))
+    assert "…" in name.text
+    assert name.x - 6.5 * len(name.text) > 0
+
+
+def test_a_report_with_enough_datasets_has_a_diagram(store) -> None:
+    cells = {m: {f"D{d}": [0.5 + 0.1 * n + 0.01 * d] * 3 for d in range(6)} for n, m in enumerate("ABCD")}
+    page = build_page(*store_run(build_run(cells), store), store)
+    ((title, drawn),) = page.tables[0].diagrams
+    assert title.startswith("Critical-difference diagram")
+    assert "D 1.00" in drawn.said
+    assert '<svg viewBox="0 0' in render_page(page)
+
+
+def test_a_table_that_is_too_wide_is_told() -> None:
+    (section,) = make_report(small_run(), Options(statistics=True)).sections
+    assert shown_blocks(section) == list(section.blocks)
+    wide = Block("Wide", Grid(("x",) * 100, ((Text("y"),) * 100,), ()), ("It says.",))
+    (shown,) = shown_blocks(replace(section, blocks=(wide,)))
+    assert not shown.grid.rows
+    assert shown.sentences[0].startswith("A table of 100 columns")
+    assert diagrams(replace(section, statistics=None)) == []
+
+
+def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
+    base = Finding("Distances", "cmd", {"moments": 5}, opens=("test labels",))
+    files = ["figure.svg", "figure.pdf", "figure.png"]
+    folders = [tmp_path / "analyses" / name for name in ("01-a", "02-b")]
+    save_finding(
+        base.done(["Method", "Class", "CMD"], [["ERM", "a", 0.25], ["IRM", "b", None]], ["A note."], files), folders[0]
+    )
+    save_finding(base.failed("ValueError: no\nmore", "Traceback"), folders[1])
+    write_text(folders[0] / "figure.svg", "<svg/>" * 10)
+    write_text(folders[0] / "figure.png", "png")
+    good, bad = finding_views(tmp_path)
+    assert good.title == "Distances [cmd(moments=5)]"
+    assert good.grid.words == 2
+    assert [text.text for text in good.grid.rows[1]] == ["IRM", "b", "–"]
+    assert base64.b64decode(good.figure.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>" * 10
+    assert good.sentences == ("A note.", "Opens test labels, which no method sees.")
+    assert (bad.reason, bad.traceback, bad.figure) == ("ValueError: no more", "Traceback", "")
+    monkeypatch.setattr("harness.report.html.beside.LARGEST_FIGURE", 10)
+    assert finding_views(tmp_path)[0].figure.startswith("data:image/png;base64,")
+    monkeypatch.setattr("harness.report.html.beside.LARGEST_FIGURE", 1)
+    assert finding_views(tmp_path)[0].sentences[-1] == "The figure is too large for this page: 01-a/figure.svg."

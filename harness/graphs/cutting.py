@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 _AHEAD = 1024  # graphs gathered at once: enough to make the fixed cost of a gather vanish
+_IN_PLACE = 8192  # graphs laid out at once where they are visited as they lie: a layout is then kept for reuse
 
 
 def batch_sizes(count: int, size: int, nodes: Tensor | None = None, *, bound: int = 0, at_least: int = 1) -> list[int]:
@@ -38,12 +39,13 @@ def batch_sizes(count: int, size: int, nodes: Tensor | None = None, *, bound: in
     return sizes
 
 
-def chunks(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Neighbouring batches that are gathered together."""
+def chunks(sizes: Sequence[int], *, in_place: bool = False) -> Iterator[list[int]]:
+    """Neighbouring batches that are gathered, or laid out in place, together."""
+    most = _IN_PLACE if in_place else _AHEAD
     chunk: list[int] = []
     graphs = 0
     for size in sizes:
-        if chunk and graphs + size > _AHEAD:
+        if chunk and graphs + size > most:
             yield chunk
             chunk, graphs = [], 0
         chunk.append(size)

@@ -161,16 +161,12 @@ class PackedGraphs:
                 where a batch is trained on.
         """
         sizes = self.batch_sizes(size, order, at_least=at_least) if isinstance(size, int) else size
-        if order is None:
-            everything = torch.arange(len(self), device=self.x.device)
-            for start, stop in pairwise(accumulate(sizes, initial=0)):
-                yield self._cut(start, stop, everything[start:stop])
-            return
+        everything = torch.arange(len(self), device=self.x.device) if order is None else order
         first = 0
-        for chunk in chunks(sizes):
-            ids = order[first : first + sum(chunk)]
+        for chunk in chunks(sizes, in_place=order is None):
+            ids = everything[first : first + sum(chunk)]
+            chosen = self._between(first, first + len(ids)) if order is None else self.select(ids)
             first += len(ids)
-            chosen = self.select(ids)
             for start, stop in pairwise(accumulate(chunk, initial=0)):
                 yield chosen._cut(start, stop, ids[start:stop])
 
@@ -181,6 +177,31 @@ class PackedGraphs:
             nodes = nodes.index_select(0, order)
         count = len(self) if order is None else len(order)
         return batch_sizes(count, size, nodes, bound=self.max_batch_nodes, at_least=at_least)
+
+    def _between(self, start: int, stop: int) -> PackedGraphs:
+        """The graphs from ``start`` up to ``stop`` without copying them; all of them are this packing itself."""
+        if (start, stop) == (0, len(self)):
+            return self
+        nodes, edges = (slice(int(ptr[start]), int(ptr[stop])) for ptr in (self.node_ptr, self.edge_ptr))
+        parts, part_ptr = self.parts, self.part_ptr
+        if parts is not None and part_ptr is not None:
+            parts = parts._between(int(part_ptr[start]), int(part_ptr[stop]))
+            part_ptr = part_ptr[start : stop + 1] - part_ptr[start]
+        found = PackedGraphs(
+            x=self.x[nodes],
+            edge_index=self.edge_index[:, edges],
+            node_ptr=self.node_ptr[start : stop + 1] - nodes.start,
+            edge_ptr=self.edge_ptr[start : stop + 1] - edges.start,
+            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
+            y=None if self.y is None else self.y[start:stop],
+            env=None if self.env is None else self.env[start:stop],
+            parts=parts,
+            part_ptr=part_ptr,
+            max_batch_nodes=self.max_batch_nodes,
+        )
+        if self._by_source is not None:
+            found._by_source = self._by_source[edges]
+        return found
 
     def _cut(self, start: int, stop: int, index: Tensor) -> Batch:
         """The graphs from ``start`` up to ``stop`` as a batch."""

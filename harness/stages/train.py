@@ -145,10 +145,9 @@ def _predictions(
     """Logits of every split under every checkpoint rule; the learner is left with the last of them."""
     found: dict[str, Tensor] = {}
     for split, pack in graphs.items():
-        batches = list(pack.batches(settings.eval_batch_size))
         for rule, checkpoint in trained.checkpoints.items():
             learner.load_state_dict(checkpoint.state)
-            found[f"{rule}/{split}"] = as_float32(predict(learner, batches))
+            found[f"{rule}/{split}"] = as_float32(predict(learner, pack.batches(settings.eval_batch_size)))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -224,7 +224,7 @@ def _finite(learner: Learner) -> bool:
     return all(bool(torch.isfinite(value).all()) for value in learner.parameters())
 
 
-def predict(learner: Learner, batches: list[Batch]) -> Tensor:
+def predict(learner: Learner, batches: Iterable[Batch]) -> Tensor:
     """(n, C) logits in evaluation mode, without gradient."""
     was_training = learner.training
     learner.eval()

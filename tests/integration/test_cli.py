@@ -175,7 +175,7 @@ def test_the_schema_knows_the_components_and_those_of_a_plugin_file(bench) -> No
 
 
 def test_texts_before_there_is_a_run(bench) -> None:
-    assert "suite.yaml: valid; 1 datasets, 3 methods, 2 seeds, 6 cells" in bench("validate", "suite.yaml")
+    assert "suite.yaml: valid; 1 dataset, 3 methods, 2 seeds, 6 cells" in bench("validate", "suite.yaml")
     assert "mvgrl" in bench("list")
     assert "alpha" in bench("describe", "encoder/mvgrl")
     assert "variant: toy" in bench("describe", "toy", "--plugin", "toy_plugin.py")

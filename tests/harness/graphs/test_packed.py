@@ -90,7 +90,8 @@ def test_batch_is_the_disjoint_union(ids: list[int], attr: bool) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4, 9, 50])
 def test_batches_are_the_gathered_batches(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.graphs.cutting._AHEAD", 4)  # so that the graphs do not fit one gather
+    for name in ("_AHEAD", "_IN_PLACE"):  # so that the graphs do not fit one gather
+        monkeypatch.setattr(f"harness.graphs.cutting.{name}", 4)
     graphs, order = packed(attr=True), torch.tensor([4, 0, 8, 7, 1, 3, 6])
     in_order = list(graphs.batches(size))
     shuffled = list(graphs.batches(size, order))
@@ -99,6 +100,15 @@ def test_batches_are_the_gathered_batches(size: int, monkeypatch: pytest.MonkeyP
         same(batch, graphs.batch(ids))
     for batch, ids in zip(shuffled, order.split(size), strict=True):
         same(batch, graphs.batch(ids))
+
+
+def test_a_large_packing_is_laid_out_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.graphs.cutting._IN_PLACE", 4)
+    graphs = packed(attr=True)
+    for batch, ids in zip(graphs.batches(2), torch.arange(9).split(2), strict=True):
+        same(batch, graphs.batch(ids))
+        assert batch.x.data_ptr() == graphs.x[graphs.node_ptr[ids[0]]].data_ptr(), "nothing is copied"
+    assert graphs._layout is None, "only a layout of all is kept"
 
 
 def test_batches_of_nothing() -> None:

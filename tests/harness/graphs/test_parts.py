@@ -62,6 +62,13 @@ def test_tensors_give_the_same_packing_back():
     assert packed.batch(torch.arange(5)).to("cpu").parts.num_graphs == 11
 
 
+def test_batches_cut_piecewise_have_the_same_parts(monkeypatch):
+    packed = PackedGraphs.pack(graphs())
+    whole = [numbers(batch) for batch in packed.batches(2)]
+    monkeypatch.setattr("harness.graphs.cutting._IN_PLACE", 2)
+    assert [numbers(batch) for batch in packed.batches(2)] == whole == [numbers(b) for b in packed.batches([2, 2, 1])]
+
+
 def test_graphs_without_parts_have_none():
     packed = PackedGraphs.pack([graph(0, 3), graph(1, 2)])
     batch = packed.batch(torch.arange(2))

@@ -101,14 +101,13 @@ def _present(
         if not isinstance(findings, Findings):
             return base.failed(f"'present' returned {type(findings).__name__}, not Findings")
         figures, note = _figures(analysis, study, folder)
+        return base.done(findings.columns, findings.rows, (*findings.notes, *([note] if note else [])), figures)
     except BenchError as error:
         return base.failed(str(error))
     except Exception as error:
         from harness.engine.failing import short_traceback
 
         return base.failed(f"{type(error).__name__}: {error}", short_traceback(error))
-    notes = (*findings.notes, *([note] if note else []))
-    return base.done(findings.columns, findings.rows, notes, figures)
 
 
 def _nothing(session: Session, results: RunResults) -> str:

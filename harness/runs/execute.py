@@ -93,10 +93,12 @@ def execute(
         tracking.finish(results, status)
         raise
     closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
-    if session.suite.analyses:
-        found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
-        closed = replace(closed, findings=tuple(found))
-    tracking.finish(closed.results, closed.record.status)
+    try:
+        if session.suite.analyses:
+            found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
+            closed = replace(closed, findings=tuple(found))
+    finally:  # the cells are there, whatever ends the analyses
+        tracking.finish(closed.results, closed.record.status)
     anew = bool(outcome.finished or outcome.failures or closed.findings)
     return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 

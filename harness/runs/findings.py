@@ -51,14 +51,20 @@ class Finding:
         notes: Sequence[str],
         figures: Sequence[str],
     ) -> Finding:
-        """The same analysis with what it found, numbers as plain Python ones."""
+        """The same analysis with what it found, numbers as plain Python ones.
+
+        Raises:
+            TypeError: a cell is something else than a text, a number or None.
+        """
         table = tuple(tuple(_plain(cell) for cell in row) for row in rows)
         return replace(self, columns=tuple(columns), rows=table, notes=tuple(notes), figures=tuple(figures))
 
 
 def _plain(cell: Any) -> Cell:
     item = getattr(cell, "item", None)
-    plain: Cell = item() if callable(item) else cell
+    plain = item() if callable(item) and not getattr(cell, "shape", ()) else cell
+    if plain is not None and not isinstance(plain, (str, int, float)):
+        raise TypeError(f"a cell of a table is a text, a number or None, not {type(plain).__name__}")
     return plain
 
 

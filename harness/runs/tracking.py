@@ -115,8 +115,7 @@ class Tracking:
         for cell in self._record.cells:
             if cell.id in known:
                 self._cell(cell, failures.get(cell.id) if not self._store.has(cell.score) else None, cached=True)
-        table = _table(results)
-        self._tell(lambda tracker: tracker.finish(table, status))
+        self._tell(lambda tracker: tracker.finish(_table(results), status))
         for line in self._lines:
             line.end(self._patience)
 

@@ -32,7 +32,7 @@ class Peek(Analysis):
     """Reads what it may not."""
 
     name = "peek"
-    where: str = hparam("measure", choices=["measure", "oracle", "present", "raise", "shape"])
+    where: str = hparam("measure", choices=["measure", "oracle", "present", "raise", "shape", "cell"])
 
     def measure(self, cell):
         if self.where == "measure":
@@ -48,6 +48,8 @@ class Peek(Analysis):
             raise KeyError("lost")
         if self.where == "shape":
             return [1, 2]
+        if self.where == "cell":
+            return Findings(("graphs",), (([1, 2],),))
         return Findings(("graphs",), ((study.cells[0].values["graphs"],),))
 
 
@@ -149,7 +151,14 @@ def test_what_is_sealed_stays_sealed(peek, where, reason):
     assert outcome.exit_code == 1
 
 
-@pytest.mark.parametrize(("where", "reason"), [("raise", "KeyError: 'lost'"), ("shape", "returned list, not Findings")])
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("raise", "KeyError: 'lost'"),
+        ("shape", "returned list, not Findings"),
+        ("cell", "a text, a number or None, not list"),
+    ],
+)
 def test_a_failing_analysis_leaves_cells_and_other_analyses_alone(peek, where, reason):
     outcome, finding = peek(where)
     assert reason in finding.reason

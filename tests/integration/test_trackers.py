@@ -216,3 +216,26 @@ def test_a_missing_library_is_one_line_with_the_extra(workshop, caplog, monkeypa
         outcome = workshop.run(workshop.write(SHORT), seeds="1", methods=["ERM"], trackers=[name])
     assert outcome.exit_code == 0
     assert f"equad-bench[{name}]" in caplog.text
+
+
+def test_a_table_that_cannot_be_made_fails_no_run(workshop, monkeypatch, caplog):
+    def fail(_):
+        raise RuntimeError("no table")
+
+    monkeypatch.setattr(tracking, "_table", fail)
+    (workshop.folder / "bad.py").write_text(BAD, encoding="utf-8")
+    text = SHORT.replace("[toy_plugin.py]", "[toy_plugin.py, bad.py]")
+    outcome = workshop.run(workshop.write(text + "trackers: {use: bad, when: finish}\n"))
+    assert outcome.exit_code == 0
+    assert "tracker 'bad' is off: RuntimeError: no table" in caplog.text
+
+
+def test_trackers_are_told_the_end_although_the_analyses_are_interrupted(workshop, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness.runs.execute.analyse", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        workshop.run(workshop.write(SHORT + "trackers: [jsonl]\nanalyses: {Time: runtime}\n"))
+    (file,) = workshop.store.glob("runs/*/log.jsonl")
+    assert json.loads(file.read_text(encoding="utf-8").splitlines()[-1])["event"] == "finish"

@@ -74,7 +74,12 @@ class TrainedCell:
 
     def graphs(self, split: str) -> PackedGraphs:
         """A split's graphs, without labels and domains."""
-        return read_graphs(self._context.store, self._trained["data"], split)
+        return self._read(split)
+
+    def _read(self, split: str, *, parts: bool = False) -> PackedGraphs:
+        """A split's graphs, in batches as bounded as those that the network was trained on."""
+        bound = self._trained["loop"]["max_batch_nodes"]
+        return read_graphs(self._context.store, self._trained["data"], split, parts=parts, max_batch_nodes=bound)
 
     def labels(self, split: str) -> Array:
         """(n,) or (n, T) labels of a training or validation split.
@@ -107,7 +112,7 @@ class TrainedCell:
 
     def embeddings(self, split: str) -> NDArray[np.float32]:
         """(n, d) graph embeddings of the trained network."""
-        pack = read_graphs(self._context.store, self._trained["data"], split, parts=type(self.learner).reads_parts)
+        pack = self._read(split, parts=type(self.learner).reads_parts)
         with torch.no_grad():
             found = [self.learner.embed(batch) for batch in pack.batches(self._trained["loop"]["eval_batch_size"])]
         joined: NDArray[np.float32] = torch.cat(found).float().numpy()

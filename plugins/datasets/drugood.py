@@ -11,7 +11,7 @@ from harness import DataError, Dataset, Declaration, Download, RawDataset, RawGr
 from harness.data import Role
 from plugins.datasets._drugood_file import DrugOODFile, Row, read_drugood
 from plugins.datasets._featurise import FEATURISERS, Featurised, Wanted, featurise_smiles, featuriser_class
-from plugins.datasets._files import is_file
+from plugins.datasets._files import given_path, is_file
 
 MOLEOOD = (
     "https://raw.githubusercontent.com/yangnianzu0515/MoleOOD/5bf49ab3d34779d0dfbeee1261b16b7888650e21/DrugOOD/data"
@@ -168,10 +168,11 @@ class DrugOOD(Dataset):
         )
 
     def _place(self, data_dir: Path | None) -> Path:
-        chosen = Path("drugood") / f"{self._name}.json" if self.path is None else Path(self.path).expanduser()
-        if data_dir is None and not chosen.is_absolute():
+        if self.path is not None:
+            return given_path(self.path, data_dir)
+        if data_dir is None:
             raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{self._how}")
-        return chosen if data_dir is None else data_dir / chosen
+        return data_dir / "drugood" / f"{self._name}.json"
 
     def _read(self, data_dir: Path | None) -> DrugOODFile:
         found = read_drugood(self.files(data_dir)[0])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness import DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Task, hookimpl, hparam
+from plugins.datasets._files import given_path
 from plugins.datasets._pyg_cache import Extract, extract
 from plugins.datasets._splits import (
     LARGEST_SEED,
@@ -188,7 +189,7 @@ class PyG(Dataset):
                     f"'{self.dataset}': {summary['tasks']} labels a graph, with {_some(values)}; expected 0, 1 or NaN"
                 )
             return Task("multitask", 2, summary["tasks"], metric)
-        if len(values) > MAX_CLASSES or any(value != int(value) for value in values):
+        if len(values) > MAX_CLASSES or not all(float(value).is_integer() for value in values):
             raise DataError(
                 f"'{self.dataset}': the labels are {_some(values)}; expected classes as whole numbers "
                 "(regression is not supported)"
@@ -233,7 +234,7 @@ class PyG(Dataset):
                 f"dataset 'pyg': 'split_seed' has no meaning with 'split: {self.split}', which draws nothing"
             )
         if place.endswith(".py"):
-            place = str(Path(place).expanduser().absolute())
+            place = str(given_path(place, Path.cwd()))
         return extract(
             {
                 "target": f"{place}:{name}",
@@ -264,8 +265,7 @@ _VARIANTS = {
 
 
 def _below(data_dir: Path | None, path: str) -> Path:
-    chosen = Path(path).expanduser()
-    return chosen if data_dir is None else data_dir / chosen
+    return given_path(path, Path.cwd() if data_dir is None else data_dir)
 
 
 def _global_edges(tables: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
@@ -297,7 +297,7 @@ def _labelled(rows: Split, y: NDArray[Any], task: Task) -> tuple[Split, list[str
 
 
 def _number(value: float) -> int | float:
-    return int(value) if value == int(value) else value
+    return int(value) if float(value).is_integer() else value
 
 
 def _some(values: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
-from plugins.datasets._files import is_file, is_folder
+from plugins.datasets._files import given_path, is_file, is_folder
 from plugins.datasets._splits import LARGEST_SEED, Split, index_files, index_split, named_shares, random_split, shuffled
 from plugins.datasets._tu_files import REQUIRED, TUFiles
 from plugins.datasets._tu_graphs import TUHeader, tu_graphs
@@ -199,8 +199,8 @@ class TU(Dataset):
 
     def _index_files(self, data_dir: Path | None) -> Mapping[str, Path]:
         assert data_dir is not None  # the set's own files were found before
-        default = Path("tu") / self.dataset / "split"
-        return index_files(data_dir / (default if self.index_folder is None else Path(self.index_folder).expanduser()))
+        default = data_dir / "tu" / self.dataset / "split"
+        return index_files(default if self.index_folder is None else given_path(self.index_folder, data_dir))
 
 
 def size_shift(sizes: NDArray[np.int64], split_seed: int) -> Split:

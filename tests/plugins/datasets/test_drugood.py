@@ -168,6 +168,11 @@ def test_other_files_by_path(tmp_path):
         DrugOOD(path="mine.json").files(None)
 
 
+def test_a_home_folder_of_nobody_is_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match="missing data file"):
+        DrugOOD(path="~nobody-of-this-name/mine.json").files(tmp_path)
+
+
 def test_a_file_under_anothers_name_is_refused_unless_named_by_path(tmp_path):
     name = write(tmp_path).rename(place(tmp_path, "lbap_core_ec50_size")).name
     with pytest.raises(DataError, match=r"says that it is 'lbap_core_ec50_assay', not 'lbap_core_ec50_size'"):

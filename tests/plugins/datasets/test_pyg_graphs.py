@@ -168,6 +168,13 @@ def test_labels(made, tmp_path):
         made("small", label="target")
 
 
+def test_an_infinite_label_is_refused(monkeypatch, tmp_path):
+    found = Extract({"tasks": 1, "values": [0.0, 1.0, float("inf")], "x": None, "edge_attr": None}, tmp_path, (), ())
+    monkeypatch.setattr(pyg, "extract", lambda _: found)
+    with pytest.raises(DataError, match="the labels are 0, 1, inf; expected classes"):
+        PyG(dataset="m:f").declare(None)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -193,6 +193,8 @@ def test_index_files_are_inputs_and_take_no_seed(tmp_path):
     assert "TINY_node_attributes.txt" not in names
     with pytest.raises(DataError, match="'split_seed' has no meaning with 'split: files'"):
         TU(dataset="TINY", split="files", split_seed=1).declare(tmp_path)
+    with pytest.raises(DataError, match="missing data file"):
+        TU(dataset="TINY", split="files", index_folder="~nobody-of-this-name/rows").files(tmp_path)
 
 
 @pytest.mark.parametrize(

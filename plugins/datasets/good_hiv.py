@@ -21,7 +21,6 @@ from plugins.datasets._good_split import (
 from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, tell_failures
-from plugins.datasets._ogb_downloads import table_download
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._splits import LARGEST_SEED
 from plugins.datasets._table import Table, read_table
@@ -112,6 +111,8 @@ class GOODHIV(Dataset):
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
         """MoleculeNet's table."""
+        from plugins.datasets._ogb_downloads import table_download
+
         del data_dir
         return () if self.path is not None else (table_download("hiv", PLACES[0]),)
 

@@ -13,8 +13,10 @@ import pytest
 from molecule_kit import equal, graphs_of, rings, write_csv
 
 from harness.errors import DataError
+from harness.source import closure
 from harness.stages.prepare import check
 from harness.testing import check_component
+from plugins.datasets import good_hiv
 from plugins.datasets._featurise import Wanted, featurise_smiles
 from plugins.datasets.good_hiv import GOODHIV
 from plugins.datasets.ogb import OGB
@@ -270,3 +272,8 @@ def test_sizes_of_hiv_itself(data_dir, domain, parts):
     where = slice(4, 5) if domain == "size" else slice(0, 3)
     assert sum(found[where]) == sum(parts[where]) - len(raw.skipped)
     assert found[3] == parts[3]
+
+
+def test_where_the_table_is_fetched_from_is_in_no_key():
+    file = Path(good_hiv.__file__)
+    assert "_ogb_downloads.py" not in {path.name for path in closure(file, {"plugins": file.parents[2]})}

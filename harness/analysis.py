@@ -170,6 +170,8 @@ class Analysis(Component):
     """False for an analysis of results, predictions and costs alone, which overrides no :meth:`measure`."""
     opens_test: ClassVar[bool] = False
     """Whether :meth:`present` reads labels or domains of test splits; every output says so."""
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
+    """Kinds of task it makes sense for; cells of other datasets are left out."""
     needs_pipeline: ClassVar[bool] = False
     """Whether it makes sense only for methods with encoder and quantifier; others are left out."""
     oracle_where_there: ClassVar[frozenset[str]] = frozenset()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.catalog import Catalog
@@ -15,6 +14,7 @@ from harness.results import RunResults
 from harness.selection import rule_of
 from harness.spec import AnalysisSpec
 from harness.stage import Stage
+from harness.suite.analyses import fits
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def chosen_cells(
     seeds = results.seeds[: traits.get("first_seeds") or None]
     found = []
     for cell, rule, checkpoint in _selected(plan, results):
-        if cell.seed not in seeds:
+        if cell.seed not in seeds or results.dataset(cell.dataset).task not in traits["tasks"]:
             continue
-        if not (_fits(cell.dataset, spec.datasets) and _fits(cell.method, spec.methods)):
+        if not (fits(cell.dataset, spec.datasets) and fits(cell.method, spec.methods)):
             continue
         if traits.get("needs_pipeline") and cell.configuration.pipeline is None:
             continue
@@ -62,10 +62,6 @@ def chosen_cells(
             stage = _stage(spec, plan, catalog, cell, checkpoint, fields)
         found.append(ChosenCell(cell, rule, checkpoint, stage))
     return found
-
-
-def _fits(name: str, globs: tuple[str, ...]) -> bool:
-    return not globs or any(name == glob or fnmatchcase(name, glob) for glob in globs)
 
 
 def _selected(plan: Plan, results: RunResults) -> Iterator[tuple[Cell, str, str]]:

@@ -35,13 +35,14 @@ def notes(finding: Finding) -> list[str]:
 def finding_block(finding: Finding, folder: Path) -> Block:
     """One analysis as a table beside the main one."""
     title = f"Analysis: {heading(finding)}"
-    if finding.status != "ok":
-        return Block(title, EMPTY, (f"{finding.status}: {one_line(finding.reason)}",))
+    wrong = [f"{finding.status}: {one_line(finding.reason)}"] if finding.status != "ok" else []
+    if not finding.columns:
+        return Block(title, EMPTY, tuple(wrong))
     rows = tuple(tuple(Text(cell_text(cell)) for cell in row) for row in finding.rows)
     numbers = (place for place, cell in enumerate(finding.rows[0]) if not isinstance(cell, str)) if rows else iter(())
     words = next(numbers, len(finding.columns))
     figure = [f"Figure: {folder / finding.figures[0]}"] if finding.figures else []
-    return Block(title, Grid(finding.columns, rows, (), words), (*notes(finding), *figure))
+    return Block(title, Grid(finding.columns, rows, (), words), (*wrong, *notes(finding), *figure))
 
 
 def finding_json(finding: Finding, folder: Path) -> dict[str, Any]:

@@ -83,17 +83,20 @@ def _present(
 ) -> Finding:
     """Ask the component for table and figure; what goes wrong in it is this analysis's failure, nothing else's."""
     entry = session.catalog.get("analysis", spec.component.name)
-    base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=_opens(entry.traits, chosen))
-    broken = [(item, failures[item.stage.key]) for item in chosen if item.stage and item.stage.key in failures]
+    opens = _opens(entry.traits, chosen, results)
+    base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=opens)
     if not chosen:
         return base.failed(_nothing(session, results))
-    if broken:
-        item, failure = broken[0]
-        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-        assert item.stage is not None
-        return base.failed(f"{item.stage.title}: {failure.reason}{more}", failure.traceback)
+    lost = {item.stage.key: item.stage for item in chosen if item.stage and item.stage.key in failures}
+    if lost:
+        first = failures[next(iter(lost))]
+        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+        base = base.failed(f"{next(iter(lost.values())).title}: {first.reason}{more}", first.traceback)
+    left = [item for item in chosen if item.stage is None or item.stage.key not in lost]
+    if not left:
+        return base
     opens_test = bool(entry.traits.get("opens_test"))
-    cells = tuple(_measured(session, results, item, opens_test) for item in chosen)
+    cells = tuple(_measured(session, results, item, opens_test) for item in left)
     study = Study(spec.label, results, cells, tuple(_costs(session)))
     analysis: Analysis = load_one(entry)(**spec.component.params)
     try:
@@ -118,8 +121,11 @@ def _nothing(session: Session, results: RunResults) -> str:
     return "no cell to look at: none of the chosen datasets and methods has a result that it can use"
 
 
-def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell]) -> tuple[str, ...]:
+def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell], results: RunResults) -> tuple[str, ...]:
     sealed = ["test labels"] if traits.get("opens_test") else []
+    entries = [results.entry(item.cell.dataset, item.cell.method) for item in chosen]
+    if any(entry is not None and entry.tuned and entry.select.config == "oracle" for entry in entries):
+        sealed.append("test scores to choose the configuration")
     fields = {name for item in chosen if item.stage is not None for name in item.stage.payload["fields"]}
     return (*sealed, *sorted(fields))
 

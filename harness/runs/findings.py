@@ -25,7 +25,8 @@ class Finding:
         opens: what it read that no method may see: ``test labels``, oracle fields.
         columns, rows, notes: see :class:`harness.analysis.Findings`.
         figures: file names beside ``finding.json``: the same figure in several formats.
-        status: ``ok`` or ``failed``, with ``reason`` and ``traceback``.
+        status: ``ok`` or ``failed``, with ``reason`` and ``traceback``. One that failed for some cells alone has a
+            table of the others.
     """
 
     label: str
@@ -69,12 +70,12 @@ def _plain(cell: Any) -> Cell:
 
 
 def save_finding(finding: Finding, folder: Path) -> None:
-    """Write ``finding.json`` and, of one that did not fail, ``table.csv``."""
+    """Write ``finding.json`` and, where there is a table, ``table.csv``."""
     for stale in folder.glob("*"):
-        if stale.name not in finding.figures:
+        if stale.is_file() and stale.name not in finding.figures:
             stale.unlink()
     write_text(folder / FINDING, dumps(vars(finding)))
-    if finding.status == "ok":
+    if finding.columns:
         stream = io.StringIO()
         csv.writer(stream, lineterminator="\n").writerows([finding.columns, *finding.rows])
         write_text(folder / "table.csv", stream.getvalue())

@@ -29,12 +29,14 @@ class _Line:
     def __init__(self, name: str, make: Callable[[], Tracker]) -> None:
         self.name = name
         self._make, self._calls = make, SimpleQueue[_Call | None]()
+        self._off = False
         self._thread = Thread(target=self._work, name=f"bench-tracker-{name}", daemon=True)
         self._thread.start()
 
     def call(self, call: _Call | None) -> None:
         """Queue a call; None is the last."""
-        self._calls.put(call)
+        if not self._off:
+            self._calls.put(call)
 
     def _work(self) -> None:
         try:
@@ -42,6 +44,7 @@ class _Line:
             while (call := self._calls.get()) is not None:
                 call(tracker)
         except Exception as error:
+            self._off = True
             _log.warning("tracker '%s' is off: %s", self.name, _reason(error))
 
     def end(self, seconds: float) -> None:

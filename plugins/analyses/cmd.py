@@ -24,6 +24,7 @@ class CentralMomentDiscrepancy(Analysis):
     """
 
     name = "cmd"
+    tasks = frozenset({"binary", "multiclass"})
     deviations = (
         deviation(
             "first term",
@@ -42,8 +43,6 @@ class CentralMomentDiscrepancy(Analysis):
         split = self.split or cell.monitor
         train, other = cell.embeddings(cell.train_split), cell.embeddings(split)
         y_train, y_other = cell.labels(cell.train_split), cell.labels(split)
-        if y_train.ndim > 1:
-            raise ValueError("classes are needed; this is a multi-task dataset")
         low, high = min(train.min(), other.min()), max(train.max(), other.max())
         per_class = {
             str(label): self.distance(train[y_train == label], other[y_other == label], float(high - low))

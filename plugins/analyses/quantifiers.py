@@ -49,8 +49,8 @@ class Quantifiers(Analysis):
             color = f"C{methods.index(method)}"
             for cell in cells:
                 rows = cell.values["candidates"]
-                points = np.array([(row["train_score"], _score(row, cell)) for row in rows], dtype=float)
-                kept = np.array([row["kept"] for row in rows])
+                points = np.array([(row["train_score"], _score(row, cell)) for row in rows], dtype=float).reshape(-1, 2)
+                kept = np.array([row["kept"] for row in rows], dtype=bool)
                 label = method if cell is cells[0] else None
                 axes["", dataset].scatter(*points[kept].T, s=22, color=color, label=label)
                 axes["", dataset].scatter(*points[~kept].T, s=22, facecolors="none", edgecolors=color)

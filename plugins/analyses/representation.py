@@ -25,6 +25,7 @@ class Representation(Analysis):
     """
 
     name = "representation"
+    tasks = frozenset({"binary", "multiclass"})
     opens_test = True
 
     hidden: int = hparam(64, low=1, help="width of the perceptron's hidden layer")
@@ -32,8 +33,6 @@ class Representation(Analysis):
 
     def measure(self, cell) -> dict[str, Any]:
         labels = cell.labels(cell.monitor)
-        if labels.ndim > 1:
-            raise ValueError("classes are needed; this is a multi-task dataset")
         rng = np.random.Generator(np.random.PCG64(cell.seed))
         order = rng.permutation(len(labels))
         half, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])

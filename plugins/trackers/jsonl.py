@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from harness import TrackedCell, TrackedRun, TrackedStage, Tracker, hookimpl, hparam
+from harness import TrackedCell, TrackedRun, TrackedStage, Tracker, UserError, hookimpl, hparam
 
 
 class JSONLines(Tracker):
@@ -19,10 +20,12 @@ class JSONLines(Tracker):
 
     name = "jsonl"
 
-    file: str = hparam("log.jsonl", help="name of the file, relative to the run folder")
+    file: str = hparam("log.jsonl", help="name of the file in the run folder")
     history: bool = hparam(True, help="write each cell's training history too")
 
     def start(self, run: TrackedRun) -> None:
+        if Path(self.file).name != self.file:
+            raise UserError(f"'file' is the name of a file in the run folder, found {self.file!r}")
         self._stream = (run.folder / self.file).open("a", encoding="utf-8")
         self._write("start", run=run.id, suite=run.suite, protocol=run.protocol, seeds=list(run.seeds))
 

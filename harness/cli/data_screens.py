@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.downloads.survey import DataState, Verdict
 
 _STYLES = {"present": "green", "missing": "yellow", "faulty": "red", "sealed": "dim"}
+_MOST_ENTRIES = 12
 _MOST_ENVIRONMENTS = 12
 _MOST_TASKS = 20
 _MOST_SKIPPED = 10
@@ -255,11 +256,21 @@ def _show_environments(told: Mapping[str, Any]) -> None:
 
 
 def _show_facts(told: Mapping[str, Any]) -> None:
-    facts = {
-        name: value
-        for name, value in told["facts"].items()
-        if isinstance(value, (str, int, float)) and name != "skipped"
-    }
+    facts = {name: value for name, value in told["facts"].items() if name not in ("skipped", "splits")}
+    texts = [f"{name.replace('_', ' ')} {text}" for name, value in facts.items() if (text := _fact(value))]
     show_text()
-    if facts:
-        show_text("facts: " + "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))
+    if texts:
+        show_text("facts: " + "; ".join(texts))
+
+
+def _fact(value: Any) -> str:
+    """A fact on one line: of a table or list, such as that of the classes' names, the first entries."""
+    if isinstance(value, Mapping):
+        entries = [f"{str(name).replace('_', ' ')}: {_fact(entry)}" for name, entry in value.items()]
+    elif isinstance(value, list):
+        entries = [_fact(entry) for entry in value]
+    else:
+        return "" if value is None else str(value)
+    more = len(entries) - _MOST_ENTRIES
+    shown = ", ".join(entries[:_MOST_ENTRIES]) + (f", … {more} more" if more > 0 else "")
+    return f"({shown})" if entries else ""

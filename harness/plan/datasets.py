@@ -26,11 +26,17 @@ class DatasetFacts:
     def _dataset(self, spec: ComponentSpec) -> tuple[str, Dataset]:
         name = json.dumps([spec.name, dict(spec.params)], sort_keys=True)
         if name not in self._made:
-            self._made[name] = load_one(self._catalog.get("dataset", spec.name))(**spec.params)
+            made = load_one(self._catalog.get("dataset", spec.name))(**spec.params)
+            _refuse_idle(made)
+            self._made[name] = made
         return name, self._made[name]
 
     def declare(self, spec: ComponentSpec) -> Declaration:
-        """The dataset's declaration."""
+        """The dataset's declaration.
+
+        Raises:
+            DataError: it cannot be declared, or a value was chosen that has no meaning beside the others.
+        """
         name, dataset = self._dataset(spec)
         if name not in self._declared:
             with self._advising(spec, dataset):
@@ -74,3 +80,17 @@ class DatasetFacts:
     def identity(self, spec: ComponentSpec) -> str:
         """A short digest of the files of a dataset, for messages."""
         return digest(self.files(spec))[:12]
+
+
+def _refuse_idle(dataset: Dataset) -> None:
+    """Refuse a value that is chosen where it does not matter: who names a split column expects that split."""
+    values = dataset.values
+    for name, declared in dataset.hparams.items():
+        if values[name] != declared.default and not declared.is_active(values):
+            other, allowed = next((k, v) for k, v in (declared.active or {}).items() if values[k] not in v)
+            found, meant = _told(other, values[other]), " or ".join(_told(other, value) for value in allowed)
+            raise DataError(f"dataset '{dataset.name}': '{name}' has no meaning with {found}; it matters with {meant}")
+
+
+def _told(name: str, value: object) -> str:
+    return f"no '{name}'" if value is None else f"'{name}: {value}'"

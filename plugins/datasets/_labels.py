@@ -18,7 +18,7 @@ def parse_labels(path: Path, rows: Sequence[Sequence[str]], names: Sequence[str]
     Raises:
         DataError: a cell is something else, as in a regression column; the text names column and row.
     """
-    return _parse(path, rows, names, lambda value: value in (0.0, 1.0), "0, 1 or empty; this is not a binary")
+    return _parse(path, rows, names, lambda value: value in (0.0, 1.0), "0, 1 or empty")
 
 
 def parse_classes(path: Path, cells: Sequence[str], name: str) -> tuple[Labels, int]:
@@ -27,7 +27,7 @@ def parse_classes(path: Path, cells: Sequence[str], name: str) -> tuple[Labels, 
     Raises:
         DataError: a cell is no whole number from 0 on, or the numbers have gaps, as those of a count would.
     """
-    told = "a whole number from 0 on, or empty; this is not a"
+    told = "a whole number from 0 on, or empty"
     labels = _parse(path, [[cell] for cell in cells], [name], lambda value: value >= 0 and value.is_integer(), told)
     found = sorted({label for (label,) in labels if not math.isnan(label)})
     count = max(len(found), 2)
@@ -48,10 +48,10 @@ def _parse(
             if cell not in known:
                 value = _number(cell)
                 if value is None or not (math.isnan(value) or fits(value)):
+                    why = "classes with names have to be numbered" if value is None else "regression is not supported"
                     raise DataError(
-                        f"{path}: column '{name}', row {number}: found {cell[:40]!r}, but a label is {told} "
-                        "classification column (regression is not supported). 'label_columns: [...]' of 'smiles-csv' "
-                        "names the label columns"
+                        f"{path}: column '{name}', row {number}: found {cell[:40]!r}, but a label is {told} ({why}). "
+                        "'label_columns: [...]' of 'smiles-csv' names the label columns"
                     )
                 known[cell] = value
     return [[known[cell] for cell in row] for row in rows]

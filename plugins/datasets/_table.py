@@ -44,11 +44,19 @@ class Table:
     def _place(self, name: str, option: str = "") -> int:
         if self.header.count(name) == 1:
             return self.header.index(name)
-        found = "more than one" if name in self.header else "no"
+        twice = name in self.header
+        found = "more than one" if twice else "no"
+        hint = "" if twice else self._other_separator() or did_you_mean(name, self.header)
         raise DataError(
-            f"{self.path}: {found} column '{name}' in the header{did_you_mean(name, self.header)}; the columns are: "
-            f"{shortened(self.header)}" + (f". '{option}' names it" if option else "")
+            f"{self.path}: {found} column '{name}' in the header{hint}; the columns are: {shortened(self.header)}"
+            + (f". '{option}' names it" if option else "")
         )
+
+    def _other_separator(self) -> str:
+        """A hint where the header's only column looks like several."""
+        marks = {";": "semicolons", "\t": "tabs"}
+        told = next((word for mark, word in marks.items() if len(self.header) == 1 and mark in self.header[0]), None)
+        return f" (it seems to be separated by {told}; commas are expected)" if told else ""
 
 
 def read_table(path: Path) -> Table:

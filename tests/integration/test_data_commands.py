@@ -238,7 +238,12 @@ def test_describe_tells_all_but_what_is_sealed(bench: Bench, workshop: Workshop)
     assert rows["test"].split()[-2:] == ["sealed", "sealed"]
     assert rows["version"].split() == ["version", "edition", "7"]
     assert str(path) in out
-    for text in ("note: Rings are round.", "skipped rows: 1", "line 14: size 'x'", "facts: roundness 1.0"):
+    for text in (
+        "note: Rings are round.",
+        "skipped rows: 1",
+        "line 14: size 'x'",
+        "facts: roundness 1.0; classes (odd: 0, even: 1)",
+    ):
         assert text in out
     assert rows["5-9"].split() == ["5-9", "3", "3", "0"]
     assert rows["40-49"].split() == ["40-49", "0", "0", "3"]

@@ -109,6 +109,17 @@ def test_a_seed_has_no_meaning_where_nothing_is_drawn(folder):
     assert "'split_seed' has no meaning with 'split: scaffold'" in refused(folder, split_seed=3)
 
 
+def test_a_column_that_is_there_twice_has_no_nearest(tmp_path):
+    message = refused(table(tmp_path, ["smiles", "y", "y"], [("CC", 1, 0)]), label_columns=["y"])
+    assert "more than one column 'y' in the header; the columns are: smiles, y, y" in message
+
+
+@pytest.mark.parametrize(("mark", "word"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_named(mark, word, tmp_path):
+    message = refused(table(tmp_path, [f"smiles{mark}y"], [(f"CC{mark}1",)]))
+    assert f"no column 'smiles' in the header (it seems to be separated by {word}; commas are expected)" in message
+
+
 @pytest.mark.parametrize("shares", [[0.8, 0.1], [0.5, 0.5, 0.5], [1.0, 0.0, 0.0]])
 def test_shares_that_are_none(shares, folder):
     assert "three positive shares" in refused(folder, shares=shares)
@@ -167,7 +178,10 @@ def test_two_classes_and_several_tasks(tmp_path):
         ((1, 2, 3), "3 different labels, of which the largest is 3"),
         ((0, 1, -1), "found '-1', but a label is a whole number from 0 on"),
         ((0, 1, 0.5), "found '0.5'"),
-        ((0, 1, "active"), "found 'active'"),
+        (
+            (0, 1, "active"),
+            "found 'active', but a label is a whole number from 0 on, or empty (classes with names have",
+        ),
         ((0, 1, "0_1"), "found '0_1'"),
         ((0, 1, "inf"), "found 'inf'"),
         ((0, 1, "1e300"), "the largest is 1e+300"),

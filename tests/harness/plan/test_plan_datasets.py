@@ -1,0 +1,58 @@
+"""Dataset values that have no meaning beside the others are refused, whatever the dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.errors import DataError
+from harness.index import load_catalog
+from harness.plan.datasets import DatasetFacts
+from harness.spec import ComponentSpec
+
+
+def declare(name: str, **params: Any) -> None:
+    DatasetFacts(load_catalog(), None, lambda _: "").declare(ComponentSpec("dataset", name, params))
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "words"),
+    [
+        (
+            "smiles-csv",
+            {"split_column": "part"},
+            "'split_column' has no meaning with 'split: scaffold'; it matters with ",
+        ),
+        (
+            "smiles-csv",
+            {"split": "column", "shares": [0.5, 0.25, 0.25]},
+            "'shares' has no meaning with 'split: column'",
+        ),
+        (
+            "pyg",
+            {"split_field": "part"},
+            "'split_field' has no meaning with 'split: random'; it matters with 'split: field'",
+        ),
+        (
+            "tu",
+            {"index_folder": "mine"},
+            "'index_folder' has no meaning with 'split: size'; it matters with 'split: files'",
+        ),
+        (
+            "drugood",
+            {"path": "/a.json", "measure": "ki"},
+            "'measure' has no meaning with 'path: /a.json'; it matters with no",
+        ),
+    ],
+)
+def test_a_value_without_meaning_is_refused(name: str, params: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=f"dataset '{name}': ") as caught:
+        declare(name, **params)
+    assert words in str(caught.value)
+
+
+def test_a_default_written_out_and_a_value_that_matters_are_taken() -> None:
+    declare("two-piece", invariant=0.8)
+    with pytest.raises(DataError, match="'path' is not given"):
+        declare("smiles-csv", split_column="split", split="random", shares=[0.5, 0.25, 0.25])

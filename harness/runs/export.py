@@ -106,11 +106,15 @@ def _file_name(label: str) -> str:
 
 
 def archive(export: Export) -> list[Path]:
-    """``RUN.tar.gz``: suite, plugin files, results and versions: everything to run it again but the data."""
+    """``RUN.tar.gz``: suite, plugin files, results and versions: everything to run it again but the data.
+
+    Raises:
+        UserError: a plugin file of the run is gone or cannot be read.
+    """
     found = export.results()
     suite = resolved_suite(export.folder)
     plugins = [Path(name) for name in suite.get("plugins", ())]
-    named = {path: f"plugins/{number:02d}-{path.name}" for number, path in enumerate(plugins, start=1)}
+    named = {path: f"plugins/{number:02d}/{path.name}" for number, path in enumerate(plugins, start=1)}
     files: dict[str, bytes] = {
         "suite.yaml": _suite_text(suite, named),
         "results.csv": rows_to_csv(found.rows).encode(),
@@ -118,16 +122,27 @@ def archive(export: Export) -> list[Path]:
         "README.txt": RERUN.format(run=export.record.id, suite=found.suite, version=_version(export.record)).encode(),
     }
     for path, name in named.items():
-        try:
-            files[name] = path.read_bytes()
-        except OSError as error:
-            raise UserError(f"the plugin file {path} cannot be read: {error.strerror or error}") from None
+        files |= _with_helpers(path, name.rpartition("/")[0])
     for name in ("run.json", "results.json"):
         if (export.folder / name).is_file():
             files[name] = (export.folder / name).read_bytes()
     target = export.output / f"{export.record.id}.tar.gz"
     _pack(target, export.record.id, files)
     return [target]
+
+
+def _with_helpers(plugin: Path, folder: str) -> dict[str, bytes]:
+    """A plugin file and the files beside it that it imports, by their place in the archive."""
+    from harness.registry import file_source
+    from harness.source import closure
+
+    try:
+        source = file_source(plugin)
+        own = [path for path in closure(source.file, source.roots()) if path.is_relative_to(source.base)]
+        return {f"{folder}/{path.relative_to(source.base).as_posix()}": path.read_bytes() for path in own}
+    except (OSError, SyntaxError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.msg
+        raise UserError(f"the plugin file {plugin} cannot be read: {reason or error}") from None
 
 
 def _suite_text(suite: Mapping[str, object], plugins: Mapping[Path, str]) -> bytes:

@@ -11,6 +11,7 @@ from harness.store import Store
 
 PAGE = "report.html"
 _LOOKED_AT = 20
+_DRAWING = [Path(__file__).resolve().parents[1] / name for name in ("report", "published", "stats")]
 _COMPARED = ("suite.yaml", "results.csv")
 _log = logging.getLogger(__name__)
 
@@ -40,9 +41,19 @@ def _same(folder: Path) -> Path | None:
     label = folder.name[16:-5]  # between the time and the random end
     earlier = sorted(other for other in folder.parent.glob(f"*-{label}-????") if other != folder)
     for other in reversed(earlier[-_LOOKED_AT:]):
-        if (other / PAGE).is_file() and all(_equal(folder / name, other / name) for name in _COMPARED):
+        if _drawn_by_this(other / PAGE) and all(_equal(folder / name, other / name) for name in _COMPARED):
             return other / PAGE
     return None
+
+
+def _drawn_by_this(page: Path) -> bool:
+    """Whether a page is there and not older than the code and the data that draw it."""
+    try:
+        drawn = page.stat().st_mtime
+        files = (path for folder in _DRAWING for path in folder.rglob("*") if path.suffix not in ("", ".pyc"))
+        return all(path.stat().st_mtime < drawn for path in files)
+    except OSError:
+        return False
 
 
 def _equal(one: Path, other: Path) -> bool:

@@ -83,7 +83,10 @@ class OGBRaw:
 
     def _with_structure(self, molecules: Sequence[Molecule]) -> list[Molecule]:
         """The same molecules with what RDKit finds in their SMILES; one that it cannot read is its own fragment."""
-        rows = list(csv.DictReader(io.StringIO(read_text(self._mapping))))
+        try:
+            rows = list(csv.DictReader(io.StringIO(read_text(self._mapping))))
+        except csv.Error as error:
+            raise DataError(f"{self._mapping}: not a comma-separated table: {error}") from None
         if len(rows) != len(molecules) or "smiles" not in rows[0]:
             raise DataError(f"{self._mapping}: expected a column 'smiles' with {len(molecules)} rows")
         wanted = Wanted("ogb", "chiral" if self.scaffolds else "none", self.fragments)

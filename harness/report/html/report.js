@@ -250,10 +250,18 @@
   }
 
   /* The address #TABLE/COLUMN/METHOD opens a cell. */
+  function decoded(part) {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part; // a damaged link leads nowhere
+    }
+  }
+
   function wanted() {
     const parts = location.hash.slice(1).split("/");
     if (parts.length !== 3) return null;
-    const [name, label, method] = parts.map(decodeURIComponent);
+    const [name, label, method] = parts.map(decoded);
     const all = data();
     const found = all.tables.find((item) => item.name === name);
     const column = all.columns.findIndex((item) => item.label === label);

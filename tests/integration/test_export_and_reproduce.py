@@ -1,0 +1,133 @@
+"""Exports that can be run again, and cells that come out the same."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+
+import pytest
+import yaml
+from integration_kit import TOY
+
+HELPER = "WEIGHT = 2.0\n"
+PLUGIN = '''\
+from ._weights import WEIGHT
+from harness import Baseline, hookimpl
+
+
+class Heavy(Baseline):
+    """ERM, twice."""
+
+    name = "heavy"
+
+    def loss(self, batch):
+        return {"erm": WEIGHT * self.risk(self(batch), batch).mean()}
+
+
+@hookimpl
+def bench_register(register):
+    register(Heavy)
+'''
+TUNED = """\
+bench: 1
+name: tuned
+plugins: [toy_plugin.py, heavy.py]
+seeds: [1, 2]
+model: {hidden: 8, layers: 2}
+train: {epochs: 2, batch_size: 8}
+datasets:
+  Toy: {use: toy}
+methods:
+  Heavy: {baseline: heavy, tune: {model.layers: [1, 2], train.lr: [1e-3, 1e-2]}}
+  IRM: {baseline: {use: irm, tune: {penalty: [1, 100]}}, envs: random(2)}
+"""
+
+
+@pytest.fixture
+def tuned(workshop):
+    (workshop.folder / "heavy.py").write_text(PLUGIN, encoding="utf-8")
+    (workshop.folder / "_weights.py").write_text(HELPER, encoding="utf-8")
+    return workshop.run(workshop.write(TUNED))
+
+
+def test_selected_configurations_are_a_suite_that_gives_the_same_numbers(workshop, tuned):
+    workshop.command("export", "tuned", "-o", "out", "--what", "suite")
+    (path,) = (workshop.folder / "out").glob("selected-*.yaml")
+    suite = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert all("tune" not in method for method in suite["methods"].values())
+    again = workshop.run(path)
+    assert workshop.ran() == []  # every training of it was part of the search
+
+    def chosen(results, only_selected):
+        return {
+            (r.method, r.seed, r.split, r.checkpoint): r.value
+            for r in results.rows
+            if r.checkpoint == "best@val" and (r.selected or not only_selected)
+        }
+
+    assert chosen(again.results, False) == chosen(tuned.results, True)
+
+
+def test_the_archive_runs_where_nothing_else_is(workshop, tuned, tmp_path_factory, values):
+    workshop.command("export", "tuned", "-o", "out", "--what", "archive")
+    (packed,) = (workshop.folder / "out").glob("*.tar.gz")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with tarfile.open(packed) as archive:
+        archive.extractall(elsewhere, filter="data")
+    (top,) = elsewhere.iterdir()
+    assert {path.name for path in top.iterdir()} == {
+        *("suite.yaml", "results.csv", "results.json", "run.json", "environment.txt", "README.txt", "plugins")
+    }
+    for path in (workshop.folder / "heavy.py", workshop.folder / "_weights.py", workshop.folder / "toy_plugin.py"):
+        path.unlink()
+    assert values(workshop.run(top / "suite.yaml").results) == values(tuned.results)
+    assert workshop.ran() == []  # the keys do not depend on where the plugins lie
+
+
+def test_parquet_has_every_row_or_names_the_extra(workshop, tuned):
+    done = workshop.command("export", "tuned", "-o", "out", "--what", "parquet", check=False)
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        assert done.returncode == 2
+        assert "equad-bench[parquet]" in done.stderr
+    else:
+        assert parquet.read_table(workshop.folder / "out" / "results.parquet").num_rows == len(tuned.results.rows)
+
+
+def test_a_cell_is_reproduced_bit_for_bit_without_touching_the_store(workshop):
+    outcome = workshop.run(workshop.write(TOY), seeds="1", methods=["EQuAD"])
+    before = sorted(str(path) for path in workshop.store.rglob("*") if path.is_file() and "index" not in str(path))
+    (cell,) = outcome.record.cells
+    found = json.loads(workshop.command("reproduce", cell.id, "--engine", "inline", "--json").stdout)
+    assert found["identical"]
+    assert found["same_logits"]
+    assert found["same_key"]
+    assert len(found["scores"]) == 4
+    after = sorted(str(path) for path in workshop.store.rglob("*") if path.is_file() and "index" not in str(path))
+    assert after == before
+
+
+def test_other_code_is_told_and_counts_as_not_reproduced(workshop):
+    (workshop.folder / "heavy.py").write_text(PLUGIN, encoding="utf-8")
+    (workshop.folder / "_weights.py").write_text(HELPER, encoding="utf-8")
+    outcome = workshop.run(
+        workshop.write(TUNED.replace(", tune: {model.layers: [1, 2], train.lr: [1e-3, 1e-2]}", "")),
+        seeds="1",
+        methods=["Heavy"],
+    )
+    (cell,) = outcome.record.cells
+    (workshop.folder / "_weights.py").write_text("WEIGHT = -3.0\n", encoding="utf-8")
+    done = workshop.command("reproduce", cell.id, "--engine", "inline", check=False)
+    assert done.returncode == 1
+    assert "source of baseline heavy changed" in done.stdout
+    assert done.stdout.strip().endswith("not reproduced")
+
+
+def test_an_unknown_cell_is_told(workshop):
+    outcome = workshop.run(workshop.write(TOY), seeds="1", methods=["ERM"])
+    (cell,) = outcome.record.cells
+    wrong = cell.id[:-1] + ("0" if cell.id[-1] != "0" else "1")
+    done = workshop.command("reproduce", wrong, check=False)
+    assert done.returncode == 2
+    assert cell.id in done.stderr

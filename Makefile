@@ -36,6 +36,7 @@ bench: install
 	$(BIN)/python benchmarks/method_cost.py
 	$(BIN)/python benchmarks/datasets.py
 	$(BIN)/python benchmarks/dataset_statistics.py
+	$(BIN)/python benchmarks/memory.py
 
 docs: install
 	$(BIN)/python -m harness.reference docs/deviations.md

@@ -46,7 +46,9 @@ def _extract(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     wanted = _wanted(request["target"])
     made = [_make(wanted, request, folder, part) for part in request["parts"] or [None]]
     taken = [
-        take(data, f"{request['target']}: graph {row}", request["label"], request["split_field"], part)
+        take(
+            data, f"{request['target']}: graph {row}", request["fields"], request["label"], request["split_field"], part
+        )
         for part, dataset in enumerate(made)
         for row, data in enumerate(_graphs(dataset, request["target"]))
     ]

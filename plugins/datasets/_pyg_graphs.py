@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,12 @@ class Taken:
     split: int | None = None
 
 
-def take(data: Any, where: str, label: str, split_field: str | None, part: int) -> Taken:
+def take(data: Any, where: str, fields: Collection[str], label: str, split_field: str | None, part: int) -> Taken:
     """The fields of one ``Data`` object.
 
     Args:
         where: what it is, for messages.
+        fields: ``x`` and ``edge_attr``, where they are wanted; else they may hold anything.
         label: the field of the label.
         split_field: a field that names the split, or ``masks``, or ``parts`` for ``part`` itself, or None.
         part: which of several datasets it comes from.
@@ -45,16 +46,16 @@ def take(data: Any, where: str, label: str, split_field: str | None, part: int) 
     """
     if not hasattr(data, "edge_index") or hasattr(data, "node_types"):
         raise DataError(f"{where}: is a {type(data).__name__}; expected a torch_geometric.data.Data")
-    x = _features(data, "x", where)
+    x = _features(data, "x", where) if "x" in fields else None
     edge_index = _field(data, "edge_index", where)
     if edge_index is None or edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.dtype.kind not in "iu":
         raise DataError(f"{where}: 'edge_index' is {_shape(edge_index)}; expected whole numbers of shape (2, m)")
-    nodes = _count(data, x, where)
+    nodes = _count(data, _field(data, "x", where) if x is None else x, where)
     if edge_index.size and (edge_index.min() < 0 or edge_index.max() >= nodes):
         raise DataError(
             f"{where}: 'edge_index' has the nodes {edge_index.min()}..{edge_index.max()}, but there are {nodes}"
         )
-    edge_attr = _features(data, "edge_attr", where)
+    edge_attr = _features(data, "edge_attr", where) if "edge_attr" in fields else None
     if edge_attr is not None and len(edge_attr) != edge_index.shape[1]:
         raise DataError(f"{where}: {len(edge_attr)} rows of 'edge_attr' for {edge_index.shape[1]} edges")
     y = _label(data, label, where)
@@ -193,11 +194,15 @@ def _summary(table: Array | None) -> dict[str, Any] | None:
 
 
 def _labels(y: Array) -> dict[str, Any]:
-    """Width and the different values, but a few where there are many, as in regression."""
+    """Width and the different values, but a few where there are many, as in regression.
+
+    ``indicators``: exactly one 1 and else 0 in every graph.
+    """
     import numpy as np
 
-    values = np.unique(y[~np.isnan(y)]).tolist()
-    return {"tasks": y.shape[1], "values": values[:1001], "missing": bool(np.isnan(y).any())}
+    values, missing = np.unique(y[~np.isnan(y)]).tolist(), bool(np.isnan(y).any())
+    indicators = not missing and y.shape[1] > 1 and set(values) == {0.0, 1.0} and bool((y.sum(1) == 1).all())
+    return {"tasks": y.shape[1], "values": values[:1001], "missing": missing, "indicators": indicators}
 
 
 def _shape(found: Array | None) -> str:

@@ -188,6 +188,12 @@ class PyG(Dataset):
                 raise DataError(
                     f"'{self.dataset}': {summary['tasks']} labels a graph, with {_some(values)}; expected 0, 1 or NaN"
                 )
+            if summary["indicators"] and self.metric == "auto":
+                raise DataError(
+                    f"'{self.dataset}': each graph has exactly one 1 among its {summary['tasks']} labels, as "
+                    "indicators of classes have; give the number of the class as the one label, or choose "
+                    "'metric: rocauc' where they are tasks"
+                )
             return Task("multitask", 2, summary["tasks"], metric)
         if len(values) > MAX_CLASSES or not all(float(value).is_integer() for value in values):
             raise DataError(
@@ -224,6 +230,10 @@ class PyG(Dataset):
         return Features("categorical", tuple(high + 1 for high in found["high"]))
 
     def _extract(self, data_dir: Path | None) -> Extract:
+        if not self.dataset:
+            raise DataError(
+                "dataset 'pyg': 'dataset' is not given; it names a class or function: module:Class or file.py:Class"
+            )
         place, _, name = self.dataset.rpartition(":")
         if not place or not name.isidentifier():
             raise DataError(
@@ -240,6 +250,7 @@ class PyG(Dataset):
                 "target": f"{place}:{name}",
                 "arguments": self.arguments,
                 "root": None if data_dir is None else str(data_dir.absolute() / "pyg" / name),
+                "fields": (["x"] if self.node_features == "x" else []) + (["edge_attr"] if self.edge_attr else []),
                 "label": self.label,
                 "split_field": {"field": self.split_field, "masks": "masks", "argument": "parts"}.get(self.split),
                 "split_argument": self.split_argument,

@@ -94,6 +94,10 @@ def tasks():
     return [edge(edge_index=none, y=None).update({"y": torch.tensor([[i % 2, nan, 1.0]])}) for i in range(20)]
 
 
+def indicators():
+    return [edge(y=None).update({"y": torch.tensor([[i % 2, 1 - i % 2]])}) for i in range(20)]
+
+
 def negative():
     return [edge(y=i % 2, x=torch.tensor([[-1], [2], [3]])) for i in range(20)]
 

@@ -98,8 +98,8 @@ def test_two_fresh_processes_give_one_table(tmp_path):
 def ask(folder: Path, target: str, root: Path, **more: object) -> dict:
     """What the reader answers, asked in this process."""
     folder.mkdir(exist_ok=True)
-    request = {"target": target, "arguments": {}, "root": str(root), "label": "y", "split_field": None}
-    request |= {"split_argument": "split", "parts": [], "watch": [], **more}
+    request = {"target": target, "arguments": {}, "root": str(root), "fields": ["x", "edge_attr"]}
+    request |= {"label": "y", "split_field": None, "split_argument": "split", "parts": [], "watch": [], **more}
     (folder / "request.json").write_text(json.dumps(request))
     _pyg_extract.main(folder / "request.json")
     return json.loads((folder / "answer.json").read_text())

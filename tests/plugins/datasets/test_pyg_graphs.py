@@ -46,7 +46,7 @@ def made(mine: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         def extract(request: dict[str, Any]) -> Extract:
             parts = [{request["split_argument"]: part} for part in request["parts"]] or [{}]
             taken = [
-                take(data, f"graph {row}", request["label"], request["split_field"], number)
+                take(data, f"graph {row}", request["fields"], request["label"], request["split_field"], number)
                 for number, part in enumerate(parts)
                 for row, data in enumerate(getattr(mine, name)(**request["arguments"], **part))
             ]
@@ -125,6 +125,17 @@ def test_a_field_that_some_graphs_lack_is_an_error_whichever_comes_first(made):
     assert texts[0] == texts[1] == "lacking: 1 of 20 graphs have no 'edge_attr'; give it to all or to none"
 
 
+def test_a_field_that_is_not_wanted_may_hold_anything(made, tmp_path):
+    dataset, raw = made("lacking", {"first": True}, edge_attr=False)
+    assert dataset.declare(tmp_path).edge_features.kind == "none"
+    assert sizes(raw) == {"train": 16, "val": 2, "test": 2}
+    with pytest.raises(DataError, match="'x' holds NaN"):
+        made("changed", {"field": "x", "value": [[1.0, 1e39]] * 4})
+    raw = made("changed", {"field": "x", "value": [[1.0, 1e39]] * 4}, node_features="degree")[1]
+    found = [graph.x[:, 0].tolist() for graphs in raw.splits.values() for graph in graphs]
+    assert sorted(found, key=len) == [[1, 1, 0]] * 19 + [[1, 1, 0, 0]]
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -168,6 +179,12 @@ def test_labels(made, tmp_path):
         made("small", label="target")
 
 
+def test_indicators_of_classes_are_not_taken_for_tasks(made, tmp_path):
+    with pytest.raises(DataError, match="each graph has exactly one 1 among its 2 labels, as indicators of classes"):
+        made("indicators")
+    assert made("indicators", metric="rocauc")[0].declare(tmp_path).task == Task("multitask", 2, 2, "rocauc")
+
+
 def test_an_infinite_label_is_refused(monkeypatch, tmp_path):
     found = Extract({"tasks": 1, "values": [0.0, 1.0, float("inf")], "x": None, "edge_attr": None}, tmp_path, (), ())
     monkeypatch.setattr(pyg, "extract", lambda _: found)
@@ -178,7 +195,8 @@ def test_an_infinite_label_is_refused(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dataset": ""}, "expected module:Class or file.py:Class"),
+        ({}, "'dataset' is not given; it names a class or function"),
+        ({"dataset": ":f"}, "expected module:Class or file.py:Class"),
         ({"dataset": "mine"}, "expected module:Class"),
         ({"dataset": "m:f", "split": "size", "split_seed": 1}, "'split_seed' has no meaning with 'split: size'"),
     ],

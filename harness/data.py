@@ -88,6 +88,9 @@ class Declaration:
     notes: tuple[str, ...] = ()
     version: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "splits", dict(self.splits))  # any mapping may be given; asdict copies a dict alone
+
 
 @dataclass
 class RawGraph:

@@ -1,11 +1,14 @@
-"""Dataset values that have no meaning beside the others are refused, whatever the dataset."""
+"""Datasets at planning: values without meaning are refused, and any mapping may name the splits."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from harness.data import Declaration, Features, Task
 from harness.errors import DataError
 from harness.index import load_catalog
 from harness.plan.datasets import DatasetFacts
@@ -56,3 +59,9 @@ def test_a_default_written_out_and_a_value_that_matters_are_taken() -> None:
     declare("two-piece", invariant=0.8)
     with pytest.raises(DataError, match="'path' is not given"):
         declare("smiles-csv", split_column="split", split="random", shares=[0.5, 0.25, 0.25])
+
+
+def test_a_declaration_can_be_shown_whatever_mapping_names_its_splits() -> None:
+    roles = MappingProxyType({"train": "train", "ood_val": "val", "ood_test": "test"})
+    declared = Declaration(Task("binary", 2), Features("numeric", (1,)), splits=roles, default_val="ood_val")
+    assert list(asdict(declared)["splits"]) == ["train", "ood_val", "ood_test"]

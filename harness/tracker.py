@@ -93,7 +93,9 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     for name, value in row.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{name}/")
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and name != "epoch":
+        elif name == "epoch" or isinstance(value, bool):
+            continue
+        elif isinstance(value, (int, float)) and math.isfinite(value):
             found[f"{prefix}{name}"] = float(value)
     return found
 

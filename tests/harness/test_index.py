@@ -62,7 +62,15 @@ def test_an_entry_tells_all_without_an_import(tmp_path: Path) -> None:
     assert entry.defaults == {"size": 7}
     declared = entry.hparams["size"]
     assert (declared.type, declared.low, declared.search, declared.help) == ("int", 1, (1, 2), "how many")
-    assert entry.traits == {"deviations": [], "family": "", "oracle": [], "probes": {}, "unused": [], "upstream": {}}
+    assert entry.traits == {
+        "deviations": [],
+        "listed": [],
+        "family": "",
+        "oracle": [],
+        "probes": {},
+        "unused": [],
+        "upstream": {},
+    }
     assert len(entry.digest) == 64
     assert load_catalog([path]).get("dataset", "mine") == entry, "the same from the cache"
 
@@ -75,6 +83,7 @@ def test_traits_are_plain_and_in_order(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("    size: int", body))
     assert load_catalog([path]).get("dataset", "mine").traits == {
         "deviations": [],
+        "listed": [],
         "family": "ogb",
         "oracle": ["base", "node_gt"],
         "pages": [1, 2],

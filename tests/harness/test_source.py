@@ -109,7 +109,7 @@ def test_editing_what_computes_nothing_makes_nothing_stale(tree: Path, file: str
         ("import Backbone, hparam", "import Backbone, deviation, hparam"),
         ("import Backbone, hparam", "import Backbone, Download, hparam"),
         ('    name = "gin"\n', '    name = "gin"\n    listed = ({"eps": 1.0},)\n'),
-        ("    def forward", "    def downloads(self, data_dir):\n        import plugins.backbones.gcn\n\n    def forward"),
+        ("    def forward", "    def downloads(self, _):\n        import plugins.backbones.gcn\n\n    def forward"),
     ],
 )
 def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> None:

@@ -213,7 +213,9 @@ class TestValidate:
         assert [problem["where"] for problem in found["problems"]] == [
             f"suite.yaml:{p}" for p in ("2:11", "4:9", "6:29")
         ]
-        self.write(tmp_path, SUITE.replace("plugins: [broken.py]", "name: toy").replace("z: 3", "s: 3").replace("bias: 7", "bias: 0.7"))
+        sound = SUITE.replace("plugins: [broken.py]", "name: toy").replace("z: 3", "s: 3")
+        sound = sound.replace("bias: 7", "bias: 0.7")
+        self.write(tmp_path, sound)
         found = json.loads(bench("validate", "suite.yaml", "--json")[0])
         assert (found["valid"], found["seeds"], found["cells"], found["problems"]) == (True, 1, 1, [])
         assert bench("validate", "suite.yaml")[0] == "suite.yaml: valid; 1 dataset, 1 method, 1 seed, 1 cell\n"

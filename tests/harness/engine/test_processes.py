@@ -133,7 +133,7 @@ def test_a_stage_over_the_memory_limit_is_ended(store: ToyStore) -> None:
     limit = 600 * MIB
     outcome = go([stage("bad", do="hog"), stage("good")], store, memory=limit)
     assert outcome.failures["bad"].status == "memory"
-    assert outcome.failures["bad"].reason.endswith("of memory, the limit is 600 MiB")
+    assert outcome.failures["bad"].reason.endswith("of memory, the limit is 629 MB")
     assert outcome.finished == ["good"]
     assert len(store.runs("bad")) == 1
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.downloads.survey import DataState, Verdict
 
 _STYLES = {"present": "green", "missing": "yellow", "faulty": "red", "sealed": "dim"}
+_NO_ENVIRONMENT = "-1"
 _MOST_ENTRIES = 12
 _MOST_ENVIRONMENTS = 12
 _MOST_TASKS = 20
@@ -208,7 +209,7 @@ def _percent(part: int, whole: int) -> str:
 
 def _environment_count(split: Mapping[str, Any]) -> str:
     found = split["environments"]
-    return found if isinstance(found, str) else str(len(found)) if found else "none"
+    return found if isinstance(found, str) else str(len(found.keys() - {_NO_ENVIRONMENT}) or "none")
 
 
 def _show_tasks(told: Mapping[str, Any]) -> None:
@@ -248,7 +249,8 @@ def _show_environments(told: Mapping[str, Any]) -> None:
     found = {name: counts for name, counts in open_splits.items() if counts}
     for name, counts in found.items():
         ordered = sorted(counts.items(), key=lambda item: (-item[1], int(item[0])))
-        shown = ", ".join(f"{env}: {count}" for env, count in ordered[:_MOST_ENVIRONMENTS])
+        named = [(("none" if env == _NO_ENVIRONMENT else env), count) for env, count in ordered]
+        shown = ", ".join(f"{env}: {count}" for env, count in named[:_MOST_ENVIRONMENTS])
         rest = ordered[_MOST_ENVIRONMENTS:]
         more = f", … {len(rest)} more with {sum(count for _, count in rest)} graphs" if rest else ""
         show_text()

@@ -268,6 +268,18 @@ def test_describe_tells_all_but_what_is_sealed(bench: Bench, workshop: Workshop)
     assert told["skipped"] == ["line 14: size 'x'"]
 
 
+def test_describe_counts_no_environment_of_graphs_without_an_environment(bench: Bench, workshop: Workshop) -> None:
+    put(
+        workshop,
+        text=TABLE.replace("5,1,0,train", "5,1,-1,train").replace(",1,val", ",-1,val").replace(",0,val", ",-1,val"),
+    )
+    out, _ = bench("describe", "rings", *PLUGIN)
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert rows["train"].split()[-1] == "2"
+    assert rows["val"].split()[-1] == "none"
+    assert "environments of val, id: graphs, largest first: none: 3" in out
+
+
 def test_describe_counts_labels_by_task(bench: Bench, workshop: Workshop) -> None:
     put(workshop)
     told = json.loads(bench("describe", "rings", "--set", "tasks=2", "--json", *PLUGIN)[0])

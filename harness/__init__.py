@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from harness.data import Features as Features
     from harness.data import RawDataset as RawDataset
     from harness.data import RawGraph as RawGraph
+    from harness.data import Role as Role
     from harness.data import Task as Task
     from harness.errors import BenchError as BenchError
     from harness.errors import DataError as DataError
     from harness.errors import DivergedError as DivergedError
     from harness.errors import UserError as UserError
+    from harness.errors import did_you_mean as did_you_mean
+    from harness.folders import cache_root as cache_root
     from harness.graphs import Batch as Batch
     from harness.graphs import PackedGraphs as PackedGraphs
     from harness.graphs.augment import drop_nodes as drop_nodes
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from harness.graphs.diffusion import by_size as by_size
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
+    from harness.locks import Lease as Lease
+    from harness.locks import try_lock as try_lock
     from harness.nn.blocks import block_sum as block_sum
     from harness.nn.blocks import padded_slots as padded_slots
     from harness.nn.cluster import Clusters as Clusters
@@ -95,13 +100,15 @@ if TYPE_CHECKING:
 _HOME = {
     "harness.analysis": ("Analysis", "Cost", "Findings", "MeasuredCell", "Study"),
     "harness.component": ("deviation", "upstream"),
-    "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Task"),
-    "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError"),
+    "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Role", "Task"),
+    "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError", "did_you_mean"),
+    "harness.folders": ("cache_root",),
     "harness.graphs": ("Batch", "PackedGraphs"),
     "harness.graphs.augment": ("drop_nodes", "grow_subgraph", "mask_rows", "perturb_edges"),
     "harness.graphs.diffusion": ("DiffusedGraphs", "Diffusion", "batch_blocks", "by_size"),
     "harness.hooks": ("hookimpl",),
     "harness.hparams": ("hparam",),
+    "harness.locks": ("Lease", "try_lock"),
     "harness.nn.blocks": ("block_sum", "padded_slots"),
     "harness.nn.cluster": ("Clusters", "kmeans"),
     "harness.nn.codebook": ("Codebook",),

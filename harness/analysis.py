@@ -156,6 +156,19 @@ class Study:
             found.setdefault((cell.dataset, cell.method), []).append(cell)
         return found
 
+    def checkpoint_rule(self, dataset: str, method: str) -> str:
+        """The checkpoint that a row of the table reports, as the flat table names it: ``last`` or ``best@SPLIT``.
+
+        Raises:
+            KeyError: the suite does not run the method on the dataset.
+        """
+        from harness.selection import rule_of
+
+        entry = self.results.entry(dataset, method)
+        if entry is None:
+            raise KeyError((dataset, method))
+        return rule_of(self.results, entry)
+
     @property
     def datasets(self) -> list[str]:
         """The datasets of the cells, in the run's order."""

@@ -150,6 +150,14 @@ def test_every_dependency_is_imported() -> None:
     assert not unused
 
 
+def test_plugins_reach_the_core_through_its_api_alone() -> None:
+    for file in (ROOT / "plugins").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        inner = [n.module for n in nodes if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("harness.")]
+        inner += [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names if a.name.startswith("harness.")]
+        assert not inner, file
+
+
 def test_importing_harness_imports_nothing_heavy() -> None:
     code = "import harness, sys; print(sorted({'torch', 'numpy', 'sklearn', 'torch_geometric'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -10,6 +10,7 @@ import typer
 
 from harness.cli import options
 from harness.cli.main import app
+from harness.cli.output import emit
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ def analyse(
 
 def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
     from harness.report.findings import finding_block, finding_json
-    from harness.report.plain import block_text, encodable
+    from harness.report.plain import block_text
     from harness.results import dumps
 
     if json:
         print(dumps({"analyses": [finding_json(*item) for item in found]}), end="")
         return
     text = "\n\n".join(block_text(finding_block(*item)) for item in found) + "\n"
-    sys.stdout.write(encodable(text, sys.stdout.encoding))
+    emit(text)
 
 
 def _resolved_suite(record: RunRecord, store: Store) -> Path:

@@ -10,6 +10,7 @@ import typer
 
 from harness.cli import options
 from harness.cli.main import app
+from harness.cli.output import emit
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ def compare(
 
 def _show(found: Comparison, style: str, output: Path | None) -> None:
     from harness.compare.render import RENDERERS, block
-    from harness.report.plain import encodable
 
     if style == "terminal" and output is None and sys.stdout.isatty():
         from rich.console import Console
@@ -65,13 +65,4 @@ def _show(found: Comparison, style: str, output: Path | None) -> None:
         print_block(block(found), Console())
         return
     text = RENDERERS["plain" if style == "terminal" else style](found)
-    if output is None:
-        sys.stdout.write(encodable(text, sys.stdout.encoding))
-        sys.stdout.flush()
-        return
-    from harness.results import write_text
-
-    try:
-        write_text(output, text)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror or error}") from None
+    emit(text, output)

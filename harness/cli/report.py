@@ -10,6 +10,7 @@ import typer
 
 from harness.cli import options
 from harness.cli.main import app
+from harness.cli.output import emit
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -80,7 +81,6 @@ def show(
 ) -> None:
     """Print a report, or write it to a file; ``findings`` are the run's analyses."""
     from harness.report.build import make_report
-    from harness.report.plain import encodable
     from harness.report.render import render
 
     made = make_report(results, chosen, findings)
@@ -92,13 +92,4 @@ def show(
         print_report(made, Console())
         return
     text = render(made, "plain" if style == "terminal" else style)
-    if output is None:
-        sys.stdout.write(encodable(text, sys.stdout.encoding))
-        sys.stdout.flush()
-        return
-    from harness.results import write_text
-
-    try:
-        write_text(output, text)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror or error}") from None
+    emit(text, output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
 from harness.errors import BenchError
+from harness.names import file_name
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry import load_one
 from harness.results import RunResults
@@ -66,11 +66,7 @@ def place_for(label: str, run: Path) -> Path:
     """The folder of an analysis in a run folder: the one that has its label, else a new one behind the others."""
     there = load_findings(run)
     known = next((folder for finding, folder in there if finding.label == label), None)
-    return known or run / FOLDER / f"{len(there) + 1:02d}-{_slug(label)}"
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower()[:60] or "analysis"
+    return known or run / FOLDER / f"{len(there) + 1:02d}-{file_name(label.lower(), longest=60)}"
 
 
 def _present(

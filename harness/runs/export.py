@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.errors import UserError
+from harness.names import file_name
 from harness.results import RunResults, rows_to_csv, write_text
 from harness.runs.collect import collect
 from harness.runs.record import CellRecord, RunRecord
@@ -94,15 +95,10 @@ def selected(export: Export) -> list[Path]:
         raise UserError(f"run {export.record.id} has selected nothing: no method has a result for every seed")
     paths = []
     for label, text in found.items():
-        path = export.output / f"selected-{_file_name(label)}.yaml"
+        path = export.output / f"selected-{file_name(label)}.yaml"
         write_text(path, text)
         paths.append(path)
     return paths
-
-
-def _file_name(label: str) -> str:
-    text = "".join(c if c.isalnum() or c in "._" else "-" for c in label)
-    return "-".join(filter(None, text.split("-")))[:100] or "dataset"
 
 
 def archive(export: Export) -> list[Path]:

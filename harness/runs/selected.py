@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from harness.names import file_name
 from harness.results import RunResults
 from harness.selection import ScoreTable, choose
 
@@ -41,7 +42,7 @@ def selected_suites(results: RunResults, resolved: Mapping[str, Any]) -> dict[st
             rules.add(entry.select.config)
             values = entry.configurations[choice.config_id]
             methods[entry.method] = fixed(resolved["methods"][entry.method], values)
-        suite = {**resolved, "name": _name(resolved["name"], dataset.label), "methods": methods}
+        suite = {**resolved, "name": file_name(f"{resolved['name']}-selected-{dataset.label}"), "methods": methods}
         suite["datasets"] = {dataset.label: resolved["datasets"][dataset.label]}
         reference = suite.get("report", {}).get("reference")
         if reference not in methods:
@@ -65,12 +66,6 @@ def fixed(method: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
         target = backbone if isinstance(backbone, dict) and name in backbone else part
         target[name] = value
     return done
-
-
-def _name(suite: str, dataset: str) -> str:
-    """A suite name that says where it comes from."""
-    text = "".join(c if c.isalnum() or c in "._ -" else "-" for c in f"{suite}-selected-{dataset}")
-    return "-".join(filter(None, text.replace(" ", "-").split("-")))[:100]
 
 
 def resolved_suite(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
-from harness.selection import rule_of
 from plugins.analyses._plots import mean_and_spread, panels
 
 
@@ -91,7 +90,10 @@ def _tried(study: Study) -> dict[tuple[str, str], list[_Tried]]:
         entry = results.entry(*pair)
         if entry is None or not entry.tuned:
             continue
-        rule, splits = rule_of(results, entry), (results.validation_split(entry), *results.dataset(pair[0]).test_splits)
+        rule, splits = (
+            study.checkpoint_rule(*pair),
+            (results.validation_split(entry), *results.dataset(pair[0]).test_splits),
+        )
         scores: dict[tuple[str, str], list[float]] = defaultdict(list)
         for row in results.rows:
             if (row.dataset, row.method, row.checkpoint) == (*pair, rule) and row.value is not None:

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import DataError
-from harness.folders import cache_root
-from harness.locks import Lease, try_lock
+from harness import DataError, Lease, cache_root, try_lock
 
 _START = """
 import json, pathlib, sys
@@ -127,7 +125,8 @@ def file_digest(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def file_mark(path: Path) -> list[int]:

@@ -21,7 +21,6 @@ MOTIFS = ("cycle", "house", "crane")
 CLASSES = 3
 WIDTH = 4
 MOTIF_NODES = 5
-LARGEST_SEED = 2**32 - 1
 
 CYCLE_EDGES: Edges = ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4))
 HOUSE_EDGES: Edges = ((0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (3, 4))

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from harness import DataError
+from plugins.datasets._splits import SPLITS
 
-SPLITS = ("train", "val", "test")
 OGB_SHARES: Mapping[str, float] = MappingProxyType({"train": 0.8, "val": 0.1, "test": 0.1})
 
 

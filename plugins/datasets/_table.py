@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import DataError
+from harness import DataError, did_you_mean
 from plugins.datasets._files import read_text
-from plugins.datasets._names import did_you_mean, shortened
+from plugins.datasets._names import shortened
 
 
 @dataclass(frozen=True)

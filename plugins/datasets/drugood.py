@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, RawGraph, Task, hookimpl, hparam
-from harness.data import Role
+from harness import DataError, Dataset, Declaration, Download, RawDataset, RawGraph, Role, Task, hookimpl, hparam
 from plugins.datasets._drugood_file import DrugOODFile, Row, read_drugood
 from plugins.datasets._featurise import FEATURISERS, Featurised, Wanted, featurise_smiles, featuriser_class
 from plugins.datasets._files import given_path, is_file

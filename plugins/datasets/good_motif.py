@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness import Dataset, Declaration, Features, RawDataset, Task, hookimpl, hparam
 from plugins.datasets import _good_pools as pools
-from plugins.datasets._recipe import LARGEST_SEED
+from plugins.datasets._splits import LARGEST_SEED
 
 VALIDATION = {"covariate": "OOD", "concept": "OOD", "no_shift": "in-distribution"}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
+from plugins.datasets._splits import LARGEST_SEED
 
 
 class MSPMotif(Dataset):
@@ -35,7 +36,7 @@ class MSPMotif(Dataset):
     variant: str = hparam("published", choices=("published", "clean"), help="tree heights as published, or one rule")
     undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
-    seed: int = hparam(0, low=0, high=recipes.LARGEST_SEED, help="seed of the generator")
+    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """Known in full from the hyperparameters."""

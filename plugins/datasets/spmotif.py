@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
+from plugins.datasets._splits import LARGEST_SEED
 
 VARIANTS = ("published", "dir", "clean")
 
@@ -46,7 +47,7 @@ class SPMotif(Dataset):
     num_per_class: list[int] | None = hparam(
         None, low=1, help="graphs per class in train, validation and test; none: as the variant has them"
     )
-    seed: int = hparam(0, low=0, high=recipes.LARGEST_SEED, help="seed of the generator")
+    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """Known in full from the hyperparameters."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
+from plugins.datasets._splits import LARGEST_SEED
 
 TREE_HEIGHTS, LADDERS, WHEELS = (2,), range(5, 8), range(10, 15)
 
@@ -31,7 +32,7 @@ class LargeInvariant(Dataset):
     undirected: bool = hparam(False, help="both directions of each edge; SPMotif's published data have one")
     node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (as SPMotif's) or uniform random")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
-    seed: int = hparam(0, low=0, high=recipes.LARGEST_SEED, help="seed of the generator")
+    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """Known in full from the hyperparameters."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, RawDataset, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
+from plugins.datasets._splits import LARGEST_SEED
 
 TEST_AGREEMENT = 0.33
 UNBIASED = 1 / 3
@@ -34,7 +35,7 @@ class TwoPiece(Dataset):
     node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (published) or uniform random")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
     tree_heights: list[int] = hparam([3], low=0, high=8, help="heights of tree bases, in every split; published: 3")
-    seed: int = hparam(0, low=0, high=recipes.LARGEST_SEED, help="seed of the generator")
+    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
     @property
     def label_noise(self) -> float:

@@ -30,7 +30,13 @@ def test_a_failed_measurement_loses_its_own_cells_alone(workshop):
     (workshop.folder / "picky.py").write_text(PICKY, encoding="utf-8")
     text = TOY.replace("[toy_plugin.py]", "[toy_plugin.py, picky.py]")
     text = text.replace("  Toy: {use: toy}\n", "  Toy: {use: toy}\n  Large: {use: toy, classes: 3}\n")
-    outcome = workshop.run(workshop.write(text + "analyses: {Picky: picky}\n"), seeds="1", methods=["ERM"])
+    suite = workshop.write(text + "analyses: {Picky: picky}\n")
+    check(workshop.run(suite, seeds="1", methods=["ERM"]))
+    check(workshop.run(suite, seeds="1", methods=["ERM"]))  # the failure is stored, like that of any stage
+    assert workshop.ran() == []
+
+
+def check(outcome):
     (found,) = outcome.findings
     assert found.rows == (("Toy", 24),)
     assert found.status == "failed"

@@ -9,22 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration_kit import ROOT, Workshop
+from integration_kit import ROOT, TOY, Workshop
 
 from harness.cli import main
 
-SUITE = """\
-bench: 1
-name: toy
-plugins: [toy_plugin.py]
-seeds: [1, 2]
-model: {hidden: 8, layers: 2}
-train: {epochs: 2, batch_size: 8}
-datasets:
-  Toy: {use: toy}
-methods:
-  ERM: {baseline: erm}
-"""
+SUITE = TOY.partition("  IRM")[0]
 
 
 def data_of(page: Path) -> dict:

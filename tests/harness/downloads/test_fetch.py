@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import io
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from web_kit import CONTENT, QUICK, Page, Site, Story, sha256, zipped
+from web_kit import CONTENT, QUICK, Page, Site, Story, left, refused, sha256, wanted
 
 from harness.data import Download
 from harness.downloads import fetch
@@ -25,27 +23,6 @@ from harness.downloads.web import Redirects, Unreachable
 from harness.errors import DataError, UserError
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def wanted(url: str | None, **more: object) -> Download:
-    return Download("set/file.csv", url, **more)  # type: ignore[arg-type]
-
-
-def refused(download: Download, root: Path, *texts: str) -> str:
-    """The message of a fetch that fails, and leaves nothing under the final name."""
-    with pytest.raises(UserError) as caught:
-        fetch(download, root, patience=QUICK)
-    told = str(caught.value)
-    assert not (root / download.path).exists()
-    for text in (*texts, str(root / download.path)):
-        assert text in told
-    return told
-
-
-def left(root: Path) -> set[str]:
-    """The files in the data folder but the receipts."""
-    files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    return {name for name in files if not name.startswith(".fetched/")}
 
 
 def test_a_file_comes_whole_and_leaves_nothing_else(site: Site, tmp_path: Path) -> None:
@@ -359,54 +336,3 @@ def test_the_mark_beside_a_part_may_be_damaged(site: Site, tmp_path: Path) -> No
     refused(wanted(url), tmp_path)
     (tmp_path / "set" / "file.csv.part.json").write_text("{")
     assert fetch(wanted(url), tmp_path, patience=QUICK).path.read_bytes() == CONTENT
-
-
-def test_an_archive_becomes_a_folder(site: Site, tmp_path: Path) -> None:
-    archive = zipped({"bace/raw/x.csv": "1\n", "bace/y.csv": "2\n", "__MACOSX/bace/y.csv": "no", "readme": "no"})
-    download = Download("ogbg_molbace", site.url("bace.zip", Page(content=archive)), unpack="bace")
-    got = fetch(download, tmp_path, patience=QUICK)
-    assert left(tmp_path) == {"ogbg_molbace/raw/x.csv", "ogbg_molbace/y.csv"}
-    assert got.path == tmp_path / "ogbg_molbace"
-    receipt = json.loads((tmp_path / ".fetched" / "ogbg_molbace.json").read_text())
-    assert receipt["files"]["ogbg_molbace/y.csv"] == sha256(b"2\n")
-
-
-def test_an_archive_that_is_refused_leaves_nothing(site: Site, tmp_path: Path) -> None:
-    page = Page(content=zipped({"bace/x": "1", "bace/../../escaped": "2"}))
-    download = Download("below/ogbg_molbace", site.url("bace.zip", page), unpack="bace")
-    refused(download, tmp_path / "data", "leads out of its folder", download.url or "")
-    assert {path.name for path in tmp_path.rglob("*")} == {"data", "below"}
-
-
-def test_ctrl_c_while_unpacking_keeps_the_archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    download = Download("set", site.url("s.zip", Page(content=zipped({"a": "1", "b": "2"}))), unpack="")
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("harness.downloads.unpack.require_room", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            fetch(download, tmp_path, patience=QUICK)
-    assert left(tmp_path) == {"set.part", "set.part.json"}
-    assert fetch(download, tmp_path, patience=QUICK).fetched
-    assert left(tmp_path) == {"set/a", "set/b"}
-    assert len(site.asked) == 1
-
-
-def test_a_gzip_file_is_unpacked(site: Site, tmp_path: Path) -> None:
-    packed = gzip.compress(CONTENT)
-    page = Page(content=packed)
-    download = Download("set/file.csv", site.url("f.csv.gz", page), size=len(packed), sha256=sha256(packed))
-    assert fetch(download, tmp_path, patience=QUICK).path.read_bytes() == CONTENT
-    assert left(tmp_path) == {"set/file.csv"}
-    assert not fetch(download, tmp_path, patience=QUICK).fetched
-    kept = Download("kept.csv.gz", site.url("f.csv.gz"))
-    assert fetch(kept, tmp_path, patience=QUICK).path.read_bytes() == packed
-
-
-@pytest.mark.parametrize("content", [CONTENT, gzip.compress(CONTENT)[:-9]], ids=["not gzip", "truncated"])
-def test_a_damaged_gzip_file_leaves_nothing(site: Site, tmp_path: Path, content: bytes) -> None:
-    download = Download("set/file.csv", site.url("f.csv.gz", Page(content=content)))
-    refused(download, tmp_path, "damaged")
-    assert left(tmp_path) == set()

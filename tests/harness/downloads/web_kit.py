@@ -8,12 +8,38 @@ import threading
 import zipfile
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
-from harness.downloads import Patience, Watcher
+import pytest
+
+from harness.data import Download
+from harness.downloads import Patience, Watcher, fetch
+from harness.errors import UserError
 
 QUICK = Patience(timeout=0.6, attempts=3, pause=0.01)
 CONTENT = bytes(range(256)) * 2000
+
+
+def wanted(url: str | None, **more: object) -> Download:
+    return Download("set/file.csv", url, **more)  # type: ignore[arg-type]
+
+
+def refused(download: Download, root: Path, *texts: str) -> str:
+    """The message of a fetch that fails, and leaves nothing under the final name."""
+    with pytest.raises(UserError) as caught:
+        fetch(download, root, patience=QUICK)
+    told = str(caught.value)
+    assert not (root / download.path).exists()
+    for text in (*texts, str(root / download.path)):
+        assert text in told
+    return told
+
+
+def left(root: Path) -> set[str]:
+    """The files in the data folder but the receipts."""
+    files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    return {name for name in files if not name.startswith(".fetched/")}
 
 
 def sha256(content: bytes) -> str:

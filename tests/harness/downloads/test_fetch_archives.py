@@ -1,0 +1,64 @@
+"""Fetching what is packed: archives become folders, gzip files become files, and damaged ones leave nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from web_kit import CONTENT, QUICK, Page, Site, left, refused, sha256, zipped
+
+from harness.data import Download
+from harness.downloads import fetch
+
+
+def test_an_archive_becomes_a_folder(site: Site, tmp_path: Path) -> None:
+    archive = zipped({"bace/raw/x.csv": "1\n", "bace/y.csv": "2\n", "__MACOSX/bace/y.csv": "no", "readme": "no"})
+    download = Download("ogbg_molbace", site.url("bace.zip", Page(content=archive)), unpack="bace")
+    got = fetch(download, tmp_path, patience=QUICK)
+    assert left(tmp_path) == {"ogbg_molbace/raw/x.csv", "ogbg_molbace/y.csv"}
+    assert got.path == tmp_path / "ogbg_molbace"
+    receipt = json.loads((tmp_path / ".fetched" / "ogbg_molbace.json").read_text())
+    assert receipt["files"]["ogbg_molbace/y.csv"] == sha256(b"2\n")
+
+
+def test_an_archive_that_is_refused_leaves_nothing(site: Site, tmp_path: Path) -> None:
+    page = Page(content=zipped({"bace/x": "1", "bace/../../escaped": "2"}))
+    download = Download("below/ogbg_molbace", site.url("bace.zip", page), unpack="bace")
+    refused(download, tmp_path / "data", "leads out of its folder", download.url or "")
+    assert {path.name for path in tmp_path.rglob("*")} == {"data", "below"}
+
+
+def test_ctrl_c_while_unpacking_keeps_the_archive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    download = Download("set", site.url("s.zip", Page(content=zipped({"a": "1", "b": "2"}))), unpack="")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.downloads.unpack.require_room", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(download, tmp_path, patience=QUICK)
+    assert left(tmp_path) == {"set.part", "set.part.json"}
+    assert fetch(download, tmp_path, patience=QUICK).fetched
+    assert left(tmp_path) == {"set/a", "set/b"}
+    assert len(site.asked) == 1
+
+
+def test_a_gzip_file_is_unpacked(site: Site, tmp_path: Path) -> None:
+    packed = gzip.compress(CONTENT)
+    page = Page(content=packed)
+    download = Download("set/file.csv", site.url("f.csv.gz", page), size=len(packed), sha256=sha256(packed))
+    assert fetch(download, tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+    assert left(tmp_path) == {"set/file.csv"}
+    assert not fetch(download, tmp_path, patience=QUICK).fetched
+    kept = Download("kept.csv.gz", site.url("f.csv.gz"))
+    assert fetch(kept, tmp_path, patience=QUICK).path.read_bytes() == packed
+
+
+@pytest.mark.parametrize("content", [CONTENT, gzip.compress(CONTENT)[:-9]], ids=["not gzip", "truncated"])
+def test_a_damaged_gzip_file_leaves_nothing(site: Site, tmp_path: Path, content: bytes) -> None:
+    download = Download("set/file.csv", site.url("f.csv.gz", Page(content=content)))
+    refused(download, tmp_path, "damaged")
+    assert left(tmp_path) == set()

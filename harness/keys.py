@@ -87,12 +87,15 @@ def difference(old: Any, new: Any) -> list[str]:
 
 
 def _differences(old: Any, new: Any, path: tuple[str, ...], *, default: bool) -> Iterator[str]:
-    if old == new and type(old) is type(new):
+    if canonical(old) == canonical(new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _mapping_differences(old, new, path)
     elif isinstance(old, list) and isinstance(new, list) and any(_is_part(item) for item in [*old, *new]):
-        yield from _mapping_differences(_labelled(old), _labelled(new), path)
+        before, after = _labelled(old), _labelled(new)
+        if canonical(before) == canonical(after):
+            yield f"{_dotted(path)}: another order"
+        yield from _mapping_differences(before, after, path)
     elif _is_digest(old) and _is_digest(new):
         yield _digest_line(path)
     else:
@@ -120,7 +123,7 @@ def _mapping_differences(old: dict[str, Any], new: dict[str, Any], path: tuple[s
         path = (identity[1],)
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name, _ABSENT), new.get(name, _ABSENT)
-        if identity and name == "source" and before != after:
+        if identity and name == "source" and canonical(before) != canonical(after):
             yield f"source of {' '.join(identity)} changed"
         elif identity and name == "params" and _ABSENT not in (before, after):
             for param in sorted(before.keys() | after.keys()):

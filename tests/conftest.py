@@ -7,8 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The same examples at every run, so that a change is what breaks a test; `--hypothesis-profile default` draws new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and every process they start with them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -83,6 +83,13 @@ def test_a_difference_is_told_exactly_when_the_keys_differ(old: object, new: obj
     assert bool(difference(old, new)) == (digest(old) != digest(new))
 
 
+def test_a_nested_boolean_is_not_a_number_and_an_order_is_told() -> None:
+    assert difference([False, False], [False, 0]) == ["value: [false, false] -> [false, 0]"]
+    assert difference({"on": {"x": [True]}}, {"on": {"x": [1]}}) == ["on.x: [true] -> [1]"]
+    first, second = {"name": "a.csv", "sha256": A}, {"name": "b.csv", "sha256": B}
+    assert difference({"files": [first, second]}, {"files": [second, first]}) == ["files: another order"]
+
+
 def test_the_hash_seed_does_not_change_a_key() -> None:
     code = (
         "from harness.keys import digest; print(digest({'tasks': {'binary', 'multiclass', 'x', 'y'}, 'b': {'a': 1}}))"

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from harness.graphs.diffusion import Diffusion as Diffusion
     from harness.graphs.diffusion import batch_blocks as batch_blocks
     from harness.graphs.diffusion import by_size as by_size
+    from harness.hooks import Register as Register
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
     from harness.locks import Lease as Lease
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from harness.nn.subgraph import Subgraph as Subgraph
     from harness.nn.subgraph import subgraph as subgraph
     from harness.nn.subgraph import top_k_edges as top_k_edges
+    from harness.stages.cell import TrainedCell as TrainedCell
     from harness.tracker import TrackedCell as TrackedCell
     from harness.tracker import TrackedRun as TrackedRun
     from harness.tracker import TrackedStage as TrackedStage
@@ -106,7 +108,7 @@ _HOME = {
     "harness.graphs": ("Batch", "PackedGraphs"),
     "harness.graphs.augment": ("drop_nodes", "grow_subgraph", "mask_rows", "perturb_edges"),
     "harness.graphs.diffusion": ("DiffusedGraphs", "Diffusion", "batch_blocks", "by_size"),
-    "harness.hooks": ("hookimpl",),
+    "harness.hooks": ("Register", "hookimpl"),
     "harness.hparams": ("hparam",),
     "harness.locks": ("Lease", "try_lock"),
     "harness.nn.blocks": ("block_sum", "padded_slots"),
@@ -129,6 +131,7 @@ _HOME = {
     "harness.nn.pool": ("pool",),
     "harness.nn.propagate": ("neighbour_sum", "propagate", "sum_to_targets"),
     "harness.nn.subgraph": ("Subgraph", "subgraph", "top_k_edges"),
+    "harness.stages.cell": ("TrainedCell",),
     "harness.tracker": ("TrackedCell", "TrackedRun", "TrackedStage", "Tracker"),
     "harness.training.bases": (
         "Backbone",

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from harness.runs.session import Options
 
 Suite = Annotated[str, typer.Argument(help="A suite file, or the name of an installed suite.", metavar="SUITE")]
+CellOrSuite = Annotated[
+    str,
+    typer.Argument(
+        help="Id of a cell, as reports name it, or a suite: its first cell that fits.", metavar="CELL|SUITE"
+    ),
+]
+Config = Annotated[
+    str | None, typer.Option("--config", metavar="ID", help="The configuration of a tuned method; the first if absent.")
+]
 StoreDir = Annotated[
     Path | None,
     typer.Option("--store", envvar="BENCH_STORE", help="Folder of cached results.", show_default="the user's cache"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,14 +12,18 @@ from harness.stages.context import Context
 BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 
 
+def body_of(stage: Stage) -> Callable[[Stage, Context], dict[str, Any] | None]:
+    """The function that runs a stage and writes its artifact."""
+    if stage.kind not in BODIES:
+        raise ValueError(f"no body for stages of kind '{stage.kind}'")
+    body: Callable[[Stage, Context], dict[str, Any] | None] = import_module(f"harness.stages.{stage.kind}").body
+    return body
+
+
 def run(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
     """Run one stage and write its artifact.
 
     Returns:
         facts for the progress display (may be empty).
     """
-    if stage.kind not in BODIES:
-        raise ValueError(f"no body for stages of kind '{stage.kind}'")
-    module = import_module(f"harness.stages.{stage.kind}")
-    facts: dict[str, Any] = module.body(stage, Context.from_json(context)) or {}
-    return facts
+    return body_of(stage)(stage, Context.from_json(context)) or {}

@@ -14,7 +14,8 @@ from harness.catalog import Catalog, Entry
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.index import load_catalog
-from harness.reference import MARKER, as_markdown, as_text, deviations, headline, main, renewed
+from harness.reference import MARKER, as_markdown, as_text, deviations, headline, renewed
+from harness.reference.differences import main
 from harness.suite.settings import SECTIONS, TRAIN
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,16 +1,8 @@
-"""The reference of deviations: for each component, where paper, public code and this code differ. No torch.
-
-    python -m harness.reference docs/deviations.md
-
-writes the rows that the components declare (:attr:`harness.component.Component.deviations`) below the marker line of
-the page; what stands above it is written by hand and stays.
-"""
+"""For each component, where paper, public code and this code differ: for a terminal, and as a page. No torch."""
 
 from __future__ import annotations
 
 import ast
-import re
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -19,14 +11,12 @@ from pathlib import Path
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.errors import UserError
+from harness.reference.markdown import escaped, table
 
 MARKER = "<!-- Generated below this line by `make docs`; do not edit. -->"
 _PARTS = {"paper": "paper", "public": "public code", "ours": "ours", "switch": "switch"}
 _FIRST = ("baseline", "decorrelator", "encoder", "quantifier", "environment")
 _PLURALS = {"analysis": "analyses"}
-_SPAN = re.compile(r"(`[^`]*`)")
-_SPECIAL = re.compile(r"([\\*|<])")
-_WORD_END = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9{(])")
 
 
 def deviations(entry: Entry) -> list[Mapping[str, str]]:
@@ -73,26 +63,17 @@ def as_markdown(catalog: Catalog) -> str:
 
 def _component(entry: Entry) -> str:
     file = entry.module.replace(".", "/") + ".py"
-    head = f"### {entry.name}\n\n[{file}](../{file}): {_escaped(headline(entry))}\n\n{_escaped(entry.summary)}"
-    titles = ["", *_PARTS.values()]
-    table = [_row(titles), _row(["---"] * len(titles))]
-    for row in deviations(entry):
-        switch = f"`{row['switch']}`" if row["switch"] and "`" not in row["switch"] else row["switch"]
-        table.append(_row([_escaped(row[name]) for name in ("about", "paper", "public", "ours")] + [switch]))
-    return "\n".join([head, "", *table])
+    head = f"### {entry.name}\n\n[{file}](../{file}): {escaped(headline(entry))}\n\n{escaped(entry.summary)}"
+    return f"{head}\n\n{as_table(entry)}"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
-
-
-def _escaped(text: str) -> str:
-    """Text as Markdown shows it unchanged; code spans stay."""
-    parts = _SPAN.split(text)
-    return "".join(
-        part.replace("|", r"\|") if part.startswith("`") else _WORD_END.sub(r"\\_", _SPECIAL.sub(r"\\\1", part))
-        for part in parts
-    )
+def as_table(entry: Entry) -> str:
+    """What a component declares, as a Markdown table."""
+    rows = []
+    for each in deviations(entry):
+        switch = f"`{each['switch']}`" if each["switch"] and "`" not in each["switch"] else each["switch"]
+        rows.append([escaped(each[name]) for name in ("about", "paper", "public", "ours")] + [switch])
+    return table(["", *_PARTS.values()], rows)
 
 
 def renewed(page: str, catalog: Catalog) -> str:
@@ -115,7 +96,3 @@ def main(arguments: Sequence[str]) -> None:
     for name in arguments:
         path = Path(name)
         path.write_text(renewed(path.read_text(encoding="utf-8"), catalog), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -69,7 +69,13 @@ def batch(chosen: list[RawGraph] | None = None) -> Batch:
 
 
 def node_rows(subject: BackboneSubject) -> Iterator[str]:
-    """One finite row of width ``out_dim`` per node, for numeric, categorical and no features, and for given ``x``."""
+    """One finite row of width ``out_dim`` per node, for numeric, categorical and no features, and for given ``x``.
+
+    Cause: `batch.x` is read although `x` is given, categorical features are not embedded (`make_front`), or another
+    width than `out_dim`.
+
+    Look at: forward, build
+    """
     data = batch()
     codes = torch.stack([torch.arange(data.num_nodes) % size for size in CODES.sizes], dim=1)
     cases: tuple[tuple[str, Features, Batch, Tensor | None], ...] = (
@@ -88,13 +94,24 @@ def node_rows(subject: BackboneSubject) -> Iterator[str]:
 
 
 def weight_one_is_none(subject: BackboneSubject) -> Iterator[str]:
-    """An edge weight of one everywhere is the same as none."""
+    """An edge weight of one everywhere is the same as none.
+
+    Cause: messages are normalised in another way where there are edge weights.
+
+    Look at: forward
+    """
     network, data = subject.settled(), batch()
     yield from _gap(network(data), network(data, edge_weight=torch.ones(data.num_edges)), "weight one and no weight")
 
 
 def weight_zero_is_no_edge(subject: BackboneSubject) -> Iterator[str]:
-    """Edges of weight zero are as good as absent: all of them, and some of them."""
+    """Edges of weight zero are as good as absent: all of them, and some of them.
+
+    Cause: a layer that ignores `edge_weight`, a bias inside the message, or a degree that counts edges of weight
+    zero.
+
+    Look at: forward
+    """
     network, data = subject.settled(), batch()
     for what, keep in (("all", torch.zeros(data.num_edges)), ("half", (torch.arange(data.num_edges) % 2).float())):
         apart = network(data.keep_edges(keep > 0))
@@ -108,7 +125,12 @@ def _gap(one: Tensor, two: Tensor, what: str) -> Iterator[str]:
 
 
 def edge_weight_gradient(subject: BackboneSubject) -> Iterator[str]:
-    """The gradient with respect to the edge weights is finite, and not zero: a mask reaches the messages."""
+    """The gradient with respect to the edge weights is finite, and not zero: a mask reaches the messages.
+
+    Cause: `edge_weight` is not handed to the layers, or is detached or compared.
+
+    Look at: forward
+    """
     network, data = subject.settled(), batch()
     weight = torch.full((data.num_edges,), 0.7, requires_grad=True)
     network(data, edge_weight=weight).square().sum().backward()
@@ -121,14 +143,24 @@ def edge_weight_gradient(subject: BackboneSubject) -> Iterator[str]:
 
 
 def companions(subject: BackboneSubject) -> Iterator[str]:
-    """A graph's rows do not depend on the other graphs of its batch, in evaluation mode."""
+    """A graph's rows do not depend on the other graphs of its batch, in evaluation mode.
+
+    Cause: statistics over the whole batch in `forward`, also in evaluation.
+
+    Look at: forward, build
+    """
     network = subject.settled()
     packed = PackedGraphs.pack(graphs())
     yield from depends_on_companions(lambda some: pool(network(some), some, "mean"), packed, "mean rows")
 
 
 def order_of_nodes(subject: BackboneSubject) -> Iterator[str]:
-    """Numbering the nodes otherwise numbers the rows otherwise, and changes nothing else."""
+    """Numbering the nodes otherwise numbers the rows otherwise, and changes nothing else.
+
+    Cause: something that depends on a node's number: positions, sorting, recurrent layers.
+
+    Look at: forward
+    """
     network, rng = subject.settled(), np.random.default_rng(3)
     chosen = graphs()
     orders = [rng.permutation(len(graph.x)) for graph in chosen]
@@ -142,7 +174,12 @@ def order_of_nodes(subject: BackboneSubject) -> Iterator[str]:
 
 
 def every_module_learns(subject: BackboneSubject) -> Iterator[str]:
-    """Each module with parameters gets a gradient."""
+    """Each module with parameters gets a gradient.
+
+    Cause: a module made in `build` that `forward` does not use.
+
+    Look at: build, forward
+    """
     network, data = subject.make(), batch()
     with seeded(SEED, "augmentation"):
         rows = network(data)
@@ -154,7 +191,12 @@ def every_module_learns(subject: BackboneSubject) -> Iterator[str]:
 
 
 def odd_graphs(subject: BackboneSubject) -> Iterator[str]:
-    """Graphs without edges or of one node, and a batch of a single such graph, give finite rows and gradients."""
+    """Graphs without edges or of one node, and a batch of a single such graph, give finite rows and gradients.
+
+    Cause: a mean over no neighbours, or a normalisation over one row.
+
+    Look at: forward
+    """
     changes: tuple[tuple[str, Callable[[RawGraph], RawGraph]], ...] = (
         ("without edges", lambda graph: _with_edge_attr(without_edges(graph))),
         ("of one node", lambda graph: _with_edge_attr(one_node(graph))),
@@ -176,7 +218,12 @@ def _with_edge_attr(graph: RawGraph) -> RawGraph:
 
 
 def global_state(subject: BackboneSubject) -> Iterator[str]:
-    """Nothing seeds global generators, or draws from NumPy's or Python's."""
+    """Nothing seeds global generators, or draws from NumPy's or Python's.
+
+    Cause: a call that seeds, or a draw from NumPy's or Python's generator.
+
+    Look at: build, forward
+    """
     with seeded(SEED, "backbone"):
         before = torch.initial_seed(), python_states()
         network = subject.cls(**subject.base)
@@ -189,7 +236,12 @@ def global_state(subject: BackboneSubject) -> Iterator[str]:
 
 
 def hyperparameters_matter(subject: BackboneSubject) -> Iterator[str]:
-    """Changing a hyperparameter, where it is declared active, changes the rows in training mode."""
+    """Changing a hyperparameter, where it is declared active, changes the rows in training mode.
+
+    Cause: nothing reads `self.NAME`: where an inherited one has no meaning here, name it in `unused`.
+
+    Look at: build, forward
+    """
 
     def rows(values: Mapping[str, Any]) -> Tensor:
         network = subject.make(values)

@@ -74,7 +74,12 @@ class DatasetSubject:
 
 
 def keeps_its_declaration(subject: DatasetSubject) -> Iterator[str]:
-    """Splits, roles, labels, features and oracle fields are as declared, and graphs can be packed."""
+    """Splits, roles, labels, features and oracle fields are as declared, and graphs can be packed.
+
+    Cause: `declare` and `build` disagree on splits, widths of features, number of classes or oracle fields.
+
+    Look at: declare, build
+    """
     declared, raw = subject.built()
     roles = list(declared.splits.values())
     if roles.count("train") != 1 or "test" not in roles:
@@ -94,7 +99,12 @@ def keeps_its_declaration(subject: DatasetSubject) -> Iterator[str]:
 
 
 def every_class_in_training(subject: DatasetSubject) -> Iterator[str]:
-    """Each class, or each task's two labels, occurs among the training graphs."""
+    """Each class, or each task's two labels, occurs among the training graphs.
+
+    Cause: a split that leaves a class out, or labels that do not start from 0.
+
+    Look at: build, declare
+    """
     declared, raw = subject.built()
     train = next(split for split, role in declared.splits.items() if role == "train")
     labels = np.stack([np.asarray(graph.y, dtype=np.float64).reshape(-1) for graph in raw.splits[train]])
@@ -105,7 +115,12 @@ def every_class_in_training(subject: DatasetSubject) -> Iterator[str]:
 
 
 def splits_disjoint(subject: DatasetSubject) -> Iterator[str]:
-    """No graph object is in two splits, and no split repeats another; equal graphs are counted."""
+    """No graph object is in two splits, and no split repeats another; equal graphs are counted.
+
+    Cause: one list of graphs cut twice, or the same generator state for two splits.
+
+    Look at: build
+    """
     declared, raw = subject.built()
     prints = {split: [_print(graph) for graph in raw.splits[split]] for split in declared.splits}
     for one, two in combinations(declared.splits, 2):
@@ -125,7 +140,13 @@ def _print(graph: RawGraph) -> str:
 
 
 def fingerprint_stable(subject: DatasetSubject) -> Iterator[str]:
-    """Building twice gives the same data, and global generators are neither seeded nor drawn from."""
+    """Building twice gives the same data, and global generators are neither seeded nor drawn from.
+
+    Cause: a draw from a global generator, an unseeded `np.random.default_rng()`, or the order of a set or of files
+    in a folder.
+
+    Look at: build
+    """
     subject.sound()
     first = subject.fingerprint()
     dataset = subject.cls(**subject.base)
@@ -139,7 +160,12 @@ def fingerprint_stable(subject: DatasetSubject) -> Iterator[str]:
 
 
 def sealed(subject: DatasetSubject) -> Iterator[str]:
-    """What methods may read of a test split holds no label, domain or oracle field, and no feature equals one."""
+    """What methods may read of a test split holds no label, domain or oracle field, and no feature equals one.
+
+    Cause: a feature column that copies the label or an oracle field.
+
+    Look at: build, declare
+    """
     declared, raw = subject.sound()
     tiers = split_tiers(declared, raw)
     hidden = {"y", "env", *declared.oracle}
@@ -168,7 +194,13 @@ def _equal_columns(graphs: Sequence[RawGraph], what: str, values: Sequence[Any])
 
 
 def hyperparameters_matter(subject: DatasetSubject) -> Iterator[str]:
-    """Changing a hyperparameter, where it is declared active, changes the data."""
+    """Changing a hyperparameter, where it is declared active, changes the data.
+
+    Cause: nothing reads `self.NAME`; or it is read in one mode only (declare `active`), or small data do not show
+    it (give settings in `probes`).
+
+    Look at: build, declare
+    """
     subject.sound()
     if subject.cls(**subject.base).files(subject.data_dir):
         raise Skip("its hyperparameters say which files to read")

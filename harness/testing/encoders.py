@@ -91,7 +91,13 @@ def fit(cls: type[Encoder], values: Mapping[str, Any], data: PackedGraphs, seed:
 
 
 def snapshots_in_order(subject: EncoderSubject) -> Iterator[str]:
-    """A snapshot after each of the declared epochs, in ascending order, each once; the last one ends training."""
+    """A snapshot after each of the declared epochs, in ascending order, each once; the last one ends training.
+
+    Cause: a loop over other epochs than 1 to `max(self.snapshots)`, or a `yield` that does not ask `epoch in
+    self.snapshots`.
+
+    Look at: fit
+    """
     for asked in (subject.base["snapshots"], [3, 1, 3]):
         found = subject.fitted({"snapshots": asked}).epochs
         if found != sorted(set(asked)):
@@ -99,7 +105,12 @@ def snapshots_in_order(subject: EncoderSubject) -> Iterator[str]:
 
 
 def finite_embeddings(subject: EncoderSubject) -> Iterator[str]:
-    """Embeddings are (n, d), finite, and not the same for all graphs."""
+    """Embeddings are (n, d), finite, and not the same for all graphs.
+
+    Cause: a module that returns nodes instead of graphs, collapsed training, or a logarithm or division at zero.
+
+    Look at: fit
+    """
     for epoch, rows in zip(subject.fitted().epochs, subject.fitted().embeddings, strict=True):
         if rows.dim() != 2 or len(rows) != len(graphs()):
             yield f"epoch {epoch}: embeddings of shape {tuple(rows.shape)} for {len(graphs())} graphs"
@@ -110,7 +121,13 @@ def finite_embeddings(subject: EncoderSubject) -> Iterator[str]:
 
 
 def weights_move(subject: EncoderSubject) -> Iterator[str]:
-    """Training changes weights and embeddings from one snapshot to the next."""
+    """Training changes weights and embeddings from one snapshot to the next.
+
+    Cause: no `optimizer.step()`, an optimizer over other parameters, a detached loss, or a module that is made anew
+    for each snapshot.
+
+    Look at: fit
+    """
     fitted = subject.fitted()
     first, last = fitted.weights[0], fitted.weights[-1]
     if all(torch.equal(first[name], last[name]) for name, _ in fitted.module.named_parameters()):
@@ -120,7 +137,12 @@ def weights_move(subject: EncoderSubject) -> Iterator[str]:
 
 
 def snapshots_do_not_disturb(subject: EncoderSubject) -> Iterator[str]:
-    """Taking snapshots on the way does not change how training ends."""
+    """Taking snapshots on the way does not change how training ends.
+
+    Cause: `.eval()` before the `yield` without `.train()` after it, or draws from `self.rng` for a snapshot alone.
+
+    Look at: fit
+    """
     every = subject.fitted({"snapshots": [1, 2, 3]})
     last = subject.fitted({"snapshots": [3]})
     if not torch.equal(every.embeddings[-1], last.embeddings[-1]):
@@ -128,14 +150,25 @@ def snapshots_do_not_disturb(subject: EncoderSubject) -> Iterator[str]:
 
 
 def sees_no_label(subject: EncoderSubject) -> Iterator[str]:
-    """Labels and environments make no difference, present or absent."""
+    """Labels and environments make no difference, present or absent.
+
+    Cause: `fit` reads `y` or `env` of the graphs.
+
+    Look at: fit
+    """
     labelled = fit(subject.cls, subject.base, toy().train, SEED)
     if not torch.equal(labelled.embeddings[-1], subject.fitted().embeddings[-1]):
         yield "embeddings differ when the graphs carry labels and environments"
 
 
 def companions(subject: EncoderSubject) -> Iterator[str]:
-    """A graph's embedding does not depend on the other graphs of its batch, and ``embed`` gives the same."""
+    """A graph's embedding does not depend on the other graphs of its batch, and ``embed`` gives the same.
+
+    Cause: statistics over the whole batch in the module's `forward`, or an `embed` that sorts or batches in another
+    way.
+
+    Look at: embed, fit
+    """
     fitted = subject.fitted()
     module = fitted.module.eval()
     yield from depends_on_companions(module, graphs(), "embeddings")
@@ -147,25 +180,46 @@ def companions(subject: EncoderSubject) -> Iterator[str]:
 
 
 def same_seed(subject: EncoderSubject) -> Iterator[str]:
-    """Two fits with one seed are bit for bit alike."""
+    """Two fits with one seed are bit for bit alike.
+
+    Cause: a draw that comes neither from `self.rng` nor from torch's layers: `random`, `np.random.default_rng()`,
+    the order of a set.
+
+    Look at: fit
+    """
     again = fit(subject.cls, subject.base, graphs(), SEED)
     if not torch.equal(again.embeddings[-1], subject.fitted().embeddings[-1]):
         yield "a second fit with the same seed gives other embeddings"
 
 
 def other_seed(subject: EncoderSubject) -> Iterator[str]:
-    """Another seed gives other embeddings."""
+    """Another seed gives other embeddings.
+
+    Cause: `torch.manual_seed(…)` or a generator with a fixed seed; draw from `self.rng`.
+
+    Look at: fit
+    """
     if torch.equal(subject.fitted(seed=OTHER_SEED).embeddings[-1], subject.fitted().embeddings[-1]):
         yield "a fit with another seed is bit for bit the same: something fixes the seed"
 
 
 def global_state(subject: EncoderSubject) -> Iterator[str]:
-    """Nothing seeds global generators, or draws from NumPy's or Python's."""
+    """Nothing seeds global generators, or draws from NumPy's or Python's.
+
+    Cause: `np.random…`, `random…` or a call that seeds; draw from `self.rng`.
+
+    Look at: fit
+    """
     yield from subject.fitted().seeding
 
 
 def odd_graphs(subject: EncoderSubject) -> Iterator[str]:
-    """Graphs without edges and graphs of one node have finite embeddings."""
+    """Graphs without edges and graphs of one node have finite embeddings.
+
+    Cause: an augmentation that empties a graph, or a softmax, mean or logarithm over nothing.
+
+    Look at: fit
+    """
     for what, change in (("graphs without edges", without_edges), ("graphs of one node", one_node)):
         chosen = [change(graph) if i % 3 == 0 else graph for i, graph in enumerate(raw_graphs(graphs()))]
         found = fit(subject.cls, subject.base, with_graphs(graphs(), chosen), SEED)
@@ -174,7 +228,13 @@ def odd_graphs(subject: EncoderSubject) -> Iterator[str]:
 
 
 def hyperparameters_matter(subject: EncoderSubject) -> Iterator[str]:
-    """Changing a hyperparameter, where it is declared active, changes the embeddings."""
+    """Changing a hyperparameter, where it is declared active, changes the embeddings.
+
+    Cause: nothing reads `self.NAME`; or it is read in one mode only (declare `active`), or its effect needs other
+    settings (give them in `probes`).
+
+    Look at: fit
+    """
 
     def differ(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
         left, right = subject.fitted(one), subject.fitted(two)

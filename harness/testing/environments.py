@@ -70,7 +70,12 @@ def run(environment: Environment, data: Toy) -> Assigned:
 
 
 def one_id_each(subject: EnvironmentSubject) -> Iterator[str]:
-    """One int64 id per training graph, counted from 0 without gaps, -1 for none."""
+    """One int64 id per training graph, counted from 0 without gaps, -1 for none.
+
+    Cause: float ids, one id per node, ids that skip a number, or groups that stay empty.
+
+    Look at: assign, assign_batch
+    """
     ids, count = subject.assigned()[IDS], len(subject.toy.train)
     if ids.shape != (count,) or ids.dtype != torch.int64:
         yield f"ids are {tuple(ids.shape)} {ids.dtype}, expected ({count},) torch.int64"
@@ -81,7 +86,12 @@ def one_id_each(subject: EnvironmentSubject) -> Iterator[str]:
 
 
 def ids_within_number(subject: EnvironmentSubject) -> Iterator[str]:
-    """Ids drawn per batch are below the number that the component names."""
+    """Ids drawn per batch are below the number that the component names.
+
+    Cause: `num_environments()` and the draw in `assign_batch` disagree.
+
+    Look at: num_environments, assign_batch
+    """
     if not subject.cls.per_batch:
         raise Skip("ids are fixed before training")
     ids, number = subject.assigned()[IDS], subject.cls(**subject.base).num_environments()
@@ -90,7 +100,12 @@ def ids_within_number(subject: EnvironmentSubject) -> Iterator[str]:
 
 
 def provides_what_it_says(subject: EnvironmentSubject) -> Iterator[str]:
-    """Each name in ``provides`` comes with one row per training graph, and nothing else does."""
+    """Each name in ``provides`` comes with one row per training graph, and nothing else does.
+
+    Cause: `assign` returns ids alone, or a name that is not in `provides`.
+
+    Look at: assign
+    """
     extra = {name: value for name, value in subject.assigned().items() if name != IDS}
     if set(extra) != set(subject.cls.provides):
         yield f"provides {sorted(extra)}, declared {sorted(subject.cls.provides)}"
@@ -100,7 +115,12 @@ def provides_what_it_says(subject: EnvironmentSubject) -> Iterator[str]:
 
 
 def same_seed(subject: EnvironmentSubject) -> Iterator[str]:
-    """Two calls with one seed give the same, and leave the graphs as they are."""
+    """Two calls with one seed give the same, and leave the graphs as they are.
+
+    Cause: a draw that does not come from `self.rng`, or work in place on `train`.
+
+    Look at: assign, assign_batch
+    """
     first = subject.assigned()
     before = {name: value.clone() for name, value in subject.toy.train.tensors().items()}
     again = run(subject.cls(**subject.base), subject.toy)
@@ -111,7 +131,12 @@ def same_seed(subject: EnvironmentSubject) -> Iterator[str]:
 
 
 def global_state(subject: EnvironmentSubject) -> Iterator[str]:
-    """Global generators are neither seeded nor drawn from."""
+    """Global generators are neither seeded nor drawn from.
+
+    Cause: `torch.rand…`, `np.random…` or a scikit-learn estimator without a `random_state`; draw from `self.rng`.
+
+    Look at: assign, assign_batch
+    """
     subject.assigned()
     environment = subject.cls(**subject.base)
     seen: list[bool] = []
@@ -131,7 +156,13 @@ def global_state(subject: EnvironmentSubject) -> Iterator[str]:
 
 
 def hyperparameters_matter(subject: EnvironmentSubject) -> Iterator[str]:
-    """Changing a hyperparameter, where it is declared active, changes the ids or what is provided."""
+    """Changing a hyperparameter, where it is declared active, changes the ids or what is provided.
+
+    Cause: nothing reads `self.NAME`; or it is read in one mode only (declare `active`), or the toy graphs do not
+    show it (give settings in `probes`).
+
+    Look at: assign, assign_batch
+    """
     yield from unchanged(
         subject.cls, subject.base, lambda one, two: not _equal(subject.assigned(one), subject.assigned(two))
     )

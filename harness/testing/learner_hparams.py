@@ -11,7 +11,13 @@ from harness.testing.subject import LearnerSubject
 
 
 def hyperparameters_matter(subject: LearnerSubject) -> Iterator[str]:
-    """Changing a hyperparameter, where it is declared active, changes trained weights or predictions."""
+    """Changing a hyperparameter, where it is declared active, changes trained weights or predictions.
+
+    Cause: nothing reads `self.NAME`; or it is read in one mode only (declare `active`), or its effect needs other
+    settings than three short epochs (give them in `probes`).
+
+    Look at: loss
+    """
     subject.watched()
     weights = [name for name, declared in subject.cls.hparams.items() if declared.weight_of]
     yield from unchanged(
@@ -20,7 +26,12 @@ def hyperparameters_matter(subject: LearnerSubject) -> Iterator[str]:
 
 
 def other_settings(subject: LearnerSubject) -> Iterator[str]:
-    """With each other setting that was tried, values are finite, modules in training mode, and global state is safe."""
+    """With each other setting that was tried, values are finite, modules in training mode, and global state is safe.
+
+    Cause: a division by zero, a mode left in evaluation or a global draw that only this setting reaches.
+
+    Look at: loss, training_step
+    """
     subject.watched()
     for values, seen in subject.tried():
         given = ", ".join(f"{name}={value}" for name, value in values.items())

@@ -45,7 +45,13 @@ def poisoned(batch: Batch) -> Batch:
 
 
 def companions(subject: LearnerSubject) -> Iterator[str]:
-    """A graph's prediction and embedding do not depend on the other graphs of its batch."""
+    """A graph's prediction and embedding do not depend on the other graphs of its batch.
+
+    Cause: statistics over the whole batch in `forward` or `embed`: a mean over graphs, a softmax over all nodes, a
+    normalisation that uses the batch also in evaluation.
+
+    Look at: forward, embed, build
+    """
     learner = trained(subject)
     graphs = subject.toy().train.without_labels()
     yield from depends_on_companions(learner, graphs, "predictions")
@@ -53,7 +59,12 @@ def companions(subject: LearnerSubject) -> Iterator[str]:
 
 
 def reads_no_labels(subject: LearnerSubject) -> Iterator[str]:
-    """Predictions and embeddings need no labels, environments or votes, and do not read them."""
+    """Predictions and embeddings need no labels, environments or votes, and do not read them.
+
+    Cause: `forward` or `embed` uses `batch.y`, `batch.env` or `batch.spurious`; only `loss` may.
+
+    Look at: forward, embed
+    """
     learner = trained(subject)
     graphs = subject.toy().train
     with torch.no_grad():
@@ -69,7 +80,13 @@ def reads_no_labels(subject: LearnerSubject) -> Iterator[str]:
 
 
 def evaluation_is_pure(subject: LearnerSubject) -> Iterator[str]:
-    """Predicting twice gives the same, and leaves weights, buffers and the mode's flag as they were."""
+    """Predicting twice gives the same, and leaves weights, buffers and the mode's flag as they were.
+
+    Cause: noise or dropout that ignores `self.training`, or a counter or moving average that is updated in
+    `forward`.
+
+    Look at: forward, embed
+    """
     learner = trained(subject)
     before = {name: value.clone() for name, value in learner.state_dict().items()}
     first, second = (logits(learner, subject.toy().validation) for _ in range(2))
@@ -83,7 +100,12 @@ def evaluation_is_pure(subject: LearnerSubject) -> Iterator[str]:
 
 
 def state_round_trip(subject: LearnerSubject) -> Iterator[str]:
-    """A fresh learner with the trained one's state predicts the same."""
+    """A fresh learner with the trained one's state predicts the same.
+
+    Cause: a tensor kept as a plain attribute (use `self.register_buffer`), or a module that is made after `build`.
+
+    Look at: build, on_fit_start, on_epoch_end
+    """
     _, _, found = subject.watched()
     fresh = prepare(subject.cls, subject.base, subject.toy()).learner
     try:

@@ -17,13 +17,25 @@ from harness.training.bases import Learner
 
 
 def trains(subject: LearnerSubject) -> Iterator[str]:
-    """An ordinary training runs; loss terms, the result of each step and all gradients are finite."""
+    """An ordinary training runs; loss terms, the result of each step and all gradients are finite.
+
+    Cause: a division by a count that can be zero, a logarithm or square root at zero, an `exp` that overflows; or
+    the code raises, at the line that is named.
+
+    Look at: loss, training_step, build
+    """
     _, seen, _ = subject.watched()
     yield from (f"{what} is not finite" for what in seen.not_finite)
 
 
 def live_terms(subject: LearnerSubject) -> Iterator[str]:
-    """Each loss term requires gradient and has one that is not zero at some step."""
+    """Each loss term requires gradient and has one that is not zero at some step.
+
+    Cause: `.detach()`, `.item()`, `float(…)` or `torch.no_grad()` between the network and the term; a comparison or
+    `argmax`, which have no gradient; or a term that follows from labels alone.
+
+    Look at: loss
+    """
     prepared, seen, _ = subject.watched()
     yield from _dead_terms(prepared.learner, seen)
 
@@ -37,7 +49,13 @@ def _dead_terms(learner: Learner, seen: Watch) -> Iterator[str]:
 
 
 def weights_matter(subject: LearnerSubject) -> Iterator[str]:
-    """A term with a weight has a gradient where the weight is not zero, and changing the weight changes training."""
+    """A term with a weight has a gradient where the weight is not zero, and changing the weight changes training.
+
+    Cause: `loss` does not return the term under the name that `weight_of` gives; the term has no gradient; or an
+    overridden `weight` or `training_step` does not read the hyperparameter.
+
+    Look at: loss, weight, training_step
+    """
     weighted = {name: h.weight_of for name, h in subject.cls.hparams.items() if h.weight_of}
     if not weighted:
         raise Skip("no hyperparameter is the weight of a loss term")
@@ -59,7 +77,13 @@ def weights_matter(subject: LearnerSubject) -> Iterator[str]:
 
 
 def every_module_learns(subject: LearnerSubject) -> Iterator[str]:
-    """Each trainable module gets a gradient within three epochs, unless ``untrained`` names it."""
+    """Each trainable module gets a gradient within three epochs, unless ``untrained`` names it.
+
+    Cause: a module made in `build` that no loss term uses, or a hard choice (top-k, `argmax`, `> 0.5`) between it
+    and the loss. Where it is meant to stay as it is, name it in `untrained`.
+
+    Look at: build, loss
+    """
     prepared, seen, _ = subject.watched()
     yield from _unreached(subject, prepared.learner, seen)
 
@@ -72,7 +96,12 @@ def _unreached(subject: LearnerSubject, learner: Learner, seen: Watch) -> Iterat
 
 
 def each_mode_learns(subject: LearnerSubject) -> Iterator[str]:
-    """Terms are live and modules get gradients also with each other choice of a text hyperparameter."""
+    """Terms are live and modules get gradients also with each other choice of a text hyperparameter.
+
+    Cause: the branch of `loss` for this choice leaves out a term or a module, or detaches it.
+
+    Look at: loss, build
+    """
     subject.watched()
     modes = [name for name, declared in subject.cls.hparams.items() if declared.type == "str" and declared.choices]
     if not modes:
@@ -88,7 +117,13 @@ def each_mode_learns(subject: LearnerSubject) -> Iterator[str]:
 
 
 def frozen_stays(subject: LearnerSubject) -> Iterator[str]:
-    """Parameters that require no gradient, and modules in ``untrained``, stay bit for bit what they were."""
+    """Parameters that require no gradient, and modules in ``untrained``, stay bit for bit what they were.
+
+    Cause: it is in an optimizer, or is written in place (a moving average). Where it is meant to change, take it
+    out of `untrained`.
+
+    Look at: optimizers, training_step, build
+    """
     subject.watched()
     start = prepare(subject.cls, subject.base, subject.toy()).learner
     frozen = {n: p.detach() for n, p in start.named_parameters() if not p.requires_grad or _exempt(subject, n)}
@@ -99,13 +134,23 @@ def frozen_stays(subject: LearnerSubject) -> Iterator[str]:
 
 
 def training_mode(subject: LearnerSubject) -> Iterator[str]:
-    """After each step every trained module is in training mode."""
+    """After each step every trained module is in training mode.
+
+    Cause: `.eval()` without `.train()` after it; `with evaluating(module):` puts the mode back.
+
+    Look at: training_step, loss, on_epoch_start
+    """
     _, seen, _ = subject.watched()
     yield from (f"'{name}' is in evaluation mode after a training step" for name in sorted(seen.left_in_eval))
 
 
 def risk_on_logits(subject: LearnerSubject) -> Iterator[str]:
-    """Labels are compared with logits of the head's width, and the head gets a gradient from some term."""
+    """Labels are compared with logits of the head's width, and the head gets a gradient from some term.
+
+    Cause: `self.risk` is given embeddings or probabilities instead of logits, or the loss goes around `self.head`.
+
+    Look at: loss, forward, build
+    """
     prepared, seen, found = subject.watched()
     outputs = subject.toy().task.outputs
     yield from (f"{what}, expected {outputs} columns" for what in seen.widths)
@@ -117,7 +162,13 @@ def risk_on_logits(subject: LearnerSubject) -> Iterator[str]:
 
 
 def equals_erm(subject: LearnerSubject) -> Iterator[str]:
-    """With the values of ``equals_erm``, backbone, head and predictions are bit for bit those of plain ERM."""
+    """With the values of ``equals_erm``, backbone, head and predictions are bit for bit those of plain ERM.
+
+    Cause: a module that is made before backbone and head, another forward pass that moves normalisation statistics,
+    a term that is not exactly zero, or draws that change the order of the data; or `equals_erm` holds other values.
+
+    Look at: loss, build, training_step
+    """
     if not subject.cls.equals_erm:
         raise Skip("declares no values with which it is ERM")
     subject.watched()
@@ -134,7 +185,13 @@ def equals_erm(subject: LearnerSubject) -> Iterator[str]:
 
 
 def same_seed(subject: LearnerSubject) -> Iterator[str]:
-    """Two trainings with one seed end bit for bit alike."""
+    """Two trainings with one seed end bit for bit alike.
+
+    Cause: a draw that comes neither from `self.rng` nor from torch's layers: `random`, `np.random.default_rng()`,
+    the order of a set, the time.
+
+    Look at: loss, training_step, on_epoch_start
+    """
     subject.watched()
     again = train(prepare(subject.cls, subject.base, subject.toy()))
     first = subject.result()
@@ -144,7 +201,13 @@ def same_seed(subject: LearnerSubject) -> Iterator[str]:
 
 
 def other_seed(subject: LearnerSubject) -> Iterator[str]:
-    """Another seed starts from other weights and ends elsewhere."""
+    """Another seed starts from other weights and ends elsewhere.
+
+    Cause: `torch.manual_seed(…)`, a generator with a fixed seed, or weights that are set to constants of their own;
+    draw from `self.rng`.
+
+    Look at: build, on_fit_start, loss
+    """
     subject.watched()
     one, two = (prepare(subject.cls, subject.base, subject.toy(), seed=seed).learner for seed in (SEED, OTHER_SEED))
     alike = [
@@ -159,7 +222,12 @@ def other_seed(subject: LearnerSubject) -> Iterator[str]:
 
 
 def global_state(subject: LearnerSubject) -> Iterator[str]:
-    """Nothing seeds global generators or draws from them, but for layers' initialisation and dropout."""
+    """Nothing seeds global generators or draws from them, but for layers' initialisation and dropout.
+
+    Cause: `torch.rand…`, `torch.randperm` or `np.random…` without `generator=self.rng`, or a call that seeds.
+
+    Look at: loss, training_step, on_fit_start, on_epoch_start, build
+    """
     _, seen, _ = subject.watched()
     yield from seen.seeding
 

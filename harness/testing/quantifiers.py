@@ -65,7 +65,12 @@ def fit(cls: type[Quantifier], values: Mapping[str, Any], x: Floats, y: Ints, ne
 
 
 def rows_are_probabilities(subject: QuantifierSubject) -> Iterator[str]:
-    """Each row holds one probability per class, not negative, and sums to one."""
+    """Each row holds one probability per class, not negative, and sums to one.
+
+    Cause: decision values or unnormalised scores instead of probabilities, or a column missing.
+
+    Look at: fit
+    """
     yield from _improper(subject.tables(), "")
 
 
@@ -82,7 +87,13 @@ def _improper(tables: list[Floats], given: str) -> Iterator[str]:
 
 
 def columns_in_class_order(subject: QuantifierSubject) -> Iterator[str]:
-    """Columns are in the order of the classes, also where a class has no training row: its column is the smallest."""
+    """Columns are in the order of the classes, also where a class has no training row: its column is the smallest.
+
+    Cause: columns in the order in which classes were met, or in that of `estimator.classes_` without filling the
+    absent ones.
+
+    Look at: fit
+    """
     for absent in (None, 0, 1):
         y = np.arange(ROWS) % CLASSES
         present = [c for c in range(CLASSES) if c != absent]
@@ -98,14 +109,24 @@ def columns_in_class_order(subject: QuantifierSubject) -> Iterator[str]:
 
 
 def rare_class(subject: QuantifierSubject) -> Iterator[str]:
-    """A class with three training rows gives proper tables."""
+    """A class with three training rows gives proper tables.
+
+    Cause: cross-validation with more folds than the class has rows.
+
+    Look at: fit
+    """
     y = np.arange(ROWS) % 2
     y[[5, 20, 41]] = 2
     yield from _improper(fit(subject.cls, subject.base, *data(labels=y)), "a class of three rows: ")
 
 
 def rows_by_themselves(subject: QuantifierSubject) -> Iterator[str]:
-    """A row's probabilities do not depend on the other rows to predict, and inputs are left as they are."""
+    """A row's probabilities do not depend on the other rows to predict, and inputs are left as they are.
+
+    Cause: scaling or ranking by the rows to predict instead of the training rows, or work in place on the inputs.
+
+    Look at: fit
+    """
     quantifier = subject.cls(**subject.base)
     quantifier.seed = SEED
     x, y, new = data()
@@ -121,14 +142,24 @@ def rows_by_themselves(subject: QuantifierSubject) -> Iterator[str]:
 
 
 def same_seed(subject: QuantifierSubject) -> Iterator[str]:
-    """Two fits with one seed are bit for bit alike."""
+    """Two fits with one seed are bit for bit alike.
+
+    Cause: an estimator without `random_state=self.seed`.
+
+    Look at: fit
+    """
     again = fit(subject.cls, subject.base, *data())
     if not _equal(again, subject.tables()):
         yield "a second fit with the same seed gives other probabilities"
 
 
 def global_state(subject: QuantifierSubject) -> Iterator[str]:
-    """Global generators are neither seeded nor drawn from; use ``self.seed``."""
+    """Global generators are neither seeded nor drawn from; use ``self.seed``.
+
+    Cause: an estimator or NumPy call that draws from the global generator; pass `self.seed` on.
+
+    Look at: fit
+    """
     before = all_states()
     fit(subject.cls, subject.base, *data())
     if all_states() != before:
@@ -136,7 +167,13 @@ def global_state(subject: QuantifierSubject) -> Iterator[str]:
 
 
 def hyperparameters_matter(subject: QuantifierSubject) -> Iterator[str]:
-    """Changing a hyperparameter, where it is declared active, changes the probabilities."""
+    """Changing a hyperparameter, where it is declared active, changes the probabilities.
+
+    Cause: nothing reads `self.NAME`, or `settings()` does not hand it to `fit`; or its effect needs other settings
+    (give them in `probes`).
+
+    Look at: settings, fit
+    """
     yield from unchanged(
         subject.cls, subject.base, lambda one, two: not _equal(subject.tables(one), subject.tables(two))
     )

@@ -40,6 +40,7 @@ bench: install
 
 docs: install
 	$(BIN)/python -m harness.reference docs/deviations.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist site *.egg-info

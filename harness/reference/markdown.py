@@ -63,6 +63,11 @@ def docstring(text: str, links: Mapping[str, str] | None = None) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(made)).strip()
 
 
+def cell(text: str, links: Mapping[str, str] | None = None) -> str:
+    """A docstring as one cell of a table."""
+    return _BAR.sub(r"\\|", " ".join(docstring(text, links).split()))
+
+
 def _items(lines: Sequence[str], links: Mapping[str, str]) -> list[str]:
     made = []
     for line in lines:

@@ -53,45 +53,85 @@ def value(declared: HParam) -> Schema:
     return schema | {"default": declared.default} | ({"description": declared.help} if declared.help else {})
 
 
+_HELP = {
+    "bench": "version of the suite language",
+    "name": "of the suite, in tables and runs; the file's name unless given",
+    "include": "suite files to build upon: later keys win, methods and datasets merge by name",
+    "plugins": "plugin files, relative to this file",
+    "protocol": "a named set of defaults of seeds, model, train and select",
+    "seeds": "training seeds: initialisation, batch order, random environments; the protocol's unless given",
+    "model": "backbone, readout and head",
+    "train": "epochs, batches and optimizer",
+    "select": "which checkpoint and which configuration a row reports",
+    "budget": "most configurations of any tuned method; the whole grid unless given",
+    "datasets": "the columns: name -> dataset",
+    "methods": "the rows: name -> method",
+    "trackers": "tools that are told of the run",
+    "analyses": "what to ask of the cells once they have run: label -> analysis",
+    "report": "what the report shows",
+    "reference": "the row that differences are taken to and that tests compare with",
+    "published": "a paper whose printed numbers stand beside ours",
+    "statistics": "confidence intervals, tests, ranks and detectable effects in every report",
+    "baseline": "a method that trains in one go; or all three of the next",
+    "encoder": "first step: embeddings learned without labels",
+    "quantifier": "second step: class probabilities from embeddings",
+    "decorrelator": "third step: a classifier that those probabilities do not explain",
+    "envs": "what supplies environments to a learner that needs them",
+    "like": "another method of the suite to copy",
+    "bundle": f"ready settings of {', '.join(PIPELINE)}",
+    "tune": "candidates by path, selected on validation",
+    "matrix": "values by path, a row for each combination",
+    "pool": "architectures whose outputs are put together",
+}
+
+
+def _described(properties: Schema) -> Schema:
+    """Properties with what each is for."""
+    return {name: schema | {"description": _HELP[name]} for name, schema in properties.items()}
+
+
 def _top() -> Schema:
     seed: Schema = {"type": "integer", "minimum": 0}
-    return {
-        "bench": {"const": 1, "description": "version of the suite language"},
-        "name": {"type": "string"},
-        "include": _TEXTS | {"description": "fragments; later keys win, methods and datasets merge by name"},
-        "plugins": _TEXTS | {"description": "plugin files, relative to this file"},
-        "protocol": {"enum": protocols()},
-        "seeds": {"anyOf": [{"type": "array", "items": seed, "minItems": 1, "uniqueItems": True}, seed]},
-        "model": _ref("model"),
-        "train": _ref("train"),
-        "select": _ref("select"),
-        "budget": {"type": "integer", "minimum": 1, "description": "configurations drawn for every tuned method"},
-        "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
-        "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
-        "trackers": {"type": "array", "items": _ref("tracker"), "description": "tools that are told of the run"},
-        "analyses": {"type": "object", "additionalProperties": _ref("analysis")},
-        "report": _table(
-            {
-                "reference": {"type": "string"},
-                "published": {"enum": publications()},
-                "statistics": {"type": "boolean"},
-            }
-        ),
+    report: Schema = {
+        "reference": {"type": "string"},
+        "published": {"enum": publications()},
+        "statistics": {"type": "boolean"},
     }
+    return _described(
+        {
+            "bench": {"const": 1},
+            "name": {"type": "string"},
+            "include": _TEXTS,
+            "plugins": _TEXTS,
+            "protocol": {"enum": protocols()},
+            "seeds": {"anyOf": [{"type": "array", "items": seed, "minItems": 1, "uniqueItems": True}, seed]},
+            "model": _ref("model"),
+            "train": _ref("train"),
+            "select": _ref("select"),
+            "budget": {"type": "integer", "minimum": 1},
+            "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
+            "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
+            "trackers": {"type": "array", "items": _ref("tracker")},
+            "analyses": {"type": "object", "additionalProperties": _ref("analysis")},
+            "report": _table(_described(report)),
+        }
+    )
 
 
 def _method() -> Schema:
     return _table(
-        {
-            **{role: _ref(kind) for role, kind in KIND_OF.items()},
-            "like": {"type": "string", "description": "another method to copy"},
-            "bundle": {"enum": bundles(), "description": f"ready settings of {', '.join(PIPELINE)}"},
-            "model": _ref("model"),
-            "train": _ref("train"),
-            "select": _ref("select"),
-            "tune": {"anyOf": [_AXES, {"const": "default"}], "description": "selected on validation"},
-            "matrix": _AXES | {"description": "a row for each combination"},
-        }
+        _described(
+            {
+                **{role: _ref(kind) for role, kind in KIND_OF.items()},
+                "like": {"type": "string"},
+                "bundle": {"enum": bundles()},
+                "model": _ref("model"),
+                "train": _ref("train"),
+                "select": _ref("select"),
+                "tune": {"anyOf": [_AXES, {"const": "default"}]},
+                "matrix": _AXES,
+            }
+        )
     )
 
 
@@ -99,7 +139,8 @@ def _model(catalog: Catalog) -> Schema:
     shared: Schema = {name: value(declared) for name, declared in MODEL.items()}
     for entry in catalog.of_kind("backbone"):
         shared = {name: value(declared) for name, declared in entry.hparams.items()} | shared
-    return _table({"backbone": _ref("backbone"), **shared})
+    backbone = _ref("backbone") | {"description": "the graph network; its hyperparameters may stand beside it"}
+    return _table({"backbone": backbone, **shared})
 
 
 def _component(catalog: Catalog, kind: str) -> Schema:
@@ -117,15 +158,16 @@ def _named(entry: Entry) -> Schema:
     own: Schema = {name: value(declared) for name, declared in entry.hparams.items()}
     extra: Schema = {}
     if entry.kind == "dataset":
-        extra = {"model": _ref("model"), "train": _ref("train"), "select": _ref("select"), "envs": _ref("environment")}
+        sections: Schema = {"model": _ref("model"), "train": _ref("train"), "select": _ref("select")}
+        extra = _described(sections | {"envs": _ref("environment")})
     elif entry.kind == "tracker":
         extra = {}
     elif entry.kind == "analysis":
         extra = {"datasets": _TEXTS, "methods": _TEXTS}
     else:
-        extra = {"tune": {"anyOf": [_AXES, {"const": "default"}]}, "matrix": _AXES}
+        extra = _described({"tune": {"anyOf": [_AXES, {"const": "default"}]}, "matrix": _AXES})
     if entry.kind == "encoder":
-        extra["pool"] = _AXES
+        extra |= _described({"pool": _AXES})
     named = entry.name if not entry.traits.get("positional") else None
     use: Schema = {"const": named} if named else {"type": "string", "pattern": f"^{entry.name}(\\(.*\\))?$"}
     schema = _table({"use": use, **own, **extra}) | {"required": ["use"]}

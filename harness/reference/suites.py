@@ -1,0 +1,132 @@
+"""The suite language as a page: every key, from the same schema that ``bench schema`` prints for editors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from textwrap import shorten
+from typing import Any
+
+from harness.catalog import Catalog
+from harness.reference.components import PLURALS
+from harness.reference.markdown import code, escaped, table
+from harness.suite.files import installed_suites, read_protocol, suites_folder
+from harness.suite.load import DEFAULT_PROTOCOL
+from harness.suite.schema import json_schema
+from harness.suite.tree import Leaf, Place, Problems, plain
+
+_KINDS = tuple(PLURALS)
+
+
+def page(catalog: Catalog) -> str:
+    """The page of all keys."""
+    schema = json_schema(catalog)
+    parts = ["# Suite keys", _INTRODUCTION, "## A suite", keys(schema)]
+    parts += ["## report", keys(schema["properties"]["report"])]
+    parts += ["## A dataset", _DATASET, keys(_common(schema["$defs"]["dataset"]))]
+    parts += ["## A method", keys(schema["$defs"]["method"])]
+    parts += ["## A component", _COMPONENT, keys(_common(schema["$defs"]["encoder"]))]
+    defaults = _defaults()
+    for name in ("model", "train", "select"):
+        parts += [f"## {name}", keys(schema["$defs"][name], defaults[name])]
+    parts += ["## Installed suites", _suites()]
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = (
+    "Every key that a suite may have. [The suite language](../suites.md) explains them with examples; `bench schema` "
+    "prints the same as JSON Schema for an editor, with your plugins' components in it."
+)
+_DATASET = "`NAME` or a table of `use`, the [hyperparameters](components/datasets.md) of that dataset, and:"
+_COMPONENT = (
+    "`NAME`, `NAME(value)` where it has a main value, or a table of `use`, the hyperparameters of that component, and "
+    "(`pool` for encoders alone):"
+)
+
+
+def _common(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """What all the components of a kind have beside their own hyperparameters: the described keys of all of them."""
+    named = [option["properties"] for option in definition["anyOf"] if "use" in option.get("required", ())]
+    shared = set.intersection(*map(set, named))
+    first = {name: schema for name, schema in named[0].items() if name in shared and _is_structure(schema)}
+    return {"properties": {"use": {"type": "string", "description": "the component's name"}, **first}}
+
+
+def _is_structure(schema: Mapping[str, Any]) -> bool:
+    return "default" not in schema and "description" in schema
+
+
+def keys(definition: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> str:
+    """A table of the properties of a definition, with what the default protocol sets where it does."""
+    rows = []
+    for name, schema in definition["properties"].items():
+        row = [code(name), values(schema)]
+        if defaults is not None:
+            row.append(code(defaults.get(name, "")))
+        rows.append([*row, escaped(schema.get("description", ""))])
+    middle = [f"protocol `{DEFAULT_PROTOCOL}`"] if defaults is not None else []
+    return table(["key", "values", *middle, "meaning"], rows)
+
+
+def values(schema: Mapping[str, Any]) -> str:
+    """What a schema allows, in words."""
+    if "$ref" in schema:
+        return _reference(schema["$ref"].rpartition("/")[2])
+    if "const" in schema or "enum" in schema:
+        return ", ".join(code(item) for item in schema.get("enum", [schema.get("const")]))
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(values(option) for option in schema["anyOf"]))
+    if schema["type"] == "object":
+        inner = schema.get("additionalProperties")
+        return f"table of {values(inner)}" if isinstance(inner, Mapping) else "table"
+    return _plain_type(schema)
+
+
+_WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true`, `false`", "null": "none"}
+
+
+def _plain_type(schema: Mapping[str, Any]) -> str:
+    if schema["type"] == "array":
+        return f"list of {values(schema['items'])}" if "items" in schema else "list"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{_WORDS[schema['type']]}, {low:g} to {high:g}"
+    bound = f", at least {low:g}" if low is not None else f", at most {high:g}" if high is not None else ""
+    return f"{_WORDS[schema['type']]}{bound}"
+
+
+def _reference(name: str) -> str:
+    if name in _KINDS:
+        return f"[{name}](components/{PLURALS[name]}.md)"
+    return {"method": "[method](#a-method)"}.get(name, f"[table](#{name})")
+
+
+def _defaults() -> dict[str, dict[str, str]]:
+    """What the protocol that a suite has unless it names one sets."""
+    problems = Problems()
+    found = plain(read_protocol(Leaf(DEFAULT_PROTOCOL, Place("")), problems))
+    problems.check()
+    return {
+        section: {name: _shown(value) for name, value in found[section].items()}
+        for section in ("model", "train", "select")
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_shown(item)}" for name, item in value.items()) + "}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _suites() -> str:
+    rows = []
+    for name in installed_suites():
+        lines = (suites_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+        told = [line.removeprefix("#").strip() for line in lines if line.startswith("# ") and "$schema" not in line]
+        rows.append([code(f"suites/{name}.yaml"), escaped(_sentence(" ".join(told)))])
+    return table(["suite", "what it compares"], rows)
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, within reason."""
+    return shorten(re.split(r"(?<!Eqn)(?<=\.) ", text)[0], 260, placeholder=" …")

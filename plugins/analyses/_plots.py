@@ -1,34 +1,68 @@
-"""What the figures of several analyses share: one panel per dataset, labelled axes, a legend beside them."""
+"""What the figures of several analyses share: panels wrapped to a page's width, labels said once, a legend below."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
-PANEL = (3.4, 2.6)
-"""Width and height of one panel in inches."""
+PAGE = 6.9
+"""Width of a figure in inches: the text width of most papers, so that the text in it keeps its size."""
+LETTERS = 13.5
+"""Letters of a panel's title that fit in an inch."""
 
 
-def panels(titles: Sequence[str], *, rows: Sequence[str] = ("",), size: tuple[float, float] = PANEL, **options: Any):
-    """A figure with a row of axes for each of ``rows`` and a column for each title: (figure, {(row, title): axes})."""
+def panels(
+    titles: Mapping[Hashable, str], *, across: int = 2, height: float = 2.5, square: bool = False, **options: Any
+) -> tuple[Any, dict[Any, Any]]:
+    """A figure of one panel for each key, ``across`` in a row at most: (figure, {key: axes}).
+
+    ``square`` is for axes of equal scales, which else would stand far apart.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(size[0] * len(titles), size[1] * len(rows)), layout="constrained")
-    grid = figure.subplots(len(rows), len(titles), squeeze=False, **options)
-    found = {}
-    for place, row in enumerate(rows):
-        for column, title in enumerate(titles):
-            axes = grid[place][column]
-            axes.set_title(" · ".join(filter(None, [title, row])))
-            found[row, title] = axes
-    return figure, found
+    across = min(across, len(titles))
+    down = -(-len(titles) // across)
+    width = min(PAGE / across, 3.9)
+    figure = Figure(figsize=(width * across, height * down), layout="compressed" if square else "constrained")
+    grid = figure.subplots(down, across, squeeze=False, **options).ravel()
+    for axes in grid[len(titles) :]:
+        axes.remove()
+    for axes, title in zip(grid, titles.values(), strict=False):
+        axes.set_title("\n".join(fill(plain(line), int(width * LETTERS)) for line in title.splitlines()))
+    return figure, dict(zip(titles, grid, strict=False))
 
 
-def legend_below(figure: Any, axes: Any, columns: int = 4) -> None:
-    """One legend for all panels, from the entries of one of them."""
-    handles, labels = axes.get_legend_handles_labels()
-    if labels:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+def of_pairs(pairs: Iterable[tuple[str, str]]) -> dict[Hashable, str]:
+    """Titles of panels for (dataset, method) pairs."""
+    return {pair: "\n".join(pair) for pair in pairs}
+
+
+def label_outer(axes: Iterable[Any], *, x: str = "", y: str = "") -> None:
+    """Label each axis once for a row or column of panels: the y axis at the left, the x axis wherever none is below."""
+    axes = list(axes)
+    below = {axis.get_subplotspec().colspan.start: axis for axis in axes}
+    for axis in axes:
+        place = axis.get_subplotspec()
+        if axis is below[place.colspan.start]:
+            axis.set_xlabel(x)
+        if place.is_first_col():
+            axis.set_ylabel(y)
+
+
+def legend_below(figure: Any, columns: int = 4) -> None:
+    """One legend for all panels, with every entry that any of them has."""
+    entries = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if entries:
+        count = min(columns, len(entries))
+        figure.legend(entries.values(), map(plain, entries), loc="outside lower center", ncols=count)
+
+
+def plain(text: str) -> str:
+    """A label as it is, without matplotlib's reading of dollars as formulas."""
+    return text.replace("$", r"\$")
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
@@ -36,3 +70,8 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
     import numpy as np
 
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def colors(names: Iterable[str]) -> dict[str, str]:
+    """A colour of the common palette for each name, the same in all panels."""
+    return {name: f"C{place}" for place, name in enumerate(dict.fromkeys(names))}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, deviation, hookimpl, hparam
-from plugins.analyses._plots import legend_below, mean_and_spread, panels
+from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
 
 
 class CentralMomentDiscrepancy(Analysis):
@@ -76,14 +76,17 @@ class CentralMomentDiscrepancy(Analysis):
         return Findings(
             ("dataset", "method", "class", "CMD", "s.d. over seeds", "seeds"),
             tuple(rows),
-            (f"Training against {splits}; moments up to {self.moments}. Smaller is closer; widths may differ.",),
+            (
+                f"Training against {splits}; moments up to {self.moments}. Smaller is closer; compare "
+                "networks of one width only. Whiskers: standard deviation over seeds.",
+            ),
         )
 
     def figure(self, study: Study) -> Any:
-        figure, axes = panels(study.datasets)
+        figure, axes = panels({dataset: dataset for dataset in study.datasets})
         groups = study.groups()
-        for dataset in study.datasets:
-            axis = axes["", dataset]
+        color = colors(method for _, method in groups)
+        for dataset, axis in axes.items():
             methods = [method for name, method in groups if name == dataset]
             for place, method in enumerate(methods):
                 cells = groups[dataset, method]
@@ -91,12 +94,12 @@ class CentralMomentDiscrepancy(Analysis):
                 values = np.array([[cell.values["classes"][label] for label in labels] for cell in cells])
                 shift = (place - (len(methods) - 1) / 2) * 0.8 / len(methods)
                 spread = values.std(0, ddof=1) if len(cells) > 1 else None
-                at = np.arange(len(labels)) + shift
-                axis.bar(at, values.mean(0), 0.8 / len(methods), yerr=spread, capsize=2, label=method)
+                at, width = np.arange(len(labels)) + shift, 0.8 / len(methods)
+                axis.bar(at, values.mean(0), width, yerr=spread, capsize=2, label=method, color=color[method])
             axis.set_xticks(range(len(labels)), labels)
-            axis.set_xlabel("class")
-            axis.set_ylabel("CMD, training to validation")
-        legend_below(figure, axes["", study.datasets[0]])
+            axis.grid(visible=False, axis="x")
+        label_outer(axes.values(), x="class", y="CMD, training to\nvalidation (no unit)")
+        legend_below(figure)
         return figure
 
 

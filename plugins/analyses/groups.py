@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from harness import Analysis, Findings, MeasuredCell, Study, hookimpl, hparam
+from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
+
+MARKERS = "osD^vPX*"
+DRAWN = 12
+"""Groups of a figure; the table has all of them."""
 
 
 class Groups(Analysis):
@@ -27,19 +33,55 @@ class Groups(Analysis):
 
     def present(self, study: Study) -> Findings:
         rows = []
-        for (dataset, method), cells in study.groups().items():
-            for split in cells[0].test_splits:
-                per_seed = [dict(self._groups(cell, split)) for cell in cells]
-                for group in per_seed[0]:
-                    values = [found[group][0] for found in per_seed]
-                    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-                    mean = float(np.mean(values))
-                    rows.append((dataset, method, split, group, per_seed[0][group][1], mean, spread, len(values)))
+        for (dataset, method, split), groups in self._scores(study).items():
+            for group, (graphs, values) in groups.items():
+                mean, spread = mean_and_spread(values)
+                rows.append((dataset, method, split, group, graphs, mean, spread, len(values)))
         return Findings(
             ("dataset", "method", "split", "group", "graphs", "accuracy", "s.d. over seeds", "seeds"),
             tuple(rows),
-            ("Accuracy is a fraction of the group's graphs, or of its labelled tasks, at the reported checkpoint.",),
+            (
+                "Accuracy is a fraction of the group's graphs, or of its labelled tasks, at the reported checkpoint. "
+                f"Whiskers: standard deviation over seeds. The figure has the first {DRAWN} groups.",
+            ),
         )
+
+    def _scores(self, study: Study) -> dict[tuple[str, str, str], dict[str, tuple[int, list[float]]]]:
+        """(dataset, method, test split) -> group -> its number of graphs, and its accuracy for each seed."""
+        found = {}
+        for (dataset, method), cells in study.groups().items():
+            for split in cells[0].test_splits:
+                per_seed = [dict(self._groups(cell, split)) for cell in cells]
+                found[dataset, method, split] = {
+                    group: (graphs, [one[group][0] for one in per_seed]) for group, (_, graphs) in per_seed[0].items()
+                }
+        return found
+
+    def figure(self, study: Study) -> Any:
+        scores = self._scores(study)
+        splits = list(dict.fromkeys((dataset, split) for dataset, _, split in scores))
+        several = {dataset for dataset, _ in splits if sum(name == dataset for name, _ in splits) > 1}
+        titles = {key: key[0] + (f"\n{key[1]}" if key[0] in several else "") for key in splits}
+        methods = list(dict.fromkeys(method for _, method, _ in scores))
+        most = min(DRAWN, max(map(len, scores.values())))
+        figure, axes = panels(titles, height=1.2 + (0.12 + 0.08 * len(methods)) * most)
+        color = colors(methods)
+        for (dataset, split), axis in axes.items():
+            shown = [method for method in methods if (dataset, method, split) in scores]
+            names = list(scores[dataset, shown[0], split])[:DRAWN]
+            for place, method in enumerate(shown):
+                found = [mean_and_spread(scores[dataset, method, split][name][1]) for name in names]
+                at = np.arange(len(names)) + (place - (len(shown) - 1) / 2) * 0.6 / len(shown)
+                spread, marker = [spread or 0.0 for _, spread in found], MARKERS[methods.index(method) % len(MARKERS)]
+                means = [mean for mean, _ in found]
+                style = {"fmt": marker, "markersize": 4, "capsize": 2, "color": color[method], "label": method}
+                axis.errorbar(means, at, xerr=spread, **style)
+            axis.set_yticks(range(len(names)), names)
+            axis.grid(visible=False, axis="y")
+            axis.invert_yaxis()
+        label_outer(axes.values(), x="accuracy, a fraction")
+        legend_below(figure)
+        return figure
 
     def _groups(self, cell: MeasuredCell, split: str) -> Iterator[tuple[str, tuple[float, int]]]:
         """Name of each group -> its accuracy and number of graphs."""
@@ -82,7 +124,8 @@ def _size_groups(sizes, parts: int):
     place = np.searchsorted(cuts, sizes, side="left")
     for number in np.unique(place):
         chosen = place == number
-        yield f"{sizes[chosen].min()} to {sizes[chosen].max()} nodes", chosen
+        low, high = sizes[chosen].min(), sizes[chosen].max()
+        yield f"{low} nodes" if low == high else f"{low} to {high} nodes", chosen
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, MeasuredCell, Study, hookimpl
-from plugins.analyses._plots import legend_below, panels
+from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
 
 AGREES, DIFFERS = "base agrees", "base differs"
 
@@ -45,18 +45,17 @@ class Logits(Analysis):
         return Findings(
             ("dataset", "method", "class", "group", "graphs", "mean s_iy", "25 %", "median", "75 %"),
             tuple(rows),
-            ("Training graphs of all seeds together.",),
+            ("Training graphs of all seeds together. Boxes: quartiles; whiskers: 1.5 times their distance at most.",),
         )
 
     def figure(self, study: Study) -> Any:
         groups = study.groups()
-        methods = list(dict.fromkeys(method for _, method in groups))
-        figure, axes = panels(study.datasets, rows=methods, sharey=True)
-        for (dataset, method), cells in groups.items():
-            axis = axes[method, dataset]
-            names = list(dict.fromkeys(group for _, group, _ in _groups(cells)))
+        figure, axes = panels(of_pairs(groups), sharey=True)
+        for pair, axis in axes.items():
+            found = list(_groups(groups[pair]))
+            names = list(dict.fromkeys(group for _, group, _ in found))
             for place, name in enumerate(names):
-                chosen = [(label, values) for label, group, values in _groups(cells) if group == name]
+                chosen = [(label, values) for label, group, values in found if group == name]
                 shift = (place - (len(names) - 1) / 2) * 0.36
                 boxes = axis.boxplot(
                     [values for _, values in chosen],
@@ -69,12 +68,12 @@ class Logits(Analysis):
                 )
                 for box in boxes["boxes"]:
                     box.set_facecolor(f"C{place}")
-            labels = sorted({label for label, _, _ in _groups(cells)})
+            labels = sorted({label for label, _, _ in found})
             axis.set_xticks(labels, [str(label) for label in labels])
             axis.set_ylim(-0.03, 1.03)
-            axis.set_xlabel("class")
-            axis.set_ylabel("probability of the label, s_iy")
-        legend_below(figure, axes[methods[0], study.datasets[0]])
+            axis.grid(visible=False, axis="x")
+        label_outer(axes.values(), x="class", y="probability of the\ngraph's label, $s_{iy}$")
+        legend_below(figure)
         return figure
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, hookimpl
-from plugins.analyses._plots import legend_below, mean_and_spread, panels
+from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
 
 
 class Quantifiers(Analysis):
@@ -43,21 +43,25 @@ class Quantifiers(Analysis):
         )
 
     def figure(self, study: Study) -> Any:
-        figure, axes = panels(study.datasets)
-        methods = list(dict.fromkeys(cell.method for cell in study.cells))
-        for (dataset, method), cells in study.groups().items():
-            color = f"C{methods.index(method)}"
-            for cell in cells:
-                rows = cell.values["candidates"]
-                points = np.array([(row["train_score"], _score(row, cell)) for row in rows], dtype=float).reshape(-1, 2)
-                kept = np.array([row["kept"] for row in rows], dtype=bool)
-                label = method if cell is cells[0] else None
-                axes["", dataset].scatter(*points[kept].T, s=22, color=color, label=label)
-                axes["", dataset].scatter(*points[~kept].T, s=22, facecolors="none", edgecolors=color)
+        figure, axes = panels({dataset: dataset for dataset in study.datasets}, height=2.9, square=True)
+        color = colors(cell.method for cell in study.cells)
+        for cell in study.cells:
+            rows = cell.values["candidates"]
+            points = np.array([(row["train_score"], _score(row, cell)) for row in rows], dtype=float).reshape(-1, 2)
+            kept = np.array([row["kept"] for row in rows], dtype=bool)
+            axis, own = axes[cell.dataset], color[cell.method]
+            axis.scatter(*points[kept].T, s=22, color=own, label=cell.method)
+            axis.scatter(*points[~kept].T, s=22, facecolors="none", edgecolors=own)
         for axis in axes.values():
-            axis.set_xlabel("training score (filled: kept)")
-            axis.set_ylabel("validation score")
-        legend_below(figure, axes["", study.datasets[0]])
+            low = min(*axis.get_xlim(), *axis.get_ylim()) - 0.01
+            axis.plot(
+                [low, 1], [low, 1], color="0.4", linestyle=":", linewidth=1, label="validation as training", zorder=0
+            )
+            axis.set_xlim(low, 1.02)
+            axis.set_ylim(low, 1.02)
+            axis.set_aspect("equal")
+        label_outer(axes.values(), x="training score, a fraction\n(filled: kept)", y="validation score,\na fraction")
+        legend_below(figure)
         return figure
 
 

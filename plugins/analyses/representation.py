@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, MeasuredCell, Study, hookimpl, hparam
-from plugins.analyses._plots import legend_below, mean_and_spread, panels
+from plugins.analyses._plots import label_outer, legend_below, mean_and_spread, panels, plain
 
 NETWORK, ENCODER = "trained network", "self-supervised encoder"
 
@@ -74,36 +74,46 @@ class Representation(Analysis):
                     values = [_score(cell, number, split) for cell in cells]
                     known = [value for value in values if value is not None]
                     mean, spread = mean_and_spread(known) if known else (None, None)
-                    name = "validation, other half" if split == "rest" else split
-                    rows.append((dataset, method, source, name, mean, spread, len(known)))
+                    rows.append((dataset, method, source, _split_name(split), mean, spread, len(known)))
         return Findings(
             ("dataset", "method", "representation", "scored on", "score", "s.d. over seeds", "seeds"),
             tuple(rows),
-            ("Scores are the task's metric of a perceptron trained on half of the validation graphs.",),
+            (
+                "Scores are the task's metric of a perceptron trained on half of the validation graphs. Whiskers: "
+                "standard deviation over seeds.",
+            ),
         )
 
     def figure(self, study: Study) -> Any:
-        figure, axes = panels(study.datasets, size=(4.2, 2.8), sharey=True)
-        for dataset in study.datasets:
-            axis, names = axes["", dataset], []
-            splits = ["rest", *next(cell for cell in study.cells if cell.dataset == dataset).test_splits]
-            for (name, method), cells in study.groups().items():
-                if name != dataset:
-                    continue
-                for number, source in enumerate(cells[0].values["sources"]):
-                    for place, split in enumerate(splits):
-                        values = [v for cell in cells if (v := _score(cell, number, split)) is not None]
-                        mean, spread = mean_and_spread(values) if values else (np.nan, None)
-                        told = "validation, other half" if split == "rest" else split
-                        at = len(names) + (place - (len(splits) - 1) / 2) * 0.8 / len(splits)
-                        label = told if not names else None
-                        width = 0.8 / len(splits)
-                        axis.bar(at, mean, width, yerr=spread, capsize=2, color=f"C{place}", label=label)
-                    names.append(f"{method}\n{source}")
-            axis.set_xticks(range(len(names)), names, rotation=20, ha="right")
-            axis.set_ylabel("score (a fraction)")
-        legend_below(figure, axes["", study.datasets[0]])
+        named = {(method, source): f"{method}:\n{source}" for _, method, source in self._drawn(study)}
+        splits = list(dict.fromkeys(split for cell in study.cells for split in ("rest", *cell.test_splits)))
+        titles = {dataset: dataset for dataset in study.datasets}
+        figure, axes = panels(titles, height=1.2 + 0.42 * len(named), sharex=True, sharey=True)
+        places, width = list(named), 0.8 / len(splits)
+        for (dataset, method), cells in study.groups().items():
+            for number, source in enumerate(cells[0].values["sources"]):
+                for place, split in enumerate(("rest", *cells[0].test_splits)):
+                    values = [v for cell in cells if (v := _score(cell, number, split)) is not None]
+                    mean, spread = mean_and_spread(values) if values else (np.nan, None)
+                    at = places.index((method, source)) + (place - (len(splits) - 1) / 2) * width
+                    told, color = _split_name(split), f"C{splits.index(split)}"
+                    axes[dataset].barh(at, mean, width, xerr=spread, capsize=2, color=color, label=told)
+        for axis in axes.values():
+            axis.set_yticks(range(len(named)), map(plain, named.values()))
+            axis.grid(visible=False, axis="y")
+            axis.set_xlim(left=0)
+        next(iter(axes.values())).invert_yaxis()
+        label_outer(axes.values(), x="score, a fraction")
+        legend_below(figure)
         return figure
+
+    def _drawn(self, study: Study) -> list[tuple[str, str, str]]:
+        """(dataset, method, representation) of all bars."""
+        return [
+            (dataset, method, source)
+            for (dataset, method), cells in study.groups().items()
+            for source in cells[0].values["sources"]
+        ]
 
 
 def _sources(cell: Any) -> dict[str, Any]:
@@ -113,6 +123,10 @@ def _sources(cell: Any) -> dict[str, Any]:
     if encoders:
         found[ENCODER] = lambda split: np.concatenate([encoder.embeddings(split) for encoder in encoders], 1)
     return found
+
+
+def _split_name(split: str) -> str:
+    return "validation, other half" if split == "rest" else split
 
 
 def _score(cell: MeasuredCell, number: int, split: str) -> float | None:

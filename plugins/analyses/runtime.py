@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Cost, Findings, Study, hookimpl
-from plugins.analyses._plots import legend_below, panels
+from plugins.analyses._plots import label_outer, legend_below, panels, plain
 
 KINDS = ("encode", "quantify", "annotate", "train")
 
@@ -42,19 +42,21 @@ class Runtime(Analysis):
 
     def figure(self, study: Study) -> Any:
         costs = _costs(study)
-        most = max(sum(name == dataset for name, _ in costs) for dataset in study.datasets)
-        figure, axes = panels(study.datasets, size=(4.0, 1.2 + 0.24 * most))
-        for dataset in study.datasets:
-            axis, methods = axes["", dataset], [method for name, method in costs if name == dataset]
+        methods = list(dict.fromkeys(method for _, method in costs))
+        titles = {dataset: dataset for dataset in study.datasets}
+        figure, axes = panels(titles, height=1.2 + 0.24 * len(methods), sharey=True)
+        for dataset, axis in axes.items():
             left = np.zeros(len(methods))
-            for kind in KINDS:
-                seconds = np.array([_seconds(costs[dataset, method], kind, study) or 0.0 for method in methods])
-                axis.barh(range(len(methods)), seconds, left=left, label=kind)
+            for place, kind in enumerate(KINDS):
+                seconds = np.array([_seconds(costs.get((dataset, m), ()), kind, study) or 0.0 for m in methods])
+                if seconds.any():
+                    axis.barh(range(len(methods)), seconds, left=left, label=kind, color=f"C{place}")
                 left += seconds
-            axis.set_yticks(range(len(methods)), methods)
-            axis.invert_yaxis()
-            axis.set_xlabel("processor time per seed, s")
-        legend_below(figure, axes["", study.datasets[0]])
+            axis.set_yticks(range(len(methods)), map(plain, methods))
+            axis.grid(visible=False, axis="y")
+        next(iter(axes.values())).invert_yaxis()
+        label_outer(axes.values(), x="processor time per seed, s")
+        legend_below(figure)
         return figure
 
 

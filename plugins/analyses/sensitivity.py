@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
-from plugins.analyses._plots import mean_and_spread, panels
+from plugins.analyses._plots import colors, legend_below, mean_and_spread, panels
 
 
 @dataclass(frozen=True)
@@ -48,28 +48,38 @@ class Sensitivity(Analysis):
         return Findings(
             ("dataset", "method", "test split", "configuration", "validation", "s.d.", "test", "s.d. ", "seeds"),
             tuple(rows),
-            ("Scores are fractions at the reported checkpoint; the configuration is selected on validation alone.",),
+            (
+                "Scores are fractions at the reported checkpoint; the configuration is selected on validation alone. "
+                "Curves and maps hold other axes at the selected values; whiskers: standard deviation over seeds.",
+            ),
         )
 
     def figure(self, study: Study) -> Any:
-        drawn = [(pair, axis) for pair, tried in _tried(study).items() for axis in self._axes(tried)]
-        maps = [
-            (pair, split)
-            for pair, tried in _tried(study).items()
-            if len(self._axes(tried)) == 2
-            for split in tried[0].scores
-        ]
-        if not drawn:
+        titles = self._titles(study)
+        if not titles:
             return None
-        titles = [f"{dataset}\n{method}, {axis}" for (dataset, method), axis in drawn]
-        titles += [f"{dataset}\n{method}, {split} score" for (dataset, method), split in maps]
-        figure, axes = panels(titles)
-        for title, (pair, axis) in zip(titles, drawn, strict=False):
-            _curve(axes["", title], _tried(study)[pair], axis, self._at(study, pair))
-        for title, (pair, split) in zip(titles[len(drawn) :], maps, strict=True):
-            tried = _tried(study)[pair]
-            _heat(figure, axes["", title], tried, self._axes(tried), split, self._at(study, pair))
+        figure, axes = panels(titles, across=3)
+        color = colors(split for tried in _tried(study).values() for split in tried[0].scores)
+        for (pair, (kind, name)), axis in axes.items():
+            tried, at = _tried(study)[pair], self._at(study, pair)
+            if kind == "curve":
+                _curve(axis, tried, name, at, color)
+            else:
+                _heat(axis, tried, self._axes(tried), name, at)
+        legend_below(figure)
         return figure
+
+    def _titles(self, study: Study) -> dict[tuple[tuple[str, str], tuple[str, str]], str]:
+        """What is drawn, curves first: a curve over each axis and, of methods with two axes, a map for each split."""
+        curves, maps = {}, {}
+        for pair, tried in _tried(study).items():
+            names, title = self._axes(tried), "\n".join(pair)
+            curves.update({(pair, ("curve", name)): title for name in names})
+            if len(names) == 2:
+                maps.update(
+                    {(pair, ("map", split)): f"{title}\n{split} score, a fraction" for split in tried[0].scores}
+                )
+        return curves | maps
 
     def _axes(self, tried: Sequence[_Tried]) -> list[str]:
         known = list(tried[0].values)
@@ -115,24 +125,21 @@ def _beside(tried: Sequence[_Tried], at: Mapping[str, Any], *free: str) -> list[
     return [item for item in tried if all(item.values[name] == value for name, value in at.items() if name not in free)]
 
 
-def _curve(axes: Any, tried: Sequence[_Tried], axis: str, at: Mapping[str, Any]) -> None:
+def _curve(axes: Any, tried: Sequence[_Tried], axis: str, at: Mapping[str, Any], color: Mapping[str, str]) -> None:
     """Mean and spread over one axis, others at the values of ``at``."""
     line = _beside(tried, at, axis)
     line.sort(key=lambda item: _order(item.values[axis]))
     for split in tried[0].scores:
         pairs = [mean_and_spread(item.scores[split]) for item in line if item.scores[split]]
         places = [place for place, item in enumerate(line) if item.scores[split]]
-        spread = [spread or 0.0 for _, spread in pairs]
-        axes.errorbar(places, [mean for mean, _ in pairs], yerr=spread, marker="o", capsize=2, label=split)
+        means, spread = [mean for mean, _ in pairs], [spread or 0.0 for _, spread in pairs]
+        axes.errorbar(places, means, yerr=spread, marker="o", markersize=4, capsize=2, label=split, color=color[split])
     axes.set_xticks(range(len(line)), [str(item.values[axis]) for item in line])
-    axes.set_xlabel(axis)
-    axes.set_ylabel("score (a fraction)")
-    axes.legend()
+    axes.set_xlabel(_short(axis))
+    axes.set_ylabel("score, a fraction")
 
 
-def _heat(
-    figure: Any, axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, at: Mapping[str, Any]
-) -> None:
+def _heat(axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, at: Mapping[str, Any]) -> None:
     """Mean score over two axes, others at the values of ``at``; blank where nothing was tried."""
     rows, columns = (sorted({item.values[name] for item in tried}, key=_order) for name in names)
     table = np.full((len(rows), len(columns)), np.nan)
@@ -142,14 +149,24 @@ def _heat(
     image = axes.imshow(table, aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         if not np.isnan(value):
-            light = value < np.nanmean(table)
-            axes.text(column, row, f"{value:.3f}", ha="center", va="center", color="white" if light else "black")
+            color = "white" if _luminance(image.to_rgba(value)) < 0.18 else "black"
+            axes.text(column, row, f"{value:.3f}", ha="center", va="center", fontsize=8, color=color)
     axes.grid(visible=False)
     axes.set_xticks(range(len(columns)), [str(value) for value in columns])
     axes.set_yticks(range(len(rows)), [str(value) for value in rows])
-    axes.set_xlabel(names[1])
-    axes.set_ylabel(names[0])
-    figure.colorbar(image, ax=axes, label=f"{split} score")
+    axes.set_xlabel(_short(names[1]))
+    axes.set_ylabel(_short(names[0]))
+
+
+def _luminance(color: Any) -> float:
+    """Relative luminance of an RGBA colour; white text has more contrast than black below about 0.18 (WCAG 2.2)."""
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3])
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+
+
+def _short(axis: str) -> str:
+    """``gamma`` for ``decorrelator.gamma``."""
+    return axis.rpartition(".")[2]
 
 
 def _order(value: Any) -> tuple[int, float, str]:

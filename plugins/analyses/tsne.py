@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, hookimpl, hparam
-from plugins.analyses._plots import panels
+from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
 
 MARKERS = (("o", "base agrees"), ("x", "base differs"))
 
@@ -77,33 +77,25 @@ class TSNE(Analysis):
         )
 
     def figure(self, study: Study) -> Any:
-        methods = list(dict.fromkeys(cell.method for cell in study.cells))
-        figure, axes = panels(study.datasets, rows=methods, size=(2.8, 2.8))
-        for axis in axes.values():
+        cells = {(cell.dataset, cell.method): cell for cell in study.cells}
+        figure, axes = panels(of_pairs(cells), across=3, height=3.0)
+        for pair, cell in cells.items():
+            axis, labels = axes[pair], cell.arrays["labels"]
             axis.set_xticks([])
             axis.set_yticks([])
-            axis.set_xlabel("t-SNE 1 (no unit)")
-            axis.set_ylabel("t-SNE 2 (no unit)")
-        for cell in study.cells:
-            axis, labels = axes[cell.method, cell.dataset], cell.arrays["labels"]
             agrees = cell.arrays.get("agrees", np.ones(len(labels), bool))
-            for label in np.unique(labels):
-                for (marker, name), group in zip(MARKERS, (agrees, ~agrees), strict=True):
+            for (marker, name), group in zip(MARKERS, (agrees, ~agrees), strict=True):
+                for label in np.unique(labels[group]):
                     points = cell.arrays["map"][(labels == label) & group]
                     told = f"class {label}" + (f", {name}" if "agrees" in cell.arrays else "")
-                    axis.scatter(*points.T, s=9, marker=marker, color=f"C{label}", linewidths=0.8, label=told)
-        _legend(figure, axes.values())
+                    axis.scatter(*points.T, s=8, marker=marker, color=f"C{label}", linewidths=0.8, label=told)
+        label_outer(axes.values(), x="t-SNE 1 (no unit)", y="t-SNE 2 (no unit)")
+        legend_below(figure, columns=2)
         return figure
 
 
 def _base(cell: Any) -> Any:
     return cell.values.get("same_base")
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    """One legend with every entry that any panel has."""
-    entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2)
 
 
 @hookimpl

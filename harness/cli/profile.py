@@ -42,7 +42,7 @@ def profile(
     json: options.Json = False,
 ) -> None:
     """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # torch's recorder tells of itself otherwise
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
     from harness.profiling.cell import profile as measure
     from harness.runs.address import find
 

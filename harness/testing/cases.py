@@ -71,4 +71,4 @@ class Case:
         if outcome.status == "skipped":
             pytest.skip("; ".join(outcome.problems))
         if outcome.status == "failed":
-            pytest.fail("\n".join([outcome.about, *(f"- {problem}" for problem in outcome.problems)]), pytrace=False)
+            pytest.fail("\n".join([outcome.about, *(f"- {text}" for text in outcome.told)]), pytrace=False)

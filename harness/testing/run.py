@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from harness.component import Component
+from harness.engine.failing import place_of
 from harness.testing import (
     backbones,
     datasets,
@@ -21,8 +20,10 @@ from harness.testing import (
     learner_training,
     quantifiers,
 )
+from harness.testing.place import place_of_problem
 from harness.testing.report import CheckFunction, Note, Outcome, Report, Skip
 from harness.testing.rng import scrambled
+from harness.testing.rules import rule_of
 from harness.testing.subject import LearnerSubject
 
 LEARNER = (
@@ -62,23 +63,37 @@ def subject_of(cls: type[Component], data_dir: Path | None = None) -> Any:
 
 def about_check(check: CheckFunction) -> tuple[str, str]:
     """A check's name, and what it holds a component to."""
-    return check.__name__, (inspect.getdoc(check) or "").partition("\n")[0]
+    rule = rule_of(check)
+    return rule.id, rule.about
 
 
 def run_check(check: CheckFunction, subject: Any) -> Outcome:
     """One check; an exception, or an attempt to end the process, counts as a problem."""
-    name, about = about_check(check)
+    rule = rule_of(check)
     found: list[str] = []
+    raised = ""
     try:
-        with scrambled(name):
+        with scrambled(rule.id):
             found += check(subject)
     except Skip as reason:
-        return Outcome(name, about, "skipped", (str(reason),))
+        return Outcome(rule.id, rule.about, "skipped", (str(reason),))
     except (Exception, SystemExit) as error:
-        found.append(_told(error))
+        raised = place_of(error).strip(" ()")
+        found.append(f"raised {type(error).__name__}: {error}")
     problems = tuple(text for text in found if not isinstance(text, Note))
     notes = tuple(text for text in found if isinstance(text, Note))
-    return Outcome(name, about, "failed" if problems else "ok", problems, notes)
+    places = [place_of_problem(subject.cls, text, rule.methods) for text in problems]
+    if raised:
+        places[-1] = raised
+    return Outcome(
+        rule.id,
+        rule.about,
+        "failed" if problems else "ok",
+        problems,
+        notes,
+        tuple(places),
+        rule.cause if problems else "",
+    )
 
 
 def check_component(
@@ -101,10 +116,3 @@ def check_component(
         if tell is not None:
             tell(("found", outcomes[-1]))
     return Report(cls.kind, cls.name, tuple(outcomes), time.perf_counter() - started)
-
-
-def _told(error: BaseException) -> str:
-    """Type, text and place of an exception: the deepest line outside of installed packages."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"raised {type(error).__name__}: {error}{where}"

@@ -62,6 +62,17 @@ def load_catalog(
     return Catalog(entries, broken)
 
 
+def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str]]:
+    """Kind, name and summary of the components that the index holds, as they were when it was last made.
+
+    Nothing is imported, built or checked against the files: for a shell's completion, which must be quick.
+    """
+    sources, _ = all_sources(list(plugin_files))
+    cache = _Cache()
+    found = [cache.glance(source) for source in sources]
+    return [(item["kind"], item["name"], item["doc"].strip().partition("\n")[0]) for some in found for item in some]
+
+
 def _build(
     sources: Sequence[Source], known: dict[Source, list[Entry]], cache: _Cache, time_limit: float
 ) -> list[BrokenPlugin]:
@@ -129,6 +140,14 @@ class _Cache:
                 part.replace(path)
             finally:
                 part.unlink(missing_ok=True)
+
+    def glance(self, source: Source) -> list[dict[str, Any]]:
+        """A plugin's entries as JSON, right or out of date; empty where there are none."""
+        try:
+            data = json.loads(self._path(source.module, str(source.file)).read_text(encoding="utf-8"))
+            return list(data["entries"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
 
     def read(self, source: Source) -> list[Entry] | None:
         """A plugin's entries, or None where they must be built."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 from harness.cli.output import emit
 from harness.errors import UserError
@@ -25,15 +25,25 @@ if TYPE_CHECKING:
 
 @app.command()
 def analyse(
-    run: Annotated[str, typer.Argument(help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN")],
-    names: Annotated[list[str] | None, typer.Argument(help="Analyses; none for the suite's own.")] = None,
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
+        ),
+    ],
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Analyses; none for the suite's own.", autocompletion=completion.analyses)
+    ] = None,
     sets: options.Sets = None,
     datasets: options.Datasets = None,
     methods: options.Methods = None,
     store: options.StoreDir = None,
     data_dir: options.DataDir = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
-    engine: Annotated[str, typer.Option("--engine", help="processes or inline.")] = "processes",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
+    ] = "processes",
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:

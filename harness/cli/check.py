@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.testing.report import Report
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME|KIND/NAME|PATH", help="A component, or a plugin file.")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME|KIND/NAME|PATH", help="A component, or a plugin file.", autocompletion=completion.checkable
+        ),
     ] = None,
     all_components: Annotated[bool, typer.Option("--all", help="Every component that is registered.")] = False,
     plugin: options.Plugins = None,
@@ -25,9 +28,15 @@ def check(
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 1,
     timeout: Annotated[str, typer.Option("--timeout", help="Limit of each component's checks, e.g. 90s, 15m.")] = "5m",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check, not only those that fail.")] = False,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="List the rules, of the kinds that are named or of all.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
+    if rules:
+        _list_rules(names or [], json)
+        return
     from harness.results import dumps
     from harness.testing.apart import check_apart
     from harness.testing.select import find
@@ -50,6 +59,28 @@ def check(
         print(f"{len(reports) - len(failed)} of {len(reports)} components passed" + _skipped(reports))
     if failed:
         raise typer.Exit(1)
+
+
+def _list_rules(kinds: list[str], json: bool) -> None:
+    """Each kind's rules: id, what it holds a component to, the likely cause of a failure."""
+    from harness.cli.screens import show_text
+    from harness.results import dumps
+    from harness.testing.rules import rule_of
+    from harness.testing.run import checks_of
+    from harness.testing.select import CHECKED
+
+    for kind in kinds:
+        if kind not in CHECKED:
+            raise UserError(f"no kind with rules is called '{kind}'{did_you_mean(kind, CHECKED)}: {', '.join(CHECKED)}")
+    listed = {kind: [rule_of(check) for check in checks_of(kind)] for kind in kinds or CHECKED}
+    if json:
+        print(dumps({kind: [vars(rule) for rule in found] for kind, found in listed.items()}), end="")
+        return
+    for kind, found in listed.items():
+        show_text(f"{kind}:")
+        for rule in found:
+            show_text(f"  {rule.id}: {rule.about}")
+            show_text(f"      likely cause: {rule.cause}")
 
 
 def _skipped(reports: list[Report]) -> str:

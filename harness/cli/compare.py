@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 from harness.cli.output import emit
 from harness.errors import UserError, did_you_mean
@@ -23,11 +23,20 @@ _RUN = "A suite (its latest run) or the id of a run."
 
 @app.command()
 def compare(
-    first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST")],
-    second: Annotated[str, typer.Argument(help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND")],
-    style: Annotated[str, typer.Option("--format", "-f", help=", ".join(FORMATS))] = "terminal",
+    first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST", autocompletion=completion.runs)],
+    second: Annotated[
+        str,
+        typer.Argument(
+            help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND", autocompletion=completion.runs
+        ),
+    ],
+    style: Annotated[
+        str, typer.Option("--format", "-f", help=", ".join(FORMATS), autocompletion=completion.one_of(*FORMATS))
+    ] = "terminal",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS))] = "suite",
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS), autocompletion=completion.one_of(*CHECKPOINTS))
+    ] = "suite",
     datasets: options.Datasets = None,
     methods: options.Methods = None,
     force: Annotated[bool, typer.Option("--force", help="Compare although protocol or data differ.")] = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 from harness.errors import DataError, UserError, did_you_mean
 
@@ -23,8 +23,20 @@ data = typer.Typer(
 )
 app.add_typer(data, name="data")
 
-Name = Annotated[str, typer.Argument(help="A dataset component; `bench data list` shows them.", metavar="NAME")]
-MaybeName = Annotated[str | None, typer.Argument(help="A dataset component; all when absent.", metavar="NAME")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="A dataset component; `bench data list` shows them.",
+        metavar="NAME",
+        autocompletion=completion.dataset_components,
+    ),
+]
+MaybeName = Annotated[
+    str | None,
+    typer.Argument(
+        help="A dataset component; all when absent.", metavar="NAME", autocompletion=completion.dataset_components
+    ),
+]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the dataset; repeatable.")
 ]

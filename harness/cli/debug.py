@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 
 if TYPE_CHECKING:
@@ -31,7 +31,12 @@ def debug(
     ] = False,
     again: Annotated[
         list[str] | None,
-        typer.Option("--again", metavar="STAGE", help="Run stored stages of this kind again, e.g. encode; repeatable."),
+        typer.Option(
+            "--again",
+            metavar="STAGE",
+            help="Run stored stages of this kind again, e.g. encode; repeatable.",
+            autocompletion=completion.one_of("prepare", "encode", "quantify", "annotate"),
+        ),
     ] = None,
     cached: Annotated[bool, typer.Option("--cached", help="Take the training from the store, if it is there.")] = False,
     keep_upstream: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
 
@@ -16,10 +16,22 @@ WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
 
 @app.command()
 def export(
-    run: Annotated[str, typer.Argument(help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")],
-    what: Annotated[str, typer.Option("--what", help=", ".join(WHAT) + ", or several with commas.")] = "results",
-    cell: Annotated[str, typer.Option("--cell", help="Only the cell with this id.")] = "",
+    what: Annotated[
+        str,
+        typer.Option(
+            "--what", help=", ".join(WHAT) + ", or several with commas.", autocompletion=completion.one_of(*WHAT)
+        ),
+    ] = "results",
+    cell: Annotated[
+        str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=completion.cells)
+    ] = "",
     store: options.StoreDir = None,
 ) -> None:
     """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""

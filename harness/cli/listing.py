@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @app.command("list")
 def list_components(
-    kind: Annotated[str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.", autocompletion=completion.kinds)
+    ] = None,
     plugin: options.Plugins = None,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -68,7 +70,10 @@ def _warn(catalog: Catalog) -> None:
 
 @app.command()
 def describe(
-    name: Annotated[str, typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.", autocompletion=completion.components),
+    ],
     sets: options.Sets = None,
     data_dir: options.DataDir = None,
     plugin: options.Plugins = None,

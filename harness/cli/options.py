@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli import completion
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.catalog import Entry
     from harness.runs.session import Options
 
-Suite = Annotated[str, typer.Argument(help="A suite file, or the name of an installed suite.", metavar="SUITE")]
+Suite = Annotated[
+    str,
+    typer.Argument(
+        help="A suite file, or the name of an installed suite.", metavar="SUITE", autocompletion=completion.suites
+    ),
+]
 CellOrSuite = Annotated[
     str,
     typer.Argument(
-        help="Id of a cell, as reports name it, or a suite: its first cell that fits.", metavar="CELL|SUITE"
+        help="Id of a cell, as reports name it, or a suite: its first cell that fits.",
+        metavar="CELL|SUITE",
+        autocompletion=completion.cells_or_suites,
     ),
 ]
 Config = Annotated[
@@ -37,13 +45,33 @@ Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds inste
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Training epochs of every method.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any value; repeatable.")]
 Datasets = Annotated[
-    list[str] | None, typer.Option("--datasets", metavar="GLOB", help="Only these datasets; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--datasets",
+        metavar="GLOB",
+        help="Only these datasets; repeatable.",
+        autocompletion=completion.dataset_labels,
+    ),
 ]
-Methods = Annotated[list[str] | None, typer.Option("--methods", metavar="GLOB", help="Only these methods; repeatable.")]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--methods", metavar="GLOB", help="Only these methods; repeatable.", autocompletion=completion.method_labels
+    ),
+]
 Trackers = Annotated[
-    list[str] | None, typer.Option("--tracker", metavar="NAME", help="Tell this tool of the run; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--tracker",
+        metavar="NAME",
+        help="Tell this tool of the run; repeatable.",
+        autocompletion=completion.trackers,
+    ),
 ]
-Plugins = Annotated[list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.")]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.", autocompletion=completion.plugin_files),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

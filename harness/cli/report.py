@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 from harness.cli.output import emit
 from harness.errors import UserError, did_you_mean
@@ -25,10 +25,19 @@ CHECKPOINTS = ("suite", "best-val", "last", "both")
 
 @app.command()
 def report(
-    run: Annotated[str, typer.Argument(help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN")],
-    style: Annotated[str, typer.Option("--format", "-f", help=", ".join(FORMATS))] = "terminal",
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
+        ),
+    ],
+    style: Annotated[
+        str, typer.Option("--format", "-f", help=", ".join(FORMATS), autocompletion=completion.one_of(*FORMATS))
+    ] = "terminal",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS))] = "suite",
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS), autocompletion=completion.one_of(*CHECKPOINTS))
+    ] = "suite",
     validation: Annotated[bool, typer.Option("--validation", help="Validation beside test.")] = False,
     differences: Annotated[bool, typer.Option("--differences", help="Difference to the reference row.")] = False,
     average: Annotated[bool, typer.Option("--average", help="Averages over datasets.")] = False,

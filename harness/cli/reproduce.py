@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 
 if TYPE_CHECKING:
@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 
 @app.command()
 def reproduce(
-    cell: Annotated[str, typer.Argument(help="Id of a cell, as reports and exports name it.", metavar="CELL")],
+    cell: Annotated[
+        str,
+        typer.Argument(
+            help="Id of a cell, as reports and exports name it.", metavar="CELL", autocompletion=completion.cells
+        ),
+    ],
     store: options.StoreDir = None,
     data_dir: options.DataDir = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
-    engine: Annotated[str, typer.Option("--engine", help="processes or inline.")] = "processes",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
+    ] = "processes",
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ def run(
     store: options.StoreDir = None,
     data_dir: options.DataDir = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
-    engine: Annotated[str, typer.Option("--engine", help="processes or inline.")] = "processes",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
+    ] = "processes",
     timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
     memory: Annotated[str | None, typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,

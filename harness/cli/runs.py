@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import completion, options
 from harness.cli.main import app
 
 
 @app.command()
 def runs(
-    suite: Annotated[str | None, typer.Argument(help="Only runs of this suite.", metavar="SUITE|RUN")] = None,
+    suite: Annotated[
+        str | None, typer.Argument(help="Only runs of this suite.", metavar="SUITE|RUN", autocompletion=completion.runs)
+    ] = None,
     store: options.StoreDir = None,
     json: options.Json = False,
 ) -> None:

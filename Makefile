@@ -40,6 +40,7 @@ bench: install
 
 docs: install
 	$(BIN)/python -m harness.reference docs/deviations.md
+	$(BIN)/bench schema --built-in --output suites/suite.schema.json
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:

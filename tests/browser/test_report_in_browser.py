@@ -11,9 +11,12 @@ from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
 
 from harness.report.html.curves import curves, points
 from harness.report.html.page import write_page
+from harness.results import write_text
+from harness.runs.findings import Finding, save_finding
 from harness.store import Store
 
 pytestmark = pytest.mark.browser
+FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="500pt" height="200pt" viewBox="0 0 500 200"/>'
 ERM, TUNED = "table[data-name=t1] a[href='#t1/A/ERM']", "table[data-name=t1] a[href='#t1/A/Tuned']"
 
 
@@ -21,6 +24,9 @@ ERM, TUNED = "table[data-name=t1] a[href='#t1/A/ERM']", "table[data-name=t1] a[h
 def report(tmp_path_factory) -> Path:
     store = Store(tmp_path_factory.mktemp("browser") / "store")
     record, run = store_run(small_run(), store, history=30)
+    folder = store.runs / record.id / "analyses" / "01-cmd"
+    save_finding(Finding("Distances", "cmd").done(["method", "CMD"], [["ERM", 0.25]], [], ["figure.svg"]), folder)
+    write_text(folder / "figure.svg", FIGURE)
     return write_page(record, run, store)
 
 
@@ -182,6 +188,11 @@ def test_a_phone(report, show) -> None:
     box.evaluate("node => { node.scrollLeft = 120; }")
     assert first.bounding_box()["x"] == before["x"]
     assert before["width"] < 200
+    figure = page.locator("img.figure")
+    assert figure.bounding_box()["width"] == pytest.approx(
+        500 * 4 / 3, abs=1
+    )  # as large as drawn, in a box that scrolls
+    assert figure.locator("..").evaluate("node => node.scrollWidth > node.clientWidth")
     page.goto(report.as_uri() + "#t1/A/ERM")
     page.wait_for_selector("#cell canvas")
     assert page.evaluate("document.documentElement.scrollWidth") == 375
@@ -215,6 +226,17 @@ def test_print(report, show) -> None:
     assert not page.locator("nav").is_visible()
     assert page.locator("table[data-name=t1]").is_visible()
     assert page.locator(".scroll").first.evaluate("node => getComputedStyle(node).overflowX") == "visible"
+
+
+def test_folded_tables_are_printed_unfolded_and_fold_again(report, show) -> None:
+    page = show(report)
+    row = page.locator("#analyses table tbody tr")
+    assert not row.is_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert row.is_visible()
+    assert page.locator("#licences").get_attribute("open") is None
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not row.is_visible()
 
 
 def test_focus_is_seen_and_every_control_is_reached(report, show) -> None:

@@ -315,7 +315,18 @@
     addEventListener("resize", () => { clearTimeout(repaint.timer); repaint.timer = setTimeout(repaint, 150); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
     themes();
+    printing();
     open();
+  }
+
+  /** Paper has nothing to click: tables that are folded are printed unfolded. */
+  function printing() {
+    let unfolded = [];
+    addEventListener("beforeprint", () => {
+      unfolded = [...document.querySelectorAll("details.printed:not([open])")];
+      unfolded.forEach((details) => { details.open = true; });
+    });
+    addEventListener("afterprint", () => unfolded.forEach((details) => { details.open = false; }));
   }
 
   function themes() {

@@ -13,7 +13,7 @@ from harness.report.block import Block
 from harness.report.build import Options, make_report
 from harness.report.html.beside import diagrams, finding_views, shown_blocks
 from harness.report.html.diagram import AXIS, MOST, diagram
-from harness.report.html.page import render_page
+from harness.report.html.page import _environment, render_page
 from harness.report.html.view import build_page
 from harness.report.layout import Grid, Text
 from harness.results import write_text
@@ -80,6 +80,16 @@ def test_a_table_that_is_too_wide_is_told() -> None:
     assert not shown.grid.rows
     assert shown.sentences[0].startswith("A table of 100 columns")
     assert diagrams(replace(section, statistics=None)) == []
+
+
+def test_footnotes_of_a_block_stand_under_it() -> None:
+    grid = Grid(("Dataset", "Verdict"), ((Text("D"), Text("not comparable", notes=(1,))),), ("differs in <data>",))
+    page = _environment().from_string(
+        '{% from "grid.html.jinja" import grid_table %}{{ grid_table(grid, "Published") }}'
+    )
+    made = page.render(grid=grid)
+    assert 'not comparable<sup><span class="sr">note </span>1</sup>' in made
+    assert "<li>differs in &lt;data&gt;</li>" in made
 
 
 def test_analyses_with_figures(tmp_path, monkeypatch) -> None:

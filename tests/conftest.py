@@ -11,6 +11,9 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# As in a worker: two tests at a time on two cores, and threads that wait for each other cost more than they bring.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same examples at every run, so that a change is what breaks a test; `--hypothesis-profile default` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from harness.cli.main import main
 from harness.results import RunResults
 from harness.runs.collect import collect
 from harness.runs.execute import EngineOptions, RunOutcome, execute
@@ -19,6 +23,7 @@ from harness.runs.session import Options, Session, open_session
 from harness.store import Store
 from harness.suite import Overrides
 
+Ended = subprocess.CompletedProcess[str]
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
@@ -82,14 +87,28 @@ class Workshop:
         """Titles of the stages that the last run executed."""
         return [title for kind, _, title in self.events if kind == "finished"]
 
-    def command(self, *words: str, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
-        """The command line in a process of its own."""
-        done = subprocess.run(
-            bench(*words), cwd=self.folder, env=self.environment(**env), capture_output=True, text=True, check=False
-        )
+    def command(self, *words: str, check: bool = True, apart: bool = False, **env: str) -> Ended:
+        """The command line: in this process, which has loaded what it needs, or in one of its own."""
+        done = self._apart(words, env) if apart else self._here(words, env)
         if check and done.returncode != 0:
             raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
+
+    def _apart(self, words: Sequence[str], env: Mapping[str, str]) -> Ended:
+        given = self.environment(**env)
+        return subprocess.run(bench(*words), cwd=self.folder, env=given, capture_output=True, text=True, check=False)
+
+    def _here(self, words: Sequence[str], env: Mapping[str, str]) -> Ended:
+        told, asides = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.dict(os.environ, self.environment(**env), clear=True),
+            chdir(self.folder),
+            redirect_stdout(told),
+            redirect_stderr(asides),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main(words)
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), told.getvalue(), asides.getvalue())
 
     def environment(self, **more: str) -> dict[str, str]:
         known = {name: value for name, value in os.environ.items() if name != "BENCH_DATA"}
@@ -105,7 +124,7 @@ def workshop(tmp_path: Path) -> Workshop:
     """A folder with the toy suite and its plugin."""
     made = Workshop(tmp_path)
     made.write(TOY)
-    (tmp_path / "toy_plugin.py").write_text((HERE / "toy_plugin.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")  # one file for all tests, indexed once
     return made
 
 

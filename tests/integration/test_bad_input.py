@@ -250,6 +250,6 @@ def test_a_dataset_that_breaks_takes_only_its_own_cells(workshop: Workshop) -> N
 
 def test_the_command_itself(workshop: Workshop) -> None:
     workshop.write(TOY.replace("baseline: erm", "baseline: ermm"))
-    done = workshop.command("run", "suite.yaml", check=False)
+    done = workshop.command("run", "suite.yaml", check=False, apart=True)
     refused(workshop, (done.returncode, done.stderr), "suite.yaml:10:", "did you mean 'erm'")
     assert done.stdout == ""

@@ -73,7 +73,7 @@ def test_editing_a_plugin_reruns_what_depends_on_it_and_plan_says_so(workshop: W
     plugin.write_text(mine.replace("1.0 *", "2.0 *"), encoding="utf-8")
     told = workshop.command("plan", "suite.yaml").stdout
     assert "source of baseline mine changed" in told
-    done = workshop.command("run", "suite.yaml", "--engine", "inline")
+    done = workshop.command("run", "suite.yaml", "--engine", "inline", apart=True)
     assert done.stderr.count("finished train") == 2
     assert done.stderr.count("finished train Mine") == 2
 

@@ -18,6 +18,10 @@ _EXACT = 2**53
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SETTLED_NS = 2_000_000_000
 _CHUNK = 1 << 20
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+_Where = tuple[Any, str | int] | None
+"""Where a value stands: the place of what holds it, and its name or position there."""
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def canonical(value: Any) -> str:
@@ -31,7 +35,7 @@ def canonical(value: Any) -> str:
         ValueError: NaN or an infinity, a key that is not text, or a type without a canonical form (a path, say,
             which must not decide a key); the text says where it stands.
     """
-    return json.dumps(_plain(value, ""), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _encode(_plain(value, None))
 
 
 def digest(value: Any) -> str:
@@ -39,38 +43,48 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def _plain(value: Any, where: str) -> Any:
+def digest_of(texts: Mapping[str, str]) -> str:
+    """The :func:`digest` of a mapping from the canonical text of each of its values."""
+    items = ",".join([f"{_encode(name)}:{texts[name]}" for name in sorted(texts)])
+    return hashlib.sha256(f"{{{items}}}".encode()).hexdigest()
+
+
+def _plain(value: Any, where: _Where) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
     if hasattr(value, "tolist"):
         value = value.tolist()
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or isinstance(value, (bool, str, int)):
         return value
-    if isinstance(value, int):
-        return int(value)
     if isinstance(value, float):
         return _number(value, where)
     if isinstance(value, Mapping):
-        return {_text_key(key, where): _plain(item, f"{where}.{key}" if where else key) for key, item in value.items()}
+        return {_text_key(key, where): _plain(item, (where, key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, f"{where}[{position}]") for position, item in enumerate(value)]
+        return [_plain(item, (where, position)) for position, item in enumerate(value)]
     if isinstance(value, (set, frozenset)):
         return sorted((_plain(item, where) for item in value), key=canonical)
     raise ValueError(f"a key cannot hold a {type(value).__name__}{_at(where)}: {value!r}")
 
 
-def _number(value: float, where: str) -> int | float:
+def _number(value: float, where: _Where) -> int | float:
     if not math.isfinite(value):
         raise ValueError(f"a key cannot hold {value!r}{_at(where)}")
     return int(value) if value.is_integer() and abs(value) < _EXACT else float(value)
 
 
-def _text_key(key: Any, where: str) -> str:
+def _text_key(key: Any, where: _Where) -> str:
     if not isinstance(key, str):
         raise ValueError(f"a key cannot hold a mapping with the name {key!r}{_at(where)}: names are text")
     return key
 
 
-def _at(where: str) -> str:
-    return f" (at {where})" if where else ""
+def _at(where: _Where) -> str:
+    text = ""
+    while where is not None:
+        where, step = where
+        text = f"[{step}]{text}" if isinstance(step, int) else f".{step}{text}"
+    return f" (at {text.removeprefix('.')})" if text else ""
 
 
 def difference(old: Any, new: Any) -> list[str]:
@@ -83,7 +97,7 @@ def difference(old: Any, new: Any) -> list[str]:
         lines such as ``train.epochs: 50 -> 25``, ``erm.penalty: default -> 1``, ``source of baseline erm changed``,
         ``file BACE.csv changed``, ``input dataset changed``; empty where nothing differs.
     """
-    return list(_differences(_plain(old, ""), _plain(new, ""), (), default=False))
+    return list(_differences(_plain(old, None), _plain(new, None), (), default=False))
 
 
 def _differences(old: Any, new: Any, path: tuple[str, ...], *, default: bool) -> Iterator[str]:

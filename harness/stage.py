@@ -9,7 +9,7 @@ from typing import Any
 STAGE_KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One node of the plan.
 

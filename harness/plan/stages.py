@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.catalog import Catalog, Entry
 from harness.component import LEARNER_KINDS
@@ -12,7 +12,9 @@ from harness.data import Declaration
 from harness.errors import UserError
 from harness.keys import digest
 from harness.plan.datasets import DatasetFacts
-from harness.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row, TrainSettings
+from harness.plan.identity import brief, filled, identity, reference, train_identity, upstream_identity
+from harness.plan.shared import Shared
+from harness.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 from harness.stage import Stage
 
 PROTOCOL_VERSION = 1
@@ -23,27 +25,42 @@ _LOOP = (
     *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
     *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last", "max_batch_nodes"),
 )
-_SILENT_DEFAULTS = (
-    *("optimizer", "lr_drop_epoch", "lr_drop_factor"),
-    *("groups_per_batch", "drop_last", "max_batch_nodes"),
-)
-"""Training settings that leave no trace in a key at their default."""
 
 
 class StageFactory:
-    """Makes the chain of stages of a cell; equal inputs give equal keys, whatever the suite around them."""
+    """Makes the chain of stages of a cell; equal inputs give equal keys, whatever the suite around them.
+
+    What cells have in common (components, settings, what is said of a dataset, whole stages) is one object, made once:
+    of a hundred thousand cells little more is kept and made than in what they differ.
+    """
 
     def __init__(self, catalog: Catalog, facts: DatasetFacts) -> None:
         self._catalog, self._facts = catalog, facts
         self._prepared: dict[str, Stage] = {}
+        self._shared = Shared()
 
     def cell(self, dataset: DatasetSpec, row: Row, configuration: Configuration, seed: int) -> list[Stage]:
         """All stages of a cell, inputs first; the last two are its training and its score."""
-        declared = self._facts.declare(dataset.component)
-        monitor = declared.default_val if row.select.split == "auto" else row.select.split
-        where = _Place(dataset, declared, self.prepare(dataset), seed, monitor, row.method)
+        data = self._shared.of(lambda: self._data(dataset), "data", dataset)
+        monitor = data.declared.default_val if row.select.split == "auto" else row.select.split
+        where = _Place(data, seed, monitor, row.method)
         chain = self._training(where, configuration)
-        return [where.prepared, *chain, self._score(where, chain[-1])]
+        return [data.prepared, *chain, self._score(where, chain[-1])]
+
+    def _data(self, dataset: DatasetSpec) -> _Data:
+        declared, prepared = self._facts.declare(dataset.component), self.prepare(dataset)
+        roles = declared.splits
+        payload = {
+            "data": prepared.key,
+            "task": asdict(declared.task),
+            "node_features": asdict(declared.node_features),
+            "edge_features": asdict(declared.edge_features),
+            "splits": list(roles),
+            "train": next(split for split, role in roles.items() if role == "train"),
+            "validation": [split for split, role in roles.items() if role == "val"],
+        }
+        scored = {split: role for split, role in roles.items() if role != "train"}
+        return _Data(dataset, declared, prepared, payload, scored)
 
     def prepare(self, dataset: DatasetSpec) -> Stage:
         """The stage that builds a dataset."""
@@ -69,96 +86,122 @@ class StageFactory:
             raise UserError(f"'{configuration.learner.name}' builds on stages that build on it")
         pipeline = self._pipeline(where, configuration.pipeline) if configuration.pipeline else []
         environment = self._environment(where, configuration, depth)
-        configuration = configuration if environment else _shuffled(configuration)
-        entry = self._catalog.get(configuration.learner.kind, configuration.learner.name)
-        upstream, before = self._upstream(where, entry, configuration.learner, configuration, depth)
-        backbone = self._catalog.get("backbone", configuration.model.backbone.name)
+        configuration = configuration if environment else self._shuffled(configuration)
+        learner = configuration.learner
+        entry = self._catalog.get(learner.kind, learner.name)
+        upstream, before = self._upstream(where, entry, learner, configuration, depth)
         quantified = [stage.key for stage in pipeline if stage.kind == "quantify"]
-        model, train = configuration.model, configuration.train
+        annotated = environment[-1].key if environment else None
         needs_env = "environments" in entry.traits.get("needs", ()) and configuration.environment is not None
         drawn = configuration.environment if needs_env and not environment else None
         preimage = _preimage(
             "train",
-            learner=identity(entry, configuration.learner),
-            backbone=identity(backbone, model.backbone),
-            model={"readout": model.readout, "head_layers": model.head_layers},
-            train=_train_identity(train),
+            learner=self._identity(learner),
+            backbone=self._identity(configuration.model.backbone),
+            model=self._model(configuration),
+            train=self._train_identity(configuration),
             data=where.prepared.key,
-            environment=environment[-1].key if environment else self._drawn(drawn),
+            environment=annotated if annotated or drawn is None else self._identity(drawn),
             quantify=quantified,
             monitor=where.monitor,
-            upstream=_upstream_identity(upstream),
+            upstream=upstream_identity(upstream),
             seed=where.seed,
         )
         payload = {
             **where.payload(),
-            "learner": reference(entry, configuration.learner),
+            "learner": self._reference(learner),
             **self._networks(configuration),
             "monitor": where.monitor,
-            "annotate": environment[-1].key if environment else None,
-            "environment": None if drawn is None else self._drawn_reference(drawn),
+            "annotate": annotated,
+            "environment": None if drawn is None else self._reference(drawn),
             "quantify": quantified,
             "upstream": upstream,
         }
-        annotated = [environment[-1].key] if environment else []
-        inputs = (where.prepared.key, *annotated, *quantified, *(item["key"] for item in upstream.values()))
-        stage = _stage("train", where, entry.name, preimage, payload, inputs)
-        title = f"train {where.method or entry.name} on {where.dataset.label}, seed {where.seed}"
+        before_it = ([annotated] if annotated else []) + quantified + [item["key"] for item in upstream.values()]
         suffix = "" if configuration.id == "-" else f" ({configuration.id})"
-        return [*pipeline, *environment, *before, replace(stage, title=title + suffix)]
+        title = f"train {where.method or entry.name} on {where.label}, seed {where.seed}{suffix}"
+        stage = self._stage("train", where, entry.name, preimage, payload, before_it, title)
+        return [*pipeline, *environment, *before, stage]
+
+    def _identity(self, spec: ComponentSpec) -> dict[str, Any]:
+        return self._shared.of(lambda: identity(self._catalog.get(spec.kind, spec.name), spec), "identity", spec)
+
+    def _reference(self, spec: ComponentSpec) -> dict[str, Any]:
+        return self._shared.of(lambda: reference(self._catalog.get(spec.kind, spec.name), spec), "reference", spec)
+
+    def _brief(self, spec: ComponentSpec) -> str:
+        return self._shared.of(lambda: brief(self._catalog.get(spec.kind, spec.name), spec), "brief", spec)
+
+    def _model(self, configuration: Configuration) -> dict[str, Any]:
+        model = configuration.model
+        return self._shared.of(
+            lambda: {"readout": model.readout, "head_layers": model.head_layers}, "readout and head", model
+        )
+
+    def _train_identity(self, configuration: Configuration) -> dict[str, Any]:
+        train = configuration.train
+        return self._shared.of(lambda: train_identity(train), "settings", train)
+
+    def _shuffled(self, configuration: Configuration) -> Configuration:
+        """The same without ``groups_per_batch``, which says nothing to a training without fixed environments."""
+        train = configuration.train
+        if not train.groups_per_batch:
+            return configuration
+        plain = self._shared.of(lambda: replace(train, groups_per_batch=0), "shuffled", train)
+        return self._shared.of(lambda: replace(configuration, train=plain), "shuffled", configuration)
 
     def _networks(self, configuration: Configuration) -> dict[str, Any]:
         """What a worker needs to make and train the suite's networks."""
         model, train = configuration.model, configuration.train
-        return {
-            "backbone": reference(self._catalog.get("backbone", model.backbone.name), model.backbone),
-            "readout": model.readout,
-            "head_layers": model.head_layers,
-            "lr": train.lr,
-            "weight_decay": train.weight_decay,
-            "optimizer": train.optimizer,
-            "loop": {name: getattr(train, name) for name in _LOOP},
-        }
+        return self._shared.of(
+            lambda: {
+                "backbone": self._reference(model.backbone),
+                "readout": model.readout,
+                "head_layers": model.head_layers,
+                "lr": train.lr,
+                "weight_decay": train.weight_decay,
+                "optimizer": train.optimizer,
+                "loop": {name: getattr(train, name) for name in _LOOP},
+            },
+            "networks",
+            model,
+            train,
+        )
 
     def _networks_identity(self, configuration: Configuration) -> dict[str, Any]:
         """What of the suite's networks enters the key of environments that train some."""
-        model, train = configuration.model, _train_identity(configuration.train)
+        train = self._train_identity(configuration)
         used = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "max_batch_nodes")
         return {
-            "backbone": identity(self._catalog.get("backbone", model.backbone.name), model.backbone),
-            "model": {"readout": model.readout, "head_layers": model.head_layers},
+            "backbone": self._identity(configuration.model.backbone),
+            "model": self._model(configuration),
             "train": {name: train[name] for name in used if name in train},
         }
 
-    def _drawn(self, environment: ComponentSpec | None) -> Any:
-        if environment is None:
-            return None
-        return identity(self._catalog.get("environment", environment.name), environment)
-
-    def _drawn_reference(self, environment: ComponentSpec) -> dict[str, Any]:
-        return reference(self._catalog.get("environment", environment.name), environment)
-
     def _pipeline(self, where: _Place, pipeline: Pipeline) -> list[Stage]:
         """One encode and one quantify stage per architecture of the pool."""
-        stages: list[Stage] = []
-        quantifier = self._catalog.get("quantifier", pipeline.quantifier.name)
-        for spec in pipeline.encoders:
-            entry = self._catalog.get("encoder", spec.name)
-            preimage = _preimage("encode", encoder=identity(entry, spec), data=where.prepared.key, seed=where.seed)
-            payload = {**where.payload(), "encoder": reference(entry, spec)}
-            encode = _stage("encode", where, entry.name, preimage, payload, (where.prepared.key,), _brief(entry, spec))
-            preimage = _preimage(
-                "quantify", quantifier=identity(quantifier, pipeline.quantifier), encode=encode.key, seed=where.seed
-            )
-            payload = {
-                **where.payload(),
-                "quantifier": reference(quantifier, pipeline.quantifier),
-                "encode": encode.key,
-            }
-            inputs = (where.prepared.key, encode.key)
-            place = f"{quantifier.name}/{entry.name}"
-            stages += [encode, _stage("quantify", where, place, preimage, payload, inputs, _brief(entry, spec))]
-        return stages
+        return self._shared.of(
+            lambda: [
+                stage
+                for encoder in pipeline.encoders
+                for stage in self._encode_and_quantify(where, encoder, pipeline.quantifier)
+            ],
+            "pipeline",
+            pipeline.encoders,
+            pipeline.quantifier,
+            where.data,
+            where.seed,
+        )
+
+    def _encode_and_quantify(self, where: _Place, encoder: ComponentSpec, quantifier: ComponentSpec) -> list[Stage]:
+        preimage = _preimage("encode", encoder=self._identity(encoder), data=where.prepared.key, seed=where.seed)
+        payload = {**where.payload(), "encoder": self._reference(encoder)}
+        brief = f"{self._brief(encoder)} on {where.label}, seed {where.seed}"
+        encode = self._stage("encode", where, encoder.name, preimage, payload, (), f"encode {brief}")
+        preimage = _preimage("quantify", quantifier=self._identity(quantifier), encode=encode.key, seed=where.seed)
+        payload = {**where.payload(), "quantifier": self._reference(quantifier), "encode": encode.key}
+        place = f"{quantifier.name}/{encoder.name}"
+        return [encode, self._stage("quantify", where, place, preimage, payload, (encode.key,), f"quantify {brief}")]
 
     def _environment(self, where: _Place, configuration: Configuration, depth: int) -> list[Stage]:
         """The stages of a learner's fixed environments; nothing for none or per-batch ones."""
@@ -172,29 +215,38 @@ class StageFactory:
 
     def _annotate(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
         """Upstream stages and then the annotate stage of one environment component."""
+        model, train = configuration.model, configuration.train
+        return self._shared.of(
+            lambda: self._annotated(where, spec, configuration, depth),
+            "annotate",
+            *(spec, model, train, where.data, where.seed, where.monitor),
+        )
+
+    def _annotated(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
         entry = self._catalog.get("environment", spec.name)
         fields = sorted(entry.traits.get("oracle", ()))
         upstream, before = self._upstream(where, entry, spec, configuration, depth)
         trains = bool(entry.traits.get("trains_networks"))
         preimage = _preimage(
             "annotate",
-            environment=identity(entry, spec),
+            environment=self._identity(spec),
             data=where.prepared.key,
             oracle=fields,
-            upstream=_upstream_identity(upstream),
+            upstream=upstream_identity(upstream),
             seed=where.seed,
             **(self._networks_identity(configuration) if trains else {}),
         )
         payload = {
             **where.payload(),
             **(self._networks(configuration) if trains else {}),
-            "environment": reference(entry, spec),
+            "environment": self._reference(spec),
             "oracle": where.prepared.outputs[0],
             "fields": fields,
             "upstream": upstream,
         }
-        inputs = (where.prepared.key, *(item["key"] for item in upstream.values()))
-        return [*before, _stage("annotate", where, entry.name, preimage, payload, inputs, _brief(entry, spec))]
+        inputs = [item["key"] for item in upstream.values()]
+        title = f"annotate {self._brief(spec)} on {where.label}, seed {where.seed}"
+        return [*before, self._stage("annotate", where, entry.name, preimage, payload, inputs, title)]
 
     def _upstream(
         self, where: _Place, entry: Entry, spec: ComponentSpec, configuration: Configuration, depth: int
@@ -207,16 +259,16 @@ class StageFactory:
             if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
                 continue
             target = self._catalog.get(declared["kind"], declared["name"])
-            other = ComponentSpec(target.kind, target.name, _filled(declared["params"], values))
-            train = replace(configuration.train, **_filled(declared["train"], values))
+            other = ComponentSpec(target.kind, target.name, filled(declared["params"], values))
+            train = replace(configuration.train, **filled(declared["train"], values))
             if target.kind in LEARNER_KINDS:
                 below = Configuration("-", {}, other, None, None, configuration.model, train)
-                chain = self._training(replace(where, method=""), below, depth + 1)
+                chain = self._training(where._replace(method=""), below, depth + 1)
             else:
                 chain = self._annotate(where, other, configuration, depth + 1)
             last = chain[-1]
             stages += chain
-            checkpoint = _filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
+            checkpoint = filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
             roles[role] = {
                 "kind": target.kind,
                 "key": last.key,
@@ -232,39 +284,69 @@ class StageFactory:
             "train": train.key,
             "data": where.prepared.key,
             "sealed": sealed,
-            "task": asdict(where.declared.task),
-            "splits": {split: role for split, role in where.declared.splits.items() if role != "train"},
+            "task": where.data.payload["task"],
+            "splits": where.data.scored,
         }
-        stage = _stage(
-            "score", where, train.place.rsplit("/", 1)[-1], preimage, payload, (where.prepared.key, train.key)
+        component, title = train.place.rsplit("/", 1)[-1], train.title.replace("train ", "score ", 1)
+        return self._stage("score", where, component, preimage, payload, (train.key,), title, in_parent=True)
+
+    def _stage(
+        self,
+        kind: str,
+        where: _Place,
+        component: str,
+        preimage: Mapping[str, Any],
+        payload: Mapping[str, Any],
+        inputs: Iterable[str],
+        title: str,
+        *,
+        in_parent: bool = False,
+    ) -> Stage:
+        """A stage that reads the dataset, and the artifacts of the given keys."""
+        return Stage(
+            kind=kind,
+            key=self._shared.digest(preimage),
+            place=f"{kind}/{where.data.spec.component.name}/{component}",
+            preimage=preimage,
+            inputs=(where.prepared.key, *inputs),
+            payload=payload,
+            title=title,
+            in_parent=in_parent,
         )
-        return replace(stage, in_parent=True, title=train.title.replace("train ", "score ", 1))
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a cell's stages are: dataset, its declaration and prepared tiers, seed, monitored split, method."""
+class _Data:
+    """A dataset: its declaration, its prepared tiers, what bodies are told of it, and its splits that are scored."""
 
-    dataset: DatasetSpec
+    spec: DatasetSpec
     declared: Declaration
     prepared: Stage
+    payload: Mapping[str, Any]
+    scored: Mapping[str, str]
+
+
+class _Place(NamedTuple):
+    """Where a cell's stages are: dataset, seed, monitored split, method."""
+
+    data: _Data
     seed: int
     monitor: str
     method: str
 
+    @property
+    def prepared(self) -> Stage:
+        """The stage that builds the dataset."""
+        return self.data.prepared
+
+    @property
+    def label(self) -> str:
+        """The dataset's label."""
+        return self.data.spec.label
+
     def payload(self) -> dict[str, Any]:
         """What every body that reads the data needs."""
-        roles = self.declared.splits
-        return {
-            "data": self.prepared.key,
-            "seed": self.seed,
-            "task": asdict(self.declared.task),
-            "node_features": asdict(self.declared.node_features),
-            "edge_features": asdict(self.declared.edge_features),
-            "splits": list(roles),
-            "train": next(split for split, role in roles.items() if role == "train"),
-            "validation": [split for split, role in roles.items() if role == "val"],
-        }
+        return {**self.data.payload, "seed": self.seed}
 
 
 def tier_key(key: str, tier: str) -> str:
@@ -274,70 +356,3 @@ def tier_key(key: str, tier: str) -> str:
 
 def _preimage(kind: str, **parts: Any) -> dict[str, Any]:
     return {"stage": kind, "protocol": PROTOCOL_VERSION, **parts}
-
-
-def _stage(
-    kind: str,
-    where: _Place,
-    component: str,
-    preimage: Mapping[str, Any],
-    payload: Mapping[str, Any],
-    inputs: tuple[str, ...],
-    brief: str = "",
-) -> Stage:
-    return Stage(
-        kind=kind,
-        key=digest(preimage),
-        place=f"{kind}/{where.dataset.component.name}/{component}",
-        preimage=preimage,
-        inputs=inputs,
-        payload=payload,
-        title=f"{kind} {brief or component} on {where.dataset.label}, seed {where.seed}",
-    )
-
-
-def identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
-    """What of a component enters a key: kind, name, source and the values that differ from the defaults."""
-    return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": entry.changed(spec.params)}
-
-
-def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
-    """What a worker needs to construct a component."""
-    place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin")}
-    return {**place, "params": dict(spec.params)}
-
-
-def _brief(entry: Entry, spec: ComponentSpec) -> str:
-    changed = entry.changed(spec.params)
-    inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
-    return f"{entry.name} ({inner})" if inner else entry.name
-
-
-def _shuffled(configuration: Configuration) -> Configuration:
-    """The same without ``groups_per_batch``, which says nothing to a training without fixed environments."""
-    return replace(configuration, train=replace(configuration.train, groups_per_batch=0))
-
-
-def _train_identity(train: TrainSettings) -> dict[str, Any]:
-    """What of the training settings enters a key."""
-    default = TrainSettings()
-    used = train if train.lr_drop_epoch else replace(train, lr_drop_factor=default.lr_drop_factor)
-    silent = [name for name in _SILENT_DEFAULTS if getattr(used, name) == getattr(default, name)]
-    return {name: value for name, value in asdict(used).items() if name not in silent}
-
-
-def _upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the upstream stages enters a key; the default checkpoint leaves no trace."""
-    return {
-        role: item["key"] if item["checkpoint"] == "best-val" else [item["key"], item["checkpoint"]]
-        for role, item in upstream.items()
-    }
-
-
-def _filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace ``$name`` by the component's value of that hyperparameter; leave out those that are None."""
-    filled = {
-        name: values[value[1:]] if isinstance(value, str) and value.startswith("$") else value
-        for name, value in params.items()
-    }
-    return {name: value for name, value in filled.items() if value is not None}

@@ -50,7 +50,7 @@ class Base:
         return self.backbone if head == "model" else self.parts.get(head)
 
     def configure(self, name: str, values: Mapping[str, Any]) -> Configuration:
-        """The configuration with these tuned values."""
+        """The configuration with these tuned values; whatever they leave as it is, all configurations share."""
         by_head: dict[str, dict[str, Any]] = {}
         for path, value in values.items():
             head, _, key = path.partition(".")
@@ -58,7 +58,8 @@ class Base:
         specs = {role: _with(part.spec, by_head.get(role)) for role, part in self.parts.items()}
         pipeline = None
         if "baseline" not in specs:
-            pool = tuple(_with(spec, by_head.get("encoder")) for spec in self.pool)
+            own = by_head.get("encoder")
+            pool = tuple(_with(spec, own) for spec in self.pool) if own else self.pool
             pipeline = Pipeline(pool, specs["quantifier"], specs["decorrelator"])
         return Configuration(
             id=name,
@@ -67,7 +68,7 @@ class Base:
             pipeline=pipeline,
             environment=None if self.environment is None else _with(self.environment.spec, by_head.get("envs")),
             model=_with_model(self.model, by_head.get("model", {})),
-            train=replace(self.train, **by_head.get("train", {})),
+            train=replace(self.train, **by_head["train"]) if "train" in by_head else self.train,
         )
 
 
@@ -78,6 +79,8 @@ def _with(spec: ComponentSpec, values: Mapping[str, Any] | None) -> ComponentSpe
 
 
 def _with_model(model: ModelSettings, values: Mapping[str, Any]) -> ModelSettings:
+    if not values:
+        return model
     own = {name: value for name, value in values.items() if name in MODEL}
     flat = {name: value for name, value in values.items() if name not in MODEL}
     return replace(model, backbone=_with(model.backbone, flat), **own)

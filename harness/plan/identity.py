@@ -1,0 +1,59 @@
+"""What of components and settings enters a key, reaches a worker and is told to people. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from harness.catalog import Entry
+from harness.spec import ComponentSpec, TrainSettings
+
+_SILENT_DEFAULTS = (
+    *("optimizer", "lr_drop_epoch", "lr_drop_factor"),
+    *("groups_per_batch", "drop_last", "max_batch_nodes"),
+)
+"""Training settings that leave no trace in a key at their default."""
+
+
+def identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
+    """What of a component enters a key: kind, name, source and the values that differ from the defaults."""
+    return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": entry.changed(spec.params)}
+
+
+def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
+    """What a worker needs to construct a component."""
+    place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin")}
+    return {**place, "params": dict(spec.params)}
+
+
+def brief(entry: Entry, spec: ComponentSpec) -> str:
+    """A component for people: its name, and in parentheses the values that differ from the defaults."""
+    changed = entry.changed(spec.params)
+    inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
+    return f"{entry.name} ({inner})" if inner else entry.name
+
+
+def train_identity(train: TrainSettings) -> dict[str, Any]:
+    """What of the training settings enters a key."""
+    default = TrainSettings()
+    used = train if train.lr_drop_epoch else replace(train, lr_drop_factor=default.lr_drop_factor)
+    silent = [name for name in _SILENT_DEFAULTS if getattr(used, name) == getattr(default, name)]
+    return {name: value for name, value in asdict(used).items() if name not in silent}
+
+
+def upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the upstream stages enters a key; the default checkpoint leaves no trace."""
+    return {
+        role: item["key"] if item["checkpoint"] == "best-val" else [item["key"], item["checkpoint"]]
+        for role, item in upstream.items()
+    }
+
+
+def filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace ``$name`` by the component's value of that hyperparameter; leave out those that are None."""
+    filled = {
+        name: values[value[1:]] if isinstance(value, str) and value.startswith("$") else value
+        for name, value in params.items()
+    }
+    return {name: value for name, value in filled.items() if value is not None}

@@ -18,6 +18,7 @@ else:
 
 TaskKind = Literal["binary", "multiclass", "multitask"]
 Role = Literal["train", "val", "test"]
+"""What a split is for."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 PROJECT = "bench"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""The decorator that marks a function of a plugin as the implementation of the hook of its name."""
 
 
 class Register(Protocol):

@@ -22,35 +22,35 @@ def command_line() -> Any:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Every command with its words, such as ``bench data fetch``, by name; groups before what they hold."""
-    yield from _below(command_line(), "bench")
+    """Every command by name: its words, such as ``bench data fetch``, and its context; groups before what they hold."""
+    root = command_line()
+    yield from _below(_context(root, "bench"))
 
 
-def _below(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    for word, inner in sorted(getattr(command, "commands", {}).items()):
+def _below(context: Any) -> Iterator[tuple[str, Any]]:
+    yield context.command_path, context
+    for word, inner in sorted(getattr(context.command, "commands", {}).items()):
         if not inner.hidden:
-            yield from _below(inner, f"{name} {word}")
+            yield from _below(_context(inner, word, context))
 
 
-def help_text(name: str, command: Any) -> str:
-    """What ``NAME --help`` prints on a terminal of :data:`WIDTH` columns."""
-    context = command.context_class(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
-    return str(command.get_help(context))
+def _context(command: Any, word: str, above: Any = None) -> Any:
+    settings = {"terminal_width": WIDTH, "max_content_width": WIDTH, **command.context_settings}
+    return command.context_class(command, parent=above, info_name=word, **settings)
 
 
 def page() -> str:
     """The page of all commands."""
     found = list(commands())
-    rows = [[f"[`{name}`](#{anchor(name)})", escaped(command.get_short_help_str(WIDTH))] for name, command in found]
+    rows = [[f"[`{name}`](#{anchor(name)})", escaped(each.command.get_short_help_str(WIDTH))] for name, each in found]
     parts = [
         "# Command line",
         "What each command prints with `--help`. Exit codes, engines and the store are in "
         "[Run, resume, export](../running.md#exit-codes).",
         table(["command", "does"], rows[1:]),
     ]
-    for name, command in found:
-        parts.append(f"## {name} {{ #{anchor(name)} }}\n\n```text\n{help_text(name, command).strip()}\n```")
+    for name, each in found:
+        parts.append(f"## {name} {{ #{anchor(name)} }}\n\n```text\n{each.get_help().strip()}\n```")
     return "\n\n".join(parts) + "\n"
 
 

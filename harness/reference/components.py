@@ -9,7 +9,7 @@ from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.hparams import HParam
 from harness.reference.differences import as_table, deviations, headline
-from harness.reference.markdown import code, docstring, escaped, table
+from harness.reference.markdown import cell, code, docstring, escaped, table
 
 PLURALS = {kind: f"{kind}s" for kind in KINDS} | {"analysis": "analyses"}
 _FACTS = {
@@ -43,7 +43,7 @@ def pages(catalog: Catalog) -> dict[str, str]:
 
 
 def _page(kind: str, entries: list[Entry]) -> str:
-    rows = [[f"[`{entry.name}`](#{entry.name})", escaped(headline(entry))] for entry in entries]
+    rows = [[f"[`{entry.name}`](#{entry.name})", cell(headline(entry))] for entry in entries]
     parts = [
         f"# {PLURALS[kind].capitalize()}",
         f"`bench list {kind}` and `bench describe {kind}/NAME` show the same on a terminal.",
@@ -53,7 +53,7 @@ def _page(kind: str, entries: list[Entry]) -> str:
 
 
 def _section(entry: Entry) -> str:
-    parts = [f"## {entry.name} {{ #{entry.name} }}", escaped(headline(entry)), docstring(entry.doc)]
+    parts = [f"## {entry.name} {{ #{entry.name} }}", docstring(headline(entry)), docstring(entry.doc)]
     if entry.hparams:
         parts += ["**Hyperparameters**", hyperparameters(entry.hparams)]
     facts = _facts(entry.traits)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 CORE = Path(__file__).resolve().parents[1]
 WIDTH = 96
+_WORDS = {"low": "at least", "high": "at most", "choices": "one of", "search": "tried", "active": "matters where"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -137,7 +138,7 @@ def _parameter(each: ast.arg, default: ast.expr | None) -> str:
 def class_signature(node: ast.ClassDef) -> str:
     """How an object is made: the fields of a dataclass, the parameters of ``__init__``, or the name alone."""
     if any("dataclass" in ast.unparse(each) for each in node.decorator_list):
-        fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+        fields = [item for item in node.body if isinstance(item, ast.AnnAssign) and _assigned(item)[0] != "_"]
         return signature(node.name, [_field(item) for item in fields if "ClassVar" not in ast.unparse(item.annotation)])
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
@@ -203,7 +204,7 @@ def _function(item: ast.FunctionDef) -> Iterator[Member]:
 def _hyperparameter(item: ast.AnnAssign, call: ast.Call) -> Member:
     given = {each.arg: each.value for each in call.keywords}
     told = ast.literal_eval(given.pop("help")) if "help" in given else ""
-    more = "; ".join(f"{name}: ``{ast.unparse(value)}``" for name, value in given.items())
+    more = "; ".join(f"{_WORDS.get(str(name), name)} ``{ast.unparse(value)}``" for name, value in given.items())
     doc = f"{told} ({more})" if more else told
     return Member(_assigned(item), "hyperparameter", doc, type=_type(item.annotation), value=ast.unparse(call.args[0]))
 

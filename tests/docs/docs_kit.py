@@ -22,7 +22,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`(\w+\.py)`")
+_NAMED = re.compile(r"`([\w-]+\.(?:py|yaml|csv))`")
 _KEY = re.compile(r"^([a-z]+):", re.MULTILINE)
+MOLECULES = "smiles,active,assay\n" + "".join(
+    f"C1{'C' * (n % 12 + 1)}C1OC(=O){'C' * (n % 4 + 1)},{n // 12 % 2},A{n % 5}\n" for n in range(60)
+)
+"""The table that the pages call ``mine.csv``, of which they show a few lines."""
 _FILLERS = {
     "datasets": "  Filler: {use: two-piece, num_per_class: [4, 2, 2]}",
     "methods": "  Filler: {baseline: erm}",
@@ -59,13 +64,22 @@ class Block:
         """The Python file that the prose right before it names."""
         return _FILE.findall(self.before)[-1]
 
+    @property
+    def saved_as(self) -> str:
+        """The file that the paragraph right before it says to save it as; empty for none."""
+        endings = {"python": ".py", "yaml": ".yaml", "csv": ".csv"}
+        ending = endings.get(self.language, "?")
+        named = [name for name in _NAMED.findall(self.before.strip().rpartition("\n\n")[2]) if name.endswith(ending)]
+        return named[-1] if named else ""
+
 
 def blocks(*languages: str) -> list[Block]:
     """All blocks of these languages, by page and line."""
-    return [block for page in PAGES for block in _read(page) if block.language in languages]
+    return [block for page in PAGES for block in read(page) if block.language in languages]
 
 
-def _read(page: Path) -> list[Block]:
+def read(page: Path) -> list[Block]:
+    """All blocks of a page."""
     text, end, found = page.read_text(encoding="utf-8"), 0, []
     for match in _FENCE.finditer(text):
         indent = len(match["indent"])
@@ -74,6 +88,12 @@ def _read(page: Path) -> list[Block]:
         found.append(Block(page, line, match["language"], body, text[end : match.start()]))
         end = match.end()
     return found
+
+
+def commands(block: Block) -> list[str]:
+    """The command lines of a console block, without their comments."""
+    lines = (line.removeprefix("$ ").split(" #")[0].strip() for line in block.text.splitlines())
+    return [line for line in lines if line]
 
 
 def prose(page: Path) -> str:
@@ -98,8 +118,7 @@ class Desk:
         others = {folder / block.file: block.text for block in blocks("python") if block.is_data}
         for path, text in {**plugins, **others}.items():
             path.write_text(text, encoding="utf-8")
-        molecules = [f"C1{'C' * (n % 12 + 1)}C1OC(=O){'C' * (n % 4 + 1)},{n // 12 % 2},A{n % 5}\n" for n in range(60)]
-        (folder / "mine.csv").write_text("smiles,active,assay\n" + "".join(molecules), encoding="utf-8")
+        (folder / "mine.csv").write_text(MOLECULES, encoding="utf-8")
         self.catalog: Catalog = load_catalog(list(plugins))
         self.store = Store(folder / "store")
         self.facts = DatasetFacts(self.catalog, folder, self.store.file_digest)

@@ -5,32 +5,27 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from docs_kit import PAGES, ROOT, Block, Desk, blocks, prose
+from docs_kit import PAGES, ROOT, Block, Desk, blocks, commands, prose
 
 from harness.errors import SuiteError
+from harness.reference.commands import command_line
 from harness.registry import load_one
 from harness.report.build import make_report
 from harness.report.render import render
 from harness.results import RunResults
-from harness.suite import Overrides, find_suite
+from harness.suite import Overrides
 from harness.suite.files import bundles, protocols
 from harness.suite.settings import METHOD_KEYS, MODEL, REPORT_KEYS, SELECT, TOP_KEYS, TRAIN
 from harness.testing import check_component, pytest_plugin
 
 SUITES = blocks("yaml")
 PLUGINS = [block for block in blocks("python") if block.is_plugin]
-COMMANDS = [
-    pytest.param(line, id=f"{block.name}: {line}")
-    for block in blocks("console")
-    for line in (raw.removeprefix("$ ").split(" #")[0].strip() for raw in block.text.splitlines())
-    if line
-]
+COMMANDS = [pytest.param(line, id=f"{block.name}: {line}") for block in blocks("console") for line in commands(block)]
 SPANS = re.compile(r"`([^`\n]+)`")
 
 
@@ -100,16 +95,6 @@ def value_of(results: RunResults, method: str) -> float | None:
     return found[0] if found else None
 
 
-@cache
-def command_line() -> Any:
-    import typer
-
-    from harness.cli import commands  # noqa: F401 - registers them
-    from harness.cli.main import app
-
-    return typer.main.get_command(app)
-
-
 def parse(words: list[str]) -> dict[str, Any]:
     """The parameters of a command line; raises for an unknown command, option or argument."""
     command = command_line()
@@ -120,32 +105,21 @@ def parse(words: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_is_understood(line: str, desk: Desk) -> None:
+def test_every_command_is_understood(line: str) -> None:
     first, *words = shlex.split(line)
     if first == "make":
         targets = re.findall(r"^(\w+):", page("Makefile"), re.MULTILINE)
         assert words
         assert set(words) <= set(targets)
     elif first == "bench":
-        given = parse(words)
-        if "suite" in given:
-            overrides = Overrides(
-                seeds=given.get("seeds"),
-                epochs=given.get("epochs"),
-                sets=tuple(given.get("sets") or ()),
-                datasets=tuple(given.get("datasets") or ()),
-                methods=tuple(given.get("methods") or ()),
-            )
-            path = find_suite(given["suite"])
-            if path.name != "molecules.yaml":  # needs data
-                assert desk.load(path, overrides).rows
+        parse(words)
     elif first == "python":
         assert (ROOT / words[0]).is_file()
     elif first == "pytest":
         assert words[0] == pytest_plugin.OPTION
         assert len(words) == 2
     else:
-        assert first == "source"
+        assert first in ("source", "export", "pip")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

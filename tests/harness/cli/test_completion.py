@@ -1,0 +1,148 @@
+"""What the three shells are offered, through their own protocol: the words in the environment, the offers printed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from harness.cli import completion
+from harness.cli.main import main
+from harness.index import load_catalog
+
+ROOT = Path(__file__).resolve().parents[3]
+SUITE = """\
+bench: 1
+include: [more.yaml]
+datasets:
+  "Toy (0.7, 0.9)": {use: two-piece}
+methods:
+  ERM: {baseline: erm}
+  Own method: {baseline: not-even-there}
+"""
+
+
+class Shell:
+    """A line up to the cursor, and what a shell is offered."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._environment, self._capsys = monkeypatch, capsys
+
+    def _offered(self, **environment: str) -> str:
+        for name, value in environment.items():
+            self._environment.setenv(name, value)
+        with pytest.raises(SystemExit):
+            main([])
+        told = self._capsys.readouterr()
+        assert told.err == ""
+        return told.out
+
+    def bash(self, *words: str) -> list[str]:
+        found = self._offered(
+            _BENCH_COMPLETE="complete_bash", COMP_WORDS="\n".join(words), COMP_CWORD=str(len(words) - 1)
+        )
+        return [line for line in found.splitlines() if line]
+
+    def zsh(self, line: str) -> str:
+        return self._offered(_BENCH_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
+
+    def fish(self, line: str) -> dict[str, str]:
+        found = self._offered(
+            _BENCH_COMPLETE="complete_fish", _TYPER_COMPLETE_FISH_ACTION="get-args", _TYPER_COMPLETE_ARGS=line
+        )
+        return {word: told for word, _, told in (line.partition("\t") for line in found.splitlines()) if word}
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Shell:
+    monkeypatch.setenv("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
+    monkeypatch.setenv("BENCH_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(SUITE, encoding="utf-8")
+    (tmp_path / "more.yaml").write_text("methods: {Included: {baseline: irm}}\n", encoding="utf-8")
+    (tmp_path / "suites" / "deep").mkdir(parents=True)
+    (tmp_path / "suites" / "deep" / "own.yaml").write_text(SUITE, encoding="utf-8")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "secret.yaml").write_text(SUITE, encoding="utf-8")
+    (tmp_path / "plugin.py").write_text("", encoding="utf-8")
+    load_catalog()  # completion builds no index
+    return Shell(monkeypatch, capsys)
+
+
+def write_run(folder: Path, name: str) -> None:
+    run = folder / "store" / "runs" / name
+    run.mkdir(parents=True)
+    cell = '{"id": "0a1b2c3d", "method": "ERM", "dataset": "Toy: 1", "config_id": "lr=1", "seed": 3}'
+    (run / "run.json").write_text(f'{{"cells": [{cell}]}}', encoding="utf-8")
+
+
+def test_commands_and_options(shell: Shell) -> None:
+    assert {"debug", "describe"} <= set(shell.bash("bench", "de"))
+    assert "--methods" in shell.bash("bench", "run", "mine.yaml", "--me")
+
+
+def test_suites_are_files_near_by_and_installed_ones(shell: Shell) -> None:
+    assert set(shell.bash("bench", "run", "m")) >= {"mine.yaml", "more.yaml", "molecules"}
+    assert shell.bash("bench", "plan", "suites/") == ["suites/deep/own.yaml"]
+    assert "paper/table1" in shell.bash("bench", "validate", "paper/")
+    assert not any("secret" in word for word in shell.bash("bench", "run", ""))
+
+
+def test_components(shell: Shell) -> None:
+    assert {"gin", "gil"} <= set(shell.bash("bench", "describe", "gi"))
+    assert "baseline/gil" in shell.bash("bench", "describe", "baseline/g")
+    assert "plugin.py" in shell.bash("bench", "check", "pl")
+    assert set(shell.bash("bench", "data", "describe", "sp")) >= {"spmotif"}
+    assert "gil" not in shell.bash("bench", "data", "describe", "g")
+    assert shell.bash("bench", "list", "enc") == ["encoder"]
+    assert shell.bash("bench", "report", "mine", "--format", "la") == ["latex"]
+
+
+def test_rows_and_columns_after_a_suite_with_what_it_includes(shell: Shell) -> None:
+    assert shell.bash("bench", "run", "mine.yaml", "--methods", "") == ["Included", "ERM", "Own\\ method"]
+    assert shell.bash("bench", "run", "mine.yaml", "--methods", "ERM", "--methods", "Own\\ m") == ["Own\\ method"]
+    (column,) = shell.bash("bench", "plan", "mine.yaml", "--datasets", "To")
+    assert shlex.split(column) == ["Toy (0.7, 0.9)"]
+    assert shell.bash("bench", "plan", "mine.yaml", "--datasets", "'To") == ["Toy (0.7, 0.9)"]
+
+
+def test_runs_and_cells(shell: Shell, tmp_path: Path) -> None:
+    write_run(tmp_path, "20260101-000000-toy-aaaa")
+    (tmp_path / "store" / "runs" / "20260102-000000-toy-bbbb").mkdir()  # killed before it wrote anything
+    assert shell.bash("bench", "report", "2026") == ["20260102-000000-toy-bbbb", "20260101-000000-toy-aaaa"]
+    assert shell.fish("bench reproduce ") == {"0a1b2c3d": "ERM (lr=1) on Toy: 1, seed 3"}
+    assert "0a1b2c3d" in shell.bash("bench", "debug", "0a")
+    assert "mine.yaml" in shell.bash("bench", "profile", "mi")
+
+
+def test_zsh_and_fish_get_words_as_they_are(shell: Shell) -> None:
+    assert '"Own method"' in shell.zsh("bench run mine.yaml --methods O")
+    assert "Own method" in shell.fish("bench run mine.yaml --methods O")
+    assert '"gil":' in shell.zsh("bench describe gi")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "broken.yaml", "--methods", ""),
+        ("run", "missing.yaml", "--datasets", "x"),
+        ("run", "--methods", ""),
+        ("reproduce", ""),
+        ("debug", "zzz"),
+        ("report", "/no/such/folder/"),
+        ("describe", "\0"),
+        ("check", "~nobody/"),
+    ],
+)
+def test_whatever_is_wrong_offers_nothing_and_says_nothing(
+    shell: Shell, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "broken.yaml").write_text("methods: [\n", encoding="utf-8")
+    broken = tmp_path / "store" / "runs" / "20260103-000000-toy-cccc"
+    broken.mkdir(parents=True)
+    (broken / "run.json").write_text("{", encoding="utf-8")
+    if "\0" not in words[-1]:
+        assert shell.bash("bench", *words) == []
+    wanted = completion.cells_or_suites
+    assert wanted(None, words[-1]) == [] or words[-1] == ""  # type: ignore[arg-type]

@@ -14,6 +14,13 @@ class Block:
     title: str
     grid: Grid
     sentences: tuple[str, ...] = ()
+    figure: str = ""
+    """Where a picture of it lies, if there is one."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The sentences, the last of which names the figure."""
+        return (*self.sentences, f"Figure: {self.figure}") if self.figure else self.sentences
 
 
 EMPTY = Grid((), (), ())

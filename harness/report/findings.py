@@ -41,8 +41,8 @@ def finding_block(finding: Finding, folder: Path) -> Block:
     rows = tuple(tuple(Text(cell_text(cell)) for cell in row) for row in finding.rows)
     numbers = (place for place, cell in enumerate(finding.rows[0]) if not isinstance(cell, str)) if rows else iter(())
     words = next(numbers, len(finding.columns))
-    figure = [f"Figure: {folder / finding.figures[0]}"] if finding.figures else []
-    return Block(title, Grid(finding.columns, rows, (), words), (*wrong, *notes(finding), *figure))
+    figure = str(folder / finding.figures[0]) if finding.figures else ""
+    return Block(title, Grid(finding.columns, rows, (), words), (*wrong, *notes(finding)), figure)
 
 
 def finding_json(finding: Finding, folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The report as LaTeX: one ``table`` environment a section, with booktabs and nothing else beyond LaTeX itself."""
+"""The report as LaTeX: one ``table`` environment a section; needs booktabs and graphicx, nothing else beyond LaTeX."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ WIDE = 5
 """A table with more columns is set small."""
 WIDEST = 10
 """A table beside the main one with more columns is left out."""
+FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+"""A table wider than the text is scaled down to it, and no other."""
+PAGE, SCALED = 110, 140
+"""Letters of a line: of each part of a table that is cut, and how many at most are scaled to the page instead."""
 LEGEND = "Best of a column in bold, second best underlined."
 _SPECIAL = {
     "\0": "{}",  # set between two hyphens or quotes, which would otherwise print as one dash or mark
@@ -67,8 +71,8 @@ _SPECIAL = {
 
 
 def latex(report: Report) -> str:
-    """The whole report; needs ``\\usepackage{booktabs}``."""
-    head = f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs}}"
+    """The whole report; needs ``\\usepackage{booktabs,graphicx}``."""
+    head = f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"
     return "\n\n".join([head, *(_section(report, n) for n in range(len(report.sections)))]) + "\n"
 
 
@@ -90,10 +94,13 @@ def block_text(block: Block, name: str = "tab") -> str:
         return (
             f"% {_comment(block.title)}: {len(block.grid.header)} columns, too wide for a page; see the other formats"
         )
-    return "\n".join(_table(block.grid, [f"{block.title}.", *block.sentences], f"{name}-{_slug(block.title).lower()}"))
+    figure = [f"% figure: {_comment(block.figure)}"] if block.figure else []
+    sentences = [f"{block.title}.", *block.sentences]
+    return "\n".join([*figure, *_table(block.grid, sentences, f"{name}-{_slug(block.title).lower()}")])
 
 
 def _table(grid: Grid, sentences: Sequence[str], name: str) -> list[str]:
+    parts = [_tabular(grid, columns) for columns in _parts(grid)]
     return [
         r"\begin{table}[t]",
         r"\centering",
@@ -101,16 +108,43 @@ def _table(grid: Grid, sentences: Sequence[str], name: str) -> list[str]:
         rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
         rf"\label{{{name}}}",
         *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(grid.header) > WIDE else []),
-        rf"\begin{{tabular}}{{{'l' * grid.words + 'c' * (len(grid.header) - grid.words)}}}",
-        r"\toprule",
-        _line([escape(heading) for heading in grid.header]),
-        r"\midrule",
-        *(_line([_entry(text) for text in row]) for row in grid.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
+        *parts[0],
+        *(line for part in parts[1:] for line in (r"\par\medskip", *part)),
         *_footnotes(grid),
         r"\end{table}",
     ]
+
+
+def _tabular(grid: Grid, columns: Sequence[int]) -> list[str]:
+    words = sum(column < grid.words for column in columns)
+    return [
+        r"\sbox0{%",
+        rf"\begin{{tabular}}{{{'l' * words + 'c' * (len(columns) - words)}}}",
+        r"\toprule",
+        _line([escape(grid.header[column]) for column in columns]),
+        r"\midrule",
+        *(_line([_entry(row[column]) for column in columns]) for row in grid.rows),
+        r"\bottomrule",
+        r"\end{tabular}}%",
+        FITTED,
+    ]
+
+
+def _parts(grid: Grid) -> list[tuple[int, ...]]:
+    """The columns of each part of a table: one, or several below each other where it is far wider than a page."""
+    widths = [max(len(h), *(len(row[n].text) for row in grid.rows), 0) + 2 for n, h in enumerate(grid.header)]
+    first, room = tuple(range(grid.words)), PAGE - sum(widths[: grid.words])
+    if room < PAGE / 2 or sum(widths) <= SCALED:
+        return [tuple(range(len(widths)))]
+    parts: list[tuple[int, ...]] = []
+    left = 0
+    for column in range(grid.words, len(widths)):
+        if widths[column] > left:
+            parts.append(first)
+            left = room
+        parts[-1] = (*parts[-1], column)
+        left -= widths[column]
+    return parts
 
 
 def _name(report: Report, number: int) -> str:

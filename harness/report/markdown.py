@@ -35,7 +35,7 @@ def _section(section: Section, prefix: str) -> str:
 def block_text(block: Block, prefix: str = "") -> str:
     """A table beside the main one under a heading of its own; ``prefix`` keeps its footnotes apart from others."""
     table = [_table(block.grid, prefix)] if block.grid.rows else []
-    sentences = " ".join(escape(sentence) for sentence in block.sentences)
+    sentences = " ".join(escape(sentence) for sentence in block.told)
     return "\n\n".join([f"### {escape(block.title)}", *table, sentences, *_footnotes(block.grid, prefix)])
 
 

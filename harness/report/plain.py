@@ -41,7 +41,7 @@ def block_text(block: Block) -> str:
     """A table beside the main one: title, table, footnotes, sentences."""
     notes = [f"[{number}] {text}" for number, text in enumerate(block.grid.footnotes, start=1)]
     table = [grid_text(block.grid)] if block.grid.rows else []
-    return "\n\n".join([block.title, *table, *(["\n".join(notes)] if notes else []), "\n".join(block.sentences)])
+    return "\n\n".join([block.title, *table, *(["\n".join(notes)] if notes else []), "\n".join(block.told)])
 
 
 def notes(section: Section, legend: str = LEGEND) -> list[str]:

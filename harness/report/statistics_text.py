@@ -61,6 +61,11 @@ def p_text(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def _p_told(p: float | None) -> str:
+    text = p_text(p)
+    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
 def percent_of(level: float) -> str:
     """``95%``."""
     return f"{100 * level:g}%"
@@ -264,9 +269,9 @@ def _friedman_text(test: Friedman, alpha: float) -> str:
         return f"No Friedman test and no critical difference: {test.reason}."
     k, n = test.methods, test.datasets
     told = f"Friedman's test, {k} methods on {n} datasets: "
-    told += f"chi-square({k - 1}) = {test.chi_square:.2f}, p = {p_text(test.p)}"
+    told += f"chi-square({k - 1}) = {test.chi_square:.2f}, {_p_told(test.p)}"
     if test.f is not None:
-        told += f"; Iman and Davenport's F({k - 1}, {(k - 1) * (n - 1)}) = {test.f:.2f}, p = {p_text(test.f_p)}"
+        told += f"; Iman and Davenport's F({k - 1}, {(k - 1) * (n - 1)}) = {test.f:.2f}, {_p_told(test.f_p)}"
     rough = " The p-values are rough for fewer than 10 datasets or 6 methods." if n < 10 or k < 6 else ""
     verdict = "" if test.p <= alpha else " It does not reject that all rank alike; do not read the order of the ranks."
     return f"{told}.{rough}{verdict}"

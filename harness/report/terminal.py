@@ -50,7 +50,7 @@ def print_block(block: Block, console: Console) -> None:
     if block.grid.rows:
         console.print(table)
     notes = [f"[{number}] {text}" for number, text in enumerate(block.grid.footnotes, start=1)]
-    for sentence in [*notes, *block.sentences]:
+    for sentence in [*notes, *block.told]:
         console.print(encodable(sentence, console.encoding), markup=False, highlight=False)
 
 

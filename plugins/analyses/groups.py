@@ -32,8 +32,8 @@ class Groups(Analysis):
     smallest: int = hparam(20, low=1, help="environments with fewer test graphs are pooled")
 
     def present(self, study: Study) -> Findings:
-        rows = []
-        for (dataset, method, split), groups in self._scores(study).items():
+        rows, scores = [], self._scores(study)
+        for (dataset, method, split), groups in scores.items():
             for group, (graphs, values) in groups.items():
                 mean, spread = mean_and_spread(values)
                 rows.append((dataset, method, split, group, graphs, mean, spread, len(values)))
@@ -42,7 +42,8 @@ class Groups(Analysis):
             tuple(rows),
             (
                 "Accuracy is a fraction of the group's graphs, or of its labelled tasks, at the reported checkpoint. "
-                f"Whiskers: standard deviation over seeds. The figure has the first {DRAWN} groups.",
+                "Whiskers: standard deviation over seeds.",
+                *([f"The figure has the first {DRAWN} groups."] if max(map(len, scores.values())) > DRAWN else []),
             ),
         )
 

@@ -16,7 +16,9 @@ from rich.console import Console
 
 from harness.errors import UserError
 from harness.report import latex, markdown
+from harness.report.block import Block
 from harness.report.build import Options, make_report
+from harness.report.layout import Grid, Text
 from harness.report.plain import encodable, grid_text
 from harness.report.render import RENDERERS, render
 from harness.report.terminal import print_report
@@ -45,7 +47,7 @@ ERM & -- & \underline{52.00 $\pm$ 2.00} & \underline{42.57 $\pm$ 0.51} \\
 EQuAD$^{\dagger}$ & -- & \textbf{71.00 $\pm$ 1.00} & \textbf{72.00 $\pm$ 2.65} \\
 IRM & random(2) & 51.00 (n=1/3, 1 failed, 1 timeout)$^{1}$ & diverged$^{2}$ \\
 \bottomrule
-\end{tabular}
+\end{tabular}}%
 """
 
 
@@ -207,13 +209,50 @@ def test_latex_compiles(tmp_path: Path, make_run):
         overrides=(NASTY,),
         facts={"*C": {"environments": NASTY, "uses_validation_labels": True, "oracle": ("base",)}},
     )
-    body = render(make_report(run, Options(("best-val", "last"), True)), "latex")
-    document = f"\\documentclass{{article}}\n\\usepackage{{booktabs}}\n\\begin{{document}}\n{body}\\end{{document}}\n"
-    (tmp_path / "t.tex").write_text(document, encoding="utf-8")
+    said = _typeset(tmp_path, render(make_report(run, Options(("best-val", "last"), True)), "latex"))
+    assert "multiply defined" not in said
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_of_statistics_and_published_numbers_stays_on_the_page(tmp_path: Path, make_run):
+    columns = [f"Two-piece (0.{n}, 0.9)" for n in (7, 8)] + [f"SPMotif-0.{n}0, a longer name" for n in range(3, 10)]
+    names = ["ERM", "EQuAD, reweighted ERM", "A & B, 100 % of #1"]
+    cells = {
+        m: {c: [0.1 * k + 0.01 * (n + s) for s in range(3)] for n, c in enumerate(columns)} for k, m in enumerate(names)
+    }
+    cells["with gaps"] = {column: [0.5, 0.6, 0.7] for column in columns[:4]}
+    run = make_run(cells, reference="ERM", published="equad-icml24", facts={name: {"settings": {}} for name in cells})
+    made = make_report(run, Options(("best-val",), validation=True, average=True, statistics=True))
+    block = Block(
+        "A figure", Grid(("a_b", "c"), ((Text("x"), Text("1")),), ()), ("It says.",), "runs/my_run/figure.svg"
+    )
+    said = _typeset(tmp_path, render(made, "latex") + "\n\n" + latex.block_text(block))
+    assert len(made.sections[0].blocks) == 7
+    assert not re.search(r"Overfull \\hbox \((\d{2,})", said)
+    assert max(map(len, latex._parts(made.sections[0].grid))) <= 6
+
+
+def test_a_table_far_wider_than_a_page_goes_on_below_with_its_first_columns_again():
+    words, number = Text("a method"), Text("12.34 ± 5.67")
+    grid = Grid(("Method", *(f"dataset {n}" for n in range(12))), ((words, *[number] * 12),), (), 1)
+    parts = latex._parts(grid)
+    assert [part[0] for part in parts] == [0] * len(parts)
+    assert [column for part in parts for column in part[1:]] == list(range(1, 13))
+    assert len(parts) == 2
+    narrow = Grid(grid.header[:5], (grid.rows[0][:5],), (), 1)
+    assert latex._parts(narrow) == [(0, 1, 2, 3, 4)]
+    wordy = Grid(("x" * 80, "y" * 40, "z"), ((words, words, number),), (), 2)
+    assert latex._parts(wordy) == [(0, 1, 2)]
+
+
+def _typeset(folder: Path, body: str) -> str:
+    """What pdfLaTeX says of a document with this in it."""
+    head = "\\documentclass{article}\n\\usepackage{booktabs,graphicx}\n\\begin{document}\n"
+    (folder / "t.tex").write_text(f"{head}{body}\\end{{document}}\n", encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
     assert done.returncode == 0, done.stdout[-2000:]
-    assert "multiply defined" not in done.stdout
+    return done.stdout
 
 
 # Narrow, dumb and piped output.

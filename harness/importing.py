@@ -58,7 +58,9 @@ def import_plugin(name: str, file: Path, single: Path | None, roots: Mapping[str
         raise
     except SystemExit as error:
         raise PluginError(f"it called sys.exit({error.code!r}) while being imported") from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin may raise one of its own
         raise PluginError(f"importing it raised {told(error, file)}") from None
 
 
@@ -124,7 +126,7 @@ def _check_neighbours(file: Path, roots: Mapping[str, Path]) -> None:
             )
 
 
-def told(error: Exception, file: Path) -> str:
+def told(error: BaseException, file: Path) -> str:
     """Type and text of an error, with the last line inside the plugin's own file."""
     if isinstance(error, SyntaxError):
         name = Path(error.filename).name if error.filename else file.name

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import psutil
+
 from harness.catalog import BrokenPlugin, Entry
 from harness.errors import BenchError
 from harness.registry import Source
 
+_FRAME = re.compile(r'File "(.+)", line (\d+)')
+_LOOK = 0.5  # seconds to wait for a traceback
+MEMORY_LIMIT = 8 * 2**30
+"""Bytes that the imports may take together: one that takes ever more must not take the machine's."""
 START_LIMIT = 300.0
 """Seconds that starting Python and importing torch may take."""
 
@@ -71,7 +81,8 @@ def _build_some(sources: list[Source], found: dict[Source, Built | BrokenPlugin]
                 message = child.next(START_LIMIT if current is None else time_limit)
             except TimeoutError:
                 message = None
-                reason = f"importing it took more than {time_limit:g} s"
+                place = "" if current is None else child.place(sources[current].file)
+                reason = f"importing it took more than {time_limit:g} s{place}"
             else:
                 reason = "" if message is not None else f"it ended the process that imports it ({child.end()})"
             if message is None:
@@ -114,6 +125,7 @@ class _Child:
         self._request = {
             "path": [str(Path(place).absolute()) for place in (*sys.path, str(Path(__file__).parents[1]))],
             "time_limit": time_limit,
+            "memory_limit": min(MEMORY_LIMIT, psutil.virtual_memory().total // 2),
             "sources": [{name: str(value) for name, value in vars(source).items()} for source in sources],
         }
 
@@ -145,6 +157,14 @@ class _Child:
             raise TimeoutError from None
         return None if line is None else json.loads(line)
 
+    def place(self, file: Path) -> str:
+        """`` (at mine.py, line 7)``: where in a file the process is at the moment, or nothing."""
+        with suppress(AttributeError, OSError):
+            os.kill(self._process.pid, signal.SIGUSR1)
+            time.sleep(_LOOK)
+        lines = [line for name, line in _FRAME.findall(self._noise_text()) if name == str(file)]
+        return f" (at {file.name}, line {lines[0]})" if lines else ""
+
     def end(self) -> str:
         """Stop the process if need be, and tell how it ended."""
         try:
@@ -156,9 +176,12 @@ class _Child:
 
     def _last_words(self) -> str:
         """The last line on its standard error."""
-        self._noise.seek(0)
-        lines = self._noise.read().decode("utf-8", "replace").strip().splitlines()
+        lines = self._noise_text().strip().splitlines()
         return lines[-1][:200] if lines else ""
+
+    def _noise_text(self) -> str:
+        self._noise.seek(0)
+        return self._noise.read().decode("utf-8", "replace")
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
@@ -172,6 +195,6 @@ class _Child:
 def _code(code: int) -> str:
     """An exit status in words."""
     try:
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}: something calls os._exit"
     except ValueError:
         return f"signal {-code}"

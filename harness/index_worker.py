@@ -6,8 +6,10 @@ import faulthandler
 import inspect
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -128,6 +130,9 @@ def main(request: Mapping[str, Any], answers: TextIO) -> None:
     if any(map(_uses_torch, sources)):
         import harness.training.bases  # noqa: F401 - must not count as the time of the plugin that comes first
 
+    _limit_memory(request["memory_limit"])
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)  # where an import is that does not end
     with Path(os.devnull).open("w") as nowhere:
         for position, source in enumerate(sources):
             _send(answers, {"at": position})
@@ -135,6 +140,14 @@ def main(request: Mapping[str, Any], answers: TextIO) -> None:
             answer = describe(source)
             faulthandler.cancel_dump_traceback_later()
             _send(answers, {"at": position, **answer})
+
+
+def _limit_memory(most: int) -> None:
+    """Let allocations beyond the limit raise MemoryError, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _uses_torch(source: Source) -> bool:

@@ -172,15 +172,21 @@ def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     found: list[type[Component]] = []
+
+    def register(component: type[Component], /) -> None:
+        found.append(component)
+
     try:
         manager.register(module, source.module)
         manager.check_pending()
-        manager.hook.bench_register(register=found.append)
+        manager.hook.bench_register(register=register)
     except pluggy.PluginValidationError as error:
         raise PluginError(_hook_fault(error)) from None
     except SystemExit as error:
         raise PluginError(f"it called sys.exit({error.code!r}) while registering") from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginError(f"registering raised {told(error, source.file)}") from None
     if not found:
         raise PluginError(

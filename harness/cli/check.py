@@ -27,6 +27,7 @@ def check(
     data_dir: options.DataDir = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 1,
     timeout: Annotated[str, typer.Option("--timeout", help="Limit of each component's checks, e.g. 90s, 15m.")] = "5m",
+    memory: Annotated[str, typer.Option("--memory", help="Limit of each component's checks, e.g. 8G.")] = "4G",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check, not only those that fail.")] = False,
     rules: Annotated[
         bool, typer.Option("--rules", help="List the rules, of the kinds that are named or of all.")
@@ -46,9 +47,12 @@ def check(
     limit = options.parse_seconds(timeout) or 0.0
     if limit <= 0:
         raise UserError(f"--timeout {timeout}: expected more than nothing")
+    most = options.parse_bytes(memory) or 0
+    if most <= 0:
+        raise UserError(f"--memory {memory}: expected more than nothing")
     entries = find(names or (), plugin or ())
     reports = []
-    for report in check_apart(entries, options.data_folder(data_dir), jobs, limit):
+    for report in check_apart(entries, options.data_folder(data_dir), jobs, limit, most):
         reports.append(report)
         if not json:
             print(report.text(verbose=verbose), flush=True)

@@ -29,6 +29,9 @@ from harness.testing.report import Outcome, Report
 
 LIMIT = 300.0
 """Seconds that the checks of one component may take."""
+MEMORY = 4 * 10**9
+"""Bytes that they may take: toy data need a tenth of it."""
+_POLL = 0.5  # seconds between two looks at the processes' memory
 _PRELOAD = ("harness.engine.preload", "harness.testing.run", "sklearn.cluster", "sklearn.metrics")
 """Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
@@ -38,13 +41,16 @@ _LOOK = 0.5  # seconds to wait for a traceback
 _START = 120.0  # seconds that the server may take to load torch and fork; the limit counts from then on
 
 
-def check_apart(entries: Sequence[Entry], data_dir: Path | None, jobs: int, limit: float) -> Iterator[Report]:
+def check_apart(
+    entries: Sequence[Entry], data_dir: Path | None, jobs: int, limit: float, memory: int = MEMORY
+) -> Iterator[Report]:
     """A report for each component, in order.
 
     Args:
         data_dir: where data files are, for datasets that read some.
         jobs: processes at a time.
         limit: seconds that the checks of one component may take.
+        memory: bytes of resident memory that they may take.
     """
     get_context("forkserver").set_forkserver_preload(list(_PRELOAD))
     waiting, running = deque(enumerate(entries)), dict[int, _Child]()
@@ -55,9 +61,9 @@ def check_apart(entries: Sequence[Entry], data_dir: Path | None, jobs: int, limi
                 while position not in done:
                     while waiting and len(running) < jobs:
                         number, entry = waiting.popleft()
-                        running[number] = _Child.start(entry, data_dir, Path(folder) / str(number), limit)
+                        running[number] = _Child.start(entry, data_dir, Path(folder) / str(number), limit, memory)
                     left = min(child.left() for child in running.values())
-                    wait([child.link for child in running.values()], timeout=max(left, 0.0))
+                    wait([child.link for child in running.values()], timeout=min(max(left, 0.0), _POLL))
                     done |= {n: report for n, child in running.items() if (report := child.look()) is not None}
                     running = {n: child for n, child in running.items() if n not in done}
                 yield done.pop(position)
@@ -72,6 +78,7 @@ class _Child:
 
     entry: Entry
     limit: float
+    memory: int
     process: BaseProcess
     link: Connection
     trace: Path
@@ -81,7 +88,7 @@ class _Child:
     outcomes: list[Outcome] = field(default_factory=list)
 
     @classmethod
-    def start(cls, entry: Entry, data_dir: Path | None, trace: Path, limit: float) -> _Child:
+    def start(cls, entry: Entry, data_dir: Path | None, trace: Path, limit: float, memory: int) -> _Child:
         """A process at work."""
         context = get_context("forkserver")
         ours, theirs = context.Pipe(duplex=False)
@@ -90,7 +97,7 @@ class _Child:
         )
         process.start()
         theirs.close()
-        return cls(entry, limit, process, ours, trace)
+        return cls(entry, limit, memory, process, ours, trace)
 
     def left(self) -> float:
         """Seconds until its time is up."""
@@ -113,6 +120,14 @@ class _Child:
         except (EOFError, OSError):
             self.process.join()
             return self._failed(self._death())
+        if self._resident() > self.memory:
+            where = self._place()
+            self.kill()
+            return self._failed(
+                f"the component's checks took more than {self.memory / 1e9:g} GB of memory, and were stopped in this "
+                f"one{where}: something is kept from batch to batch or from call to call, or is far too large for toy "
+                "data (give smaller settings in `probes`, or more with --memory)"
+            )
         if self.left() > 0:
             return None
         where = self._place()
@@ -121,6 +136,12 @@ class _Child:
             f"the component's checks did not end within {self.limit:g} s, and were stopped in this one{where}: an "
             "endless loop, or too much work for toy data (give smaller settings in `probes`, or a longer --timeout)"
         )
+
+    def _resident(self) -> int:
+        """Bytes that it holds in memory."""
+        with suppress(psutil.Error):
+            return int(psutil.Process(self.process.pid).memory_info().rss)
+        return 0
 
     def kill(self) -> None:
         """End it and what it started."""

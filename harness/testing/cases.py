@@ -10,6 +10,7 @@ import pytest
 
 from harness.component import Component
 from harness.registry import load_one
+from harness.testing.place import place_of_class
 from harness.testing.report import CheckFunction, Outcome
 from harness.testing.run import checks_of, run_check, subject_of
 from harness.testing.select import find
@@ -58,6 +59,12 @@ class Case:
         """The cases of a component; they share what was trained."""
         shared: dict[str, Any] = {}
         return [cls(component, check, shared, data_dir) for check in checks_of(component.kind)]
+
+    @property
+    def line(self) -> int | None:
+        """The line on which the component's class begins, from 0; None where it cannot be read."""
+        number = place_of_class(self._cls).rpartition(":")[2]
+        return int(number) - 1 if number else None
 
     def outcome(self) -> Outcome:
         """Run the check."""

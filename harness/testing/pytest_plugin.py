@@ -75,7 +75,7 @@ class CheckItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the component is."""
-        return self.file, None, self.name
+        return self.file, self.case.line, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> Any:
         """The problems without a traceback."""

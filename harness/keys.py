@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, MutableMapping
+from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def canonical(value: Any) -> str:
         ValueError: NaN or an infinity, a key that is not text, or a type without a canonical form (a path, say,
             which must not decide a key); the text says where it stands.
     """
+    if type(value) is str:
+        return _quoted(value)
     return _encode(_plain(value, None))
 
 
@@ -45,7 +48,7 @@ def digest(value: Any) -> str:
 
 def digest_of(texts: Mapping[str, str]) -> str:
     """The :func:`digest` of a mapping from the canonical text of each of its values."""
-    items = ",".join([f"{_encode(name)}:{texts[name]}" for name in sorted(texts)])
+    items = ",".join([f"{_quoted(name)}:{text}" for name, text in sorted(texts.items())])
     return hashlib.sha256(f"{{{items}}}".encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +24,7 @@ from harness.artifact import META, Artifact, DiskFullError, Draft, Meta, Missing
 from harness.folders import store_root
 from harness.keys import digest, file_digest
 from harness.locks import Lease, try_lock
+from harness.shards import present
 from harness.stage import Failure, Stage
 from harness.upkeep import Info, Removed
 
@@ -91,6 +92,14 @@ class Store:
         Content is checked on first read. A damaged artifact is put aside here, with a warning.
         """
         return self.meta(key) is not None
+
+    def present(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys that have an artifact, complete or not: for many keys a few listings, and no file read."""
+        return present(self.root / "artifacts", keys)
+
+    def failed(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys that have a stored failure, readable or not."""
+        return present(self.root / "failures", keys, ".json")
 
     def meta(self, key: str) -> Meta | None:
         """The description of an artifact, or None where there is no complete one."""

@@ -215,11 +215,13 @@ class StageFactory:
 
     def _annotate(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
         """Upstream stages and then the annotate stage of one environment component."""
-        model, train = configuration.model, configuration.train
+        traits = self._catalog.get("environment", spec.name).traits
+        networks = traits.get("trains_networks") or traits.get("upstream")
         return self._shared.of(
             lambda: self._annotated(where, spec, configuration, depth),
             "annotate",
-            *(spec, model, train, where.data, where.seed, where.monitor),
+            *(spec, where.data, where.seed, where.monitor),
+            *((configuration.model, configuration.train) if networks else ()),
         )
 
     def _annotated(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.keys import difference
+from harness.plan.nearest import Nearest
 
 if TYPE_CHECKING:
     from harness.plan.build import Plan
-    from harness.stage import Stage
+    from harness.stage import Failure, Stage
     from harness.store import Store
 
 State = Literal["cached", "unneeded", "new", "stale", "failed"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StageStatus:
     """Where one stage stands.
 
@@ -48,34 +49,56 @@ def needed(
 
     A stage that is missing from the store but only feeds stages that are there is not needed.
     """
+    return _needed(plan, _Look(plan, store), targets, retry_failed=retry_failed)
+
+
+def _needed(plan: Plan, look: _Look, targets: Iterable[str] | None = None, *, retry_failed: bool) -> list[Stage]:
     wanted: set[str] = set()
     waiting = list(targets) if targets is not None else [cell.score for cell in plan.cells]
     while waiting:
         producer = plan.producers[waiting.pop()]
         stage = plan.stages[producer]
-        if producer in wanted or _complete(stage, store):
+        if producer in wanted or look.complete(stage):
             continue
         wanted.add(producer)
-        if retry_failed or store.failure(producer) is None:
+        if retry_failed or look.failure(producer) is None:
             waiting.extend(stage.inputs)
     return [stage for key, stage in plan.stages.items() if key in wanted]
 
 
-def _complete(stage: Stage, store: Store) -> bool:
-    return all(store.has(key) for key in (stage.key, *stage.outputs))
+class _Look:
+    """A look at a store: what is not there is known from one listing, what is there is checked when asked for."""
+
+    def __init__(self, plan: Plan, store: Store) -> None:
+        self._store = store
+        self._present = store.present(plan.producers)
+        self._failed = store.failed(plan.stages)
+
+    def has(self, key: str) -> bool:
+        """Whether there is a complete artifact."""
+        return key in self._present and self._store.has(key)
+
+    def complete(self, stage: Stage) -> bool:
+        """Whether all artifacts of a stage are there."""
+        return self.has(stage.key) and all(self.has(key) for key in stage.outputs)
+
+    def failure(self, key: str) -> Failure | None:
+        """The stored failure of a stage."""
+        return self._store.failure(key) if key in self._failed else None
 
 
 def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
     """Every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
-    run = {stage.key for stage in needed(plan, store, retry_failed=retry_failed)}
-    clock, nearest = Clock(store), _Nearest(store)
-    return [_status(stage, store, run, clock, nearest) for stage in plan.stages.values()]
+    look = _Look(plan, store)
+    run = {stage.key for stage in _needed(plan, look, retry_failed=retry_failed)}
+    clock, nearest = Clock(store), Nearest(store)
+    return [_status(stage, look, run, clock, nearest) for stage in plan.stages.values()]
 
 
-def _status(stage: Stage, store: Store, run: set[str], clock: Clock, nearest: _Nearest) -> StageStatus:
+def _status(stage: Stage, look: _Look, run: set[str], clock: Clock, nearest: Nearest) -> StageStatus:
     if stage.key not in run:
-        return StageStatus(stage, "cached" if store.has(stage.key) else "unneeded")
-    failure = store.failure(stage.key)
+        return StageStatus(stage, "cached" if look.has(stage.key) else "unneeded")
+    failure = look.failure(stage.key)
     if failure is not None:
         return StageStatus(stage, "failed", f"{failure.status}: {failure.reason}", clock.seconds(stage))
     stored = nearest.find(stage)
@@ -91,46 +114,23 @@ def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
     return ("new" if all(item.startswith("seed") for item in differences) else "stale"), text
 
 
-class _Nearest:
-    """Finds the stored artifact at a stage's place with the fewest different values; reads each place once."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._places: dict[str, list[tuple[set[tuple[str, str]], Mapping[str, Any]]]] = {}
-
-    def find(self, stage: Stage) -> Mapping[str, Any] | None:
-        """Its preimage, or None where nothing is stored at the place."""
-        if stage.place not in self._places:
-            stored = [preimage for _, preimage in self._store.preimages(stage.place)]
-            self._places[stage.place] = [(set(_leaves(preimage)), preimage) for preimage in stored]
-        mine = set(_leaves(stage.preimage))
-        known = self._places[stage.place]
-        return min(known, key=lambda item: len(item[0] ^ mine))[1] if known else None
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted path and text of every value that is not a mapping."""
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from _leaves(item, f"{path}.{name}")
-    else:
-        yield path, repr(value)
-
-
 class Clock:
     """Estimates of run time from what is recorded: the median of like stages, else of the same kind."""
 
     def __init__(self, store: Store) -> None:
         self._places: dict[str, list[float]] = {}
         self._kinds: dict[str, list[float]] = {}
+        self._estimates: dict[str, float | None] = {}
         for place, seconds in store.timings():
             self._places.setdefault(place, []).append(seconds)
             self._kinds.setdefault(place.split("/", 1)[0], []).append(seconds)
 
     def seconds(self, stage: Stage) -> float | None:
         """The estimate, or None where nothing is recorded."""
-        known = self._places.get(stage.place) or self._kinds.get(stage.kind)
-        return median(known) if known else None
+        if stage.place not in self._estimates:
+            known = self._places.get(stage.place) or self._kinds.get(stage.kind)
+            self._estimates[stage.place] = median(known) if known else None
+        return self._estimates[stage.place]
 
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:

@@ -127,6 +127,7 @@ def test_only_declared_dependencies_are_imported(top: str, project: dict[str, An
 EXTRAS = {
     "matplotlib": "matplotlib",
     "cycler": "matplotlib",
+    "pandas": "pandas",
     "pyarrow": "pyarrow",
     "tensorboardX": "tensorboardX",
     "mlflow": "mlflow-skinny",

@@ -120,7 +120,8 @@ def _detectable(table: Table, column: Column) -> Detectable:
     differences = [row.difference for row in table.column(column) if row.difference is not None]
     usable = [d for d in differences if d.spread is not None]
     seeds = max((d.n for d in differences), default=0)
-    deviation = 100 * sqrt(sum((d.spread or 0.0) ** 2 for d in usable) / len(usable)) if usable else None
+    degrees = sum(d.n - 1 for d in usable)
+    deviation = 100 * sqrt(sum((d.n - 1) * (d.spread or 0.0) ** 2 for d in usable) / degrees) if usable else None
     return Detectable(column, seeds, len(usable), deviation, detectable_effect(seeds))
 
 

@@ -67,6 +67,15 @@ def test_the_detectable_effect_is_that_of_the_pooled_differences(make_run) -> No
     assert one.points == CLOSE(3.264 * one.deviation, abs=1e-2)
 
 
+def test_a_method_with_fewer_seeds_counts_less_in_the_pooled_deviation(make_run) -> None:
+    failed = "failed: ValueError: no"
+    run = make_run(
+        {"ERM": {"A": [0.5, 0.5, 0.5]}, "X": {"A": [0.5, 0.51, 0.52]}, "Y": {"A": [0.6, 0.66, failed]}}, reference="ERM"
+    )
+    (one,) = found(run).detectable
+    assert one.deviation == CLOSE(((2 * 1**2 + 1 * 18) / 3) ** 0.5)
+
+
 def test_tests_across_seven_datasets(seven) -> None:
     (family,) = found(seven).families
     good, fair = family.comparisons

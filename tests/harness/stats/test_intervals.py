@@ -38,6 +38,17 @@ def test_intervals_agree_with_scipy(n: int, level: float) -> None:
     assert (found.low, found.high) == (CLOSE(low, abs=1e-6), CLOSE(high, abs=1e-6))
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 10])
+def test_the_interval_of_paired_differences_is_that_of_the_paired_t_test(n: int) -> None:
+    draw = np.random.default_rng(n)
+    first, second = draw.normal(70, 3, n), draw.normal(68, 3, n)
+    found = mean_interval(list(first - second))
+    test = stats.ttest_rel(first, second)
+    expected = test.confidence_interval(0.95)
+    assert (found.low, found.high) == (CLOSE(expected.low, abs=1e-6), CLOSE(expected.high, abs=1e-6))
+    assert found.excludes_zero == (test.pvalue < 0.05)
+
+
 def test_missing_values_are_left_out_and_counted() -> None:
     assert mean_interval([1.0, None, 2.0, 3.0]) == mean_interval([1.0, 2.0, 3.0])
     assert mean_interval([None, None]) == Interval(None, None, None, 0, reason="no values")

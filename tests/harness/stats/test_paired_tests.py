@@ -120,6 +120,13 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
+def test_holm_on_a_published_example() -> None:
+    """Demšar 2006, section 3.2.2: three classifiers against C4.5 have p 0.016, 0.019 and 0.607 by average ranks, and
+    Holm's procedure rejects the first two at 0.05 (0.016 < 0.05 / 3, 0.019 < 0.05 / 2, 0.607 > 0.05)."""
+    adjusted = holm([0.016, 0.019, 0.607])
+    assert adjusted == CLOSE([0.048, 0.048, 0.607], abs=1e-6)
+
+
 def test_holm_rejects_in_the_order_of_p() -> None:
     p = list(np.random.default_rng(0).uniform(0, 0.1, 12))
     adjusted = holm(p)

@@ -1,7 +1,7 @@
 """Writes a new component from the templates beside this file. No torch.
 
 The templates are working components: their Python files are linted and type-checked with the rest of this package. To
-make a new one of them, five words are replaced (:attr:`harness.authoring.names.Names.words`), and nothing else.
+make a new one of them, six words are replaced (:attr:`harness.authoring.names.Names.words`), and nothing else.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ class Names:
             "new_component": self.module,
             "NewComponent": self.cls,
             "New component": self.title,
+            "new component": self.name.replace("-", " "),
             "component-kind": self.kind,
         }
 

@@ -12,7 +12,6 @@ import io
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
@@ -296,13 +295,13 @@ def loads(text: str) -> Any:
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all: to a temporary file beside it, then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")  # not by tempfile, whose files no one else may read
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+        with part.open("x", encoding="utf-8", newline="") as stream:
             stream.write(text)
-        Path(name).replace(path)
+        part.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -22,6 +23,7 @@ from harness.results import (
     rows_to_csv,
     spread_out,
     status_of_failure,
+    write_text,
 )
 from harness.spec import SelectSettings
 
@@ -117,3 +119,13 @@ def test_results_selection_and_report_import_no_torch():
     code = "import sys, harness.results, harness.selection, harness.report; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_written_file_may_be_read_by_whom_the_umask_lets(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_text(tmp_path / "new" / "report.html", "text")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new" / "report.html").stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]

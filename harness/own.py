@@ -166,7 +166,7 @@ def _predict(stage: Stage, context: Context) -> None:
     learner.info = info
     learner.build()
     rules = [*(best_rule(split) for split in payload["validation"]), LAST]
-    found = {}
+    found: dict[str, Tensor] = {}
     for split in payload["splits"]:
         graphs = read_graphs(store, payload["data"], split, max_batch_nodes=payload["loop"]["max_batch_nodes"])
         logits = as_float32(predict(learner, graphs.batches(payload["loop"]["eval_batch_size"])))
@@ -204,8 +204,16 @@ def _with_own(session: Session, label: str, folder: Path, datasets: tuple[str, .
 
 
 def _entry() -> Entry:
-    place = {"module": OwnModule.__module__, "qualname": OwnModule.__qualname__, "file": str(Path(__file__).resolve())}
-    return Entry(OwnModule.kind, OwnModule.name, **place, plugin="built-in", digest="", traits=traits(OwnModule))
+    return Entry(
+        kind=OwnModule.kind,
+        name=OwnModule.name,
+        module=OwnModule.__module__,
+        qualname=OwnModule.__qualname__,
+        file=str(Path(__file__).resolve()),
+        plugin="built-in",
+        digest="",
+        traits=traits(OwnModule),
+    )
 
 
 def beside(results: RunResults, own: RunResults) -> RunResults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from harness.reference.markdown import escaped, table
@@ -11,6 +12,7 @@ WIDTH = 100
 """Columns of the help texts."""
 
 
+@cache
 def command_line() -> Any:
     """The whole command line, as one object of the library that parses it."""
     import typer

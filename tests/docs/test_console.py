@@ -80,8 +80,10 @@ class Story:
             return ""
         if name == "bench run":
             return self._run(words)
-        if name in ("bench report", "bench export", "bench analyse", "bench compare"):
-            words = self._on_a_run_that_is_there(words, 2 if name == "bench compare" else 1)
+        if name == "bench compare":
+            words = self._between_runs_that_are_there(words)
+        if name in ("bench report", "bench export", "bench analyse") and words[2] not in self.made:
+            words[2] = "stand-in"
         if name == "bench data fetch" and "--offline" not in words:
             words.append("--offline")
         codes = (0, 1, 2) if line.startswith(NEEDS_FILES) else (0,)
@@ -100,11 +102,12 @@ class Story:
             assert self.desk.load(path, Overrides(given.get("seeds"), given.get("epochs"), **asked)).rows
         return ""
 
-    def _on_a_run_that_is_there(self, words: list[str], count: int) -> list[str]:
-        runs = [word if word in self.made else "stand-in" for word in words[2 : 2 + count]]
-        words = [*words[:2], *runs, *words[2 + count :]]
+    def _between_runs_that_are_there(self, words: list[str]) -> list[str]:
+        store = self.desk.folder / "console"
+        first, second = sorted(path.name for path in (store / "runs").glob("*-stand-in-*"))
+        words = [*words[:2], first, second, *words[4:]]
         if "--second-store" in words:
-            words[words.index("--second-store") + 1] = str(self.desk.folder / "console")
+            words[words.index("--second-store") + 1] = str(store)
         return words
 
 
@@ -153,14 +156,14 @@ def _text(stream: io.TextIOWrapper) -> str:
 def skeleton(text: str) -> list[str]:
     """Lines without what differs from run to run: numbers, marks of the best, widths of columns."""
     text = re.sub(r"\d{8}-\d{6}-[\w-]+", "RUN", text)
-    text = re.sub(r"[-+]?\d+(\.\d+)?", "N", text)
+    text = re.sub(r"[-+−]?\d+(\.\d+)?", "N", text)
     lines = (re.sub(r"-{2,}", "-", re.sub(r" [*+](?= |$)", "", line)) for line in text.splitlines())
     return [" ".join(line.split()) for line in lines if line.strip()]
 
 
 @pytest.fixture(scope="module")
 def surroundings(desk: Desk) -> Iterator[None]:
-    """The environment of the commands, with a run that every page may look at."""
+    """The environment of the commands, with two runs that every page may look at."""
     with pytest.MonkeyPatch.context() as patch:
         data = desk.folder / "no-data"
         data.mkdir()
@@ -168,7 +171,8 @@ def surroundings(desk: Desk) -> Iterator[None]:
         patch.setenv("BENCH_DATA", str(data))
         suite = desk.folder / "stand-in.yaml"
         suite.write_text(STAND_IN, encoding="utf-8")
-        called(["run", str(suite), "--engine", "inline"], (0,))
+        for _ in range(2):
+            called(["run", str(suite), "--engine", "inline"], (0,))
         yield
 
 
@@ -187,6 +191,13 @@ def test_the_commands_of_a_page_do_what_it_says(
         elif block.language == "text" and end and follows(block):
             missing = [line for line in skeleton(block.text) if line not in skeleton(told)]
             assert not missing, f"{block.name} shows what the commands above it did not print:\n{told}"
+
+
+def test_every_suite_that_a_page_saves_is_run_there() -> None:
+    for page in PAGES:
+        saved = {block.saved_as for block in read(page) if block.language == "yaml" and block.saved_as}
+        lines = [line for block in read(page) if block.language == "console" for line in commands(block)]
+        assert {words[2] for words in map(str.split, lines) if words[:2] == ["bench", "run"]} >= saved, page
 
 
 def follows(block: Block) -> bool:

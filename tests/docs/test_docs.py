@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from docs_kit import PAGES, ROOT, Block, Desk, blocks, commands, prose
+from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, commands, prose, read
 
 from harness.errors import SuiteError
 from harness.reference.commands import command_line
@@ -23,7 +24,8 @@ from harness.suite.files import bundles, protocols
 from harness.suite.settings import METHOD_KEYS, MODEL, REPORT_KEYS, SELECT, TOP_KEYS, TRAIN
 from harness.testing import check_component, pytest_plugin
 
-SUITES = blocks("yaml")
+SUITES = [block for block in blocks("yaml") if not block.saved_as]
+"""Those that a page saves as a file are run by the commands of that page."""
 PLUGINS = [block for block in blocks("python") if block.is_plugin]
 COMMANDS = [pytest.param(line, id=f"{block.name}: {line}") for block in blocks("console") for line in commands(block)]
 SPANS = re.compile(r"`([^`\n]+)`")
@@ -65,8 +67,17 @@ def test_every_python_block_parses() -> None:
         compile(block.text, block.name, "exec")
 
 
+def test_every_other_block_is_what_it_says() -> None:
+    for block in blocks("toml"):
+        assert tomllib.loads(block.text), block.name
+    for block in blocks("csv"):
+        assert MOLECULES.startswith(block.text.splitlines()[0]), block.name
+    known = {"python", "yaml", "console", "text", "toml", "csv"}
+    assert not [block.name for page in PAGES for block in read(page) if block.language not in known]
+
+
 def test_the_readme_method_becomes_a_row(desk: Desk) -> None:
-    (block,) = [block for block in SUITES if "vrex.py" in block.text]
+    (block,) = [block for block in SUITES if block.page.name == "README.md" and "vrex.py" in block.text]
     results = desk.run(block.text, Overrides(seeds="1", epochs=1))
     assert value_of(results, "V-REx") is not None
     assert "V-REx" in render(make_report(results), "plain")
@@ -134,9 +145,11 @@ def test_commands_in_the_text_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_links_lead_somewhere(path: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", prose(path))
-    missing = [target for target in targets if not (path.parent / target).exists()]
-    assert not missing
+    """Between pages of the site, and to their headings, the site's build looks as well."""
+    targets = [path.parent / target for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose(path))]
+    missing = [target for target in targets if not target.exists()]
+    generated = (ROOT / "docs" / "reference").resolve()
+    assert not [target for target in missing if generated not in target.resolve().parents]
 
 
 def test_every_key_of_the_suite_language_is_documented() -> None:

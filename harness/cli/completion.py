@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import SupportsIndex
 
 import typer
 
@@ -45,11 +46,24 @@ def _offered(source: Source) -> Completion:
     return complete
 
 
+class _Escaped(str):
+    """A word as bash must be given it. Typer compares it with what was typed so far, which is not escaped."""
+
+    _plain: str
+
+    def __new__(cls, plain: str) -> _Escaped:
+        made = super().__new__(cls, _SPECIAL.sub(r"\\\1", plain))
+        made._plain = plain
+        return made
+
+    def startswith(self, prefix: str | tuple[str, ...], *bounds: SupportsIndex | None) -> bool:
+        """Whether the plain word does."""
+        return self._plain.startswith(prefix, *bounds)
+
+
 def _word(text: str) -> str:
     """As it must be typed: bash puts in what it is given, the other shells quote by themselves."""
-    if os.environ.get("_BENCH_COMPLETE") != "complete_bash" or _quoted():
-        return text
-    return _SPECIAL.sub(r"\\\1", text)
+    return text if os.environ.get("_BENCH_COMPLETE") != "complete_bash" or _quoted() else _Escaped(text)
 
 
 def _quoted() -> bool:

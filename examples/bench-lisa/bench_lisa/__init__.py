@@ -1,0 +1,1 @@
+"""LISA for equad-bench."""

@@ -48,6 +48,11 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+def line_of(text: str) -> int:
+    """The line of the plugin file that holds a text."""
+    return (HEAD + SOUND + FAULTY).partition(text)[0].count("\n") + 1
+
+
 def bench(*words: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit) as ended:
         main(["check", *words])
@@ -61,7 +66,8 @@ def test_a_file_s_components(plugin: Path, capsys: pytest.CaptureFixture[str]) -
     assert "ok      environment/halves" in out
     assert "FAILED  environment/idle" in out
     assert "hyperparameters_matter" in out
-    assert "'rate': 1.0 and 0.25 and 0.0 gives what 0.5 gives" in out
+    assert f"mine.py:{line_of('rate: float')}: 'rate': 1.0 and 0.25 and 0.0 gives what 0.5 gives" in out
+    assert "likely cause: nothing reads `self.NAME`" in out
     assert "1 of 2 components passed" in out
 
 
@@ -83,6 +89,16 @@ def test_json_reads_back(plugin: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_processes_report_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     out = bench("environment/random", "environment/base", "--jobs", "2", code=0, capsys=capsys)
     assert out.index("environment/random") < out.index("environment/base")
+
+
+def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    out = bench("--rules", "environment", code=0, capsys=capsys)
+    assert out.startswith("environment:\n  one_id_each: One int64 id per training graph")
+    assert "likely cause: " in out
+    assert "dataset:" not in out
+    found = json.loads(bench("--rules", "--json", code=0, capsys=capsys))
+    assert {"id", "about", "cause", "methods"} == set(found["baseline"][0])
+    assert "(did you mean 'baseline'?)" in bench("--rules", "baselines", code=2, capsys=capsys)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +143,8 @@ def test_pytest_option(plugin: Path) -> None:
     assert "environment/halves-one_id_each PASSED" in out
     assert "environment/halves-ids_within_number SKIPPED" in out
     assert "environment/idle-hyperparameters_matter FAILED" in out
-    assert "- 'rate': " in out
+    assert f"- mine.py:{line_of('rate: float')}: 'rate': " in out
+    assert "- likely cause: nothing reads `self.NAME`" in out
     assert "Traceback" not in out
     assert "1 failed" in out
     assert "test_other" not in out
@@ -220,6 +237,30 @@ class Leaving(Halves):
         assert "checks did not end within 6 s, and were stopped in this one" in problem
         line = (HEAD + SOUND + self.HANGING).partition("while True")[0].count("\n") + 1
         assert any(f"(odd.py:{line + more})" in problem for more in (0, 1))
+
+    LEAKING = """
+class Leaking(Halves):
+    \"\"\"Keeps more and more.\"\"\"
+
+    name = "leaking"
+    kept = []
+
+    def assign(self, train, oracle, upstream):
+        while True:
+            self.kept.append(torch.ones(2_000_000))
+"""
+
+    def test_one_that_takes_ever_more_memory_is_stopped(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (report,) = self.reports(tmp_path, capsys, self.LEAKING, "Leaking,", "--memory", "900M").values()
+        problem = report.outcomes[-1].problems[0]
+        assert "checks took more than 0.9 GB of memory, and were stopped in this one (odd.py:" in problem
+        assert "something is kept from batch to batch" in problem
+
+    @pytest.mark.parametrize("text", ["0", "-5", "lots"])
+    def test_a_memory_limit_must_be_an_amount(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "--memory" in bench("erm", f"--memory={text}", code=2, capsys=capsys)
 
     @pytest.mark.parametrize("text", ["0", "-5", "soon"])
     def test_a_limit_must_be_a_time(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,10 +126,10 @@ def _members(found: Sequence[Member], links: Mapping[str, str]) -> list[str]:
     made = []
     for sort, title in _SORTS.items():
         chosen = [member for member in found if member.sort == sort and member.name not in _INTERNAL]
-        rows = [[code(each.name), code(each.type), code(each.value), cell(each.doc, links)] for each in chosen]
-        headings = ["name", "type", "default", "meaning"]
+        rows = [[code(each.name), cell(each.doc, links), code(each.type), code(each.value)] for each in chosen]
+        headings = ["name", "meaning", "type", "default"]
         if sort == "property":
-            rows, headings = [[row[0], row[1], row[3]] for row in rows], ["name", "type", "meaning"]
+            rows, headings = [row[:-1] for row in rows], headings[:-1]
         made += [f"**{title}**", table(headings, rows)] if rows else []
     methods = [member for member in found if member.sort == "method"]
     made += ["**Methods**"] if methods else []

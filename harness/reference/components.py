@@ -67,10 +67,10 @@ def _section(entry: Entry) -> str:
 def hyperparameters(declared: Mapping[str, HParam]) -> str:
     """A table of hyperparameters with defaults, what is allowed, and what ``tune: default`` tries."""
     rows = [
-        [code(each.name), code(_type(each)), code(_value(each.default)), allowed(each), _search(each), _meaning(each)]
+        [code(each.name), _meaning(each), code(_type(each)), code(_value(each.default)), allowed(each), _search(each)]
         for each in declared.values()
     ]
-    return table(["name", "type", "default", "allowed", "search space", "meaning"], rows)
+    return table(["name", "meaning", "type", "default", "allowed", "search space"], rows)
 
 
 def _type(declared: HParam) -> str:

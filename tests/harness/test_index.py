@@ -166,9 +166,11 @@ def test_the_core_s_rooms_count_without_a_rebuild(
 BROKEN = {
     "raises": ("1 / 0", "ZeroDivisionError"),
     "leaves": ("import sys; sys.exit(2)", r"sys\.exit\(2\)"),
-    "crashes": ("import os; os._exit(7)", "ended the process that imports it.*exit code 7"),
+    "crashes": ("import os; os._exit(7)", "ended the process that imports it.*exit code 7: something calls os._exit"),
     "dies": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    "hangs": ("while True: pass", "more than 1.5 s"),
+    "hangs": ("while True: pass", r"more than 1.5 s \(at plugin_hangs\.py, line 4\)"),
+    "odd": ("raise type('Odd', (BaseException,), {})('so')", r"importing it raised Odd: so \(plugin_odd\.py, line 4\)"),
+    "eats": ("kept = bytearray(2 * 2**30)", r"importing it raised MemoryError.*plugin_eats\.py, line 4"),
     "prints": ("import os; os.write(1, b'{}'); print('{}'); 1 / 0", "ZeroDivisionError"),
     "unparsable": ("def (", "does not parse"),
 }
@@ -185,6 +187,7 @@ def test_broken_distributions_are_reported_and_the_others_load(
     for name in ("a", "z"):
         install(folder, f"dist-{name}", f"plugin_{name}")
         write_plugin(folder / f"plugin_{name}.py", name, imports="print('{}')")
+    monkeypatch.setattr(index_build, "MEMORY_LIMIT", 2**30)
     catalog = load_catalog(time_limit=1.5)
     assert names(catalog) == ["a", "z"]
     reasons = {item.plugin.removeprefix("dist-"): item.reason for item in catalog.broken}
@@ -348,7 +351,7 @@ index_worker._GRACE = 0.3
 from harness.registry import file_source
 from pathlib import Path
 source = {name: str(value) for name, value in vars(file_source(Path(sys.argv[1]))).items()}
-index_worker.main({"time_limit": 0.2, "sources": [source]}, sys.stdout)
+index_worker.main({"time_limit": 0.2, "memory_limit": 2**40, "sources": [source]}, sys.stdout)
 """
     path = write_plugin(tmp_path / "a.py", "a", imports="while True: pass")
     start = time.monotonic()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, MutableMapping
 from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness.errors import DataError
@@ -19,10 +20,9 @@ _EXACT = 2**53
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SETTLED_NS = 2_000_000_000
 _CHUNK = 1 << 20
-_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+_WORDS = MappingProxyType({None: "null", True: "true", False: "false"})
 _Where = tuple[Any, str | int] | None
 """Where a value stands: the place of what holds it, and its name or position there."""
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def canonical(value: Any) -> str:
@@ -36,9 +36,7 @@ def canonical(value: Any) -> str:
         ValueError: NaN or an infinity, a key that is not text, or a type without a canonical form (a path, say,
             which must not decide a key); the text says where it stands.
     """
-    if type(value) is str:
-        return _quoted(value)
-    return _encode(_plain(value, None))
+    return _text(value, None)
 
 
 def digest(value: Any) -> str:
@@ -52,34 +50,46 @@ def digest_of(texts: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{{{items}}}".encode()).hexdigest()
 
 
-def _plain(value: Any, where: _Where) -> Any:
-    if type(value) in _AS_THEY_ARE:
-        return value
+def _text(value: Any, where: _Where) -> str:
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is int:
+        return repr(value)
+    if value is None or kind is bool:
+        return _WORDS[value]
+    if isinstance(value, Mapping):
+        names = sorted(_name(name, where) for name in value)
+        return "{" + ",".join([f"{_quoted(name)}:{_text(value[name], (where, name))}" for name in names]) + "}"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        texts = [_text(item, (where, position)) for position, item in enumerate(value)]
+        return "[" + ",".join(sorted(texts) if isinstance(value, (set, frozenset)) else texts) + "]"
+    return _unusual(value, where)
+
+
+def _unusual(value: Any, where: _Where) -> str:
+    """Floats, arrays, and subclasses of plain types."""
     if hasattr(value, "tolist"):
-        value = value.tolist()
-    if value is None or isinstance(value, (bool, str, int)):
-        return value
+        return _text(value.tolist(), where)
     if isinstance(value, float):
         return _number(value, where)
-    if isinstance(value, Mapping):
-        return {_text_key(key, where): _plain(item, (where, key)) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, (where, position)) for position, item in enumerate(value)]
-    if isinstance(value, (set, frozenset)):
-        return sorted((_plain(item, where) for item in value), key=canonical)
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, int):
+        return int.__repr__(value)
     raise ValueError(f"a key cannot hold a {type(value).__name__}{_at(where)}: {value!r}")
 
 
-def _number(value: float, where: _Where) -> int | float:
+def _number(value: float, where: _Where) -> str:
     if not math.isfinite(value):
         raise ValueError(f"a key cannot hold {value!r}{_at(where)}")
-    return int(value) if value.is_integer() and abs(value) < _EXACT else float(value)
+    return repr(int(value)) if value.is_integer() and abs(value) < _EXACT else float.__repr__(value)
 
 
-def _text_key(key: Any, where: _Where) -> str:
-    if not isinstance(key, str):
-        raise ValueError(f"a key cannot hold a mapping with the name {key!r}{_at(where)}: names are text")
-    return key
+def _name(name: Any, where: _Where) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"a key cannot hold a mapping with the name {name!r}{_at(where)}: names are text")
+    return name
 
 
 def _at(where: _Where) -> str:
@@ -100,7 +110,7 @@ def difference(old: Any, new: Any) -> list[str]:
         lines such as ``train.epochs: 50 -> 25``, ``erm.penalty: default -> 1``, ``source of baseline erm changed``,
         ``file BACE.csv changed``, ``input dataset changed``; empty where nothing differs.
     """
-    return list(_differences(_plain(old, None), _plain(new, None), (), default=False))
+    return list(_differences(json.loads(canonical(old)), json.loads(canonical(new)), (), default=False))
 
 
 def _differences(old: Any, new: Any, path: tuple[str, ...], *, default: bool) -> Iterator[str]:

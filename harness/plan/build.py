@@ -13,7 +13,7 @@ from harness.spec import Configuration, Row, Suite
 from harness.stage import Stage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One (dataset, method, configuration, seed).
 

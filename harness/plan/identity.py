@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Any
 
 from harness.catalog import Entry
@@ -36,10 +35,11 @@ def brief(entry: Entry, spec: ComponentSpec) -> str:
 
 def train_identity(train: TrainSettings) -> dict[str, Any]:
     """What of the training settings enters a key."""
-    default = TrainSettings()
-    used = train if train.lr_drop_epoch else replace(train, lr_drop_factor=default.lr_drop_factor)
-    silent = [name for name in _SILENT_DEFAULTS if getattr(used, name) == getattr(default, name)]
-    return {name: value for name, value in asdict(used).items() if name not in silent}
+    values = dict(vars(train))
+    if not train.lr_drop_epoch:
+        del values["lr_drop_factor"]
+    silent = [name for name in _SILENT_DEFAULTS if values.get(name) == getattr(TrainSettings, name)]
+    return {name: value for name, value in values.items() if name not in silent}
 
 
 def upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from harness.catalog import Catalog, Entry
+from harness.catalog import Catalog
 from harness.component import LEARNER_KINDS
 from harness.data import Declaration
 from harness.errors import UserError
@@ -85,23 +85,17 @@ class StageFactory:
         if depth > _MAX_UPSTREAM:
             raise UserError(f"'{configuration.learner.name}' builds on stages that build on it")
         pipeline = self._pipeline(where, configuration.pipeline) if configuration.pipeline else []
-        environment = self._environment(where, configuration, depth)
-        configuration = configuration if environment else self._shuffled(configuration)
-        learner = configuration.learner
-        entry = self._catalog.get(learner.kind, learner.name)
-        upstream, before = self._upstream(where, entry, learner, configuration, depth)
+        learner = self._shared.of(lambda: self._learner(configuration), "learner", configuration)
+        configuration, annotating = learner.configuration, learner.annotating
+        environment = self._annotate(where, annotating, configuration, depth) if annotating else []
+        upstream, before = self._upstream(where, configuration.learner, configuration, depth)
         quantified = [stage.key for stage in pipeline if stage.kind == "quantify"]
         annotated = environment[-1].key if environment else None
-        needs_env = "environments" in entry.traits.get("needs", ()) and configuration.environment is not None
-        drawn = configuration.environment if needs_env and not environment else None
         preimage = _preimage(
             "train",
-            learner=self._identity(learner),
-            backbone=self._identity(configuration.model.backbone),
-            model=self._model(configuration),
-            train=self._train_identity(configuration),
+            **learner.preimage,
             data=where.prepared.key,
-            environment=annotated if annotated or drawn is None else self._identity(drawn),
+            environment=annotated or learner.drawn_identity,
             quantify=quantified,
             monitor=where.monitor,
             upstream=upstream_identity(upstream),
@@ -109,19 +103,39 @@ class StageFactory:
         )
         payload = {
             **where.payload(),
-            "learner": self._reference(learner),
-            **self._networks(configuration),
+            **learner.payload,
             "monitor": where.monitor,
             "annotate": annotated,
-            "environment": None if drawn is None else self._reference(drawn),
             "quantify": quantified,
             "upstream": upstream,
         }
-        before_it = ([annotated] if annotated else []) + quantified + [item["key"] for item in upstream.values()]
+        inputs = ([annotated] if annotated else []) + quantified + [item["key"] for item in upstream.values()]
+        name = configuration.learner.name
         suffix = "" if configuration.id == "-" else f" ({configuration.id})"
-        title = f"train {where.method or entry.name} on {where.label}, seed {where.seed}{suffix}"
-        stage = self._stage("train", where, entry.name, preimage, payload, before_it, title)
+        title = f"train {where.method or name} on {where.label}, seed {where.seed}{suffix}"
+        stage = self._stage("train", where, name, preimage, payload, inputs, title)
         return [*pipeline, *environment, *before, stage]
+
+    def _learner(self, configuration: Configuration) -> _Learner:
+        """What of a training follows from its configuration alone."""
+        traits = self._catalog.get(configuration.learner.kind, configuration.learner.name).traits
+        environment = configuration.environment if "environments" in traits.get("needs", ()) else None
+        drawn = environment and self._catalog.get("environment", environment.name).traits.get("per_batch")
+        if not environment or drawn:
+            configuration = self._shuffled(configuration)
+        preimage = {
+            "learner": self._identity(configuration.learner),
+            "backbone": self._identity(configuration.model.backbone),
+            "model": self._model(configuration),
+            "train": self._train_identity(configuration),
+        }
+        payload = {
+            "learner": self._reference(configuration.learner),
+            **self._networks(configuration),
+            "environment": self._reference(environment) if environment and drawn else None,
+        }
+        identity = self._identity(environment) if environment and drawn else None
+        return _Learner(configuration, None if drawn else environment, identity, preimage, payload)
 
     def _identity(self, spec: ComponentSpec) -> dict[str, Any]:
         return self._shared.of(lambda: identity(self._catalog.get(spec.kind, spec.name), spec), "identity", spec)
@@ -203,16 +217,6 @@ class StageFactory:
         place = f"{quantifier.name}/{encoder.name}"
         return [encode, self._stage("quantify", where, place, preimage, payload, (encode.key,), f"quantify {brief}")]
 
-    def _environment(self, where: _Place, configuration: Configuration, depth: int) -> list[Stage]:
-        """The stages of a learner's fixed environments; nothing for none or per-batch ones."""
-        learner = self._catalog.get(configuration.learner.kind, configuration.learner.name)
-        spec = configuration.environment
-        if spec is None or "environments" not in learner.traits.get("needs", ()):
-            return []
-        if self._catalog.get("environment", spec.name).traits.get("per_batch"):
-            return []
-        return self._annotate(where, spec, configuration, depth)
-
     def _annotate(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
         """Upstream stages and then the annotate stage of one environment component."""
         traits = self._catalog.get("environment", spec.name).traits
@@ -227,7 +231,7 @@ class StageFactory:
     def _annotated(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
         entry = self._catalog.get("environment", spec.name)
         fields = sorted(entry.traits.get("oracle", ()))
-        upstream, before = self._upstream(where, entry, spec, configuration, depth)
+        upstream, before = self._upstream(where, spec, configuration, depth)
         trains = bool(entry.traits.get("trains_networks"))
         preimage = _preimage(
             "annotate",
@@ -251,33 +255,47 @@ class StageFactory:
         return [*before, self._stage("annotate", where, entry.name, preimage, payload, inputs, title)]
 
     def _upstream(
-        self, where: _Place, entry: Entry, spec: ComponentSpec, configuration: Configuration, depth: int
+        self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int
     ) -> tuple[dict[str, Any], list[Stage]]:
         """The stages that a component declares as upstream: role -> how to read it, and the stages themselves."""
-        values = {**entry.defaults, **spec.params}
         roles: dict[str, Any] = {}
         stages: list[Stage] = []
-        for role, declared in sorted(entry.traits.get("upstream", {}).items()):
-            if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
-                continue
-            target = self._catalog.get(declared["kind"], declared["name"])
-            other = ComponentSpec(target.kind, target.name, filled(declared["params"], values))
-            train = replace(configuration.train, **filled(declared["train"], values))
-            if target.kind in LEARNER_KINDS:
-                below = Configuration("-", {}, other, None, None, configuration.model, train)
+        model, train = configuration.model, configuration.train
+        declared = self._shared.of(lambda: self._declared(spec, configuration), "declared upstream", spec, model, train)
+        for role, other, below, checkpoint in declared:
+            if other.kind in LEARNER_KINDS:
                 chain = self._training(where._replace(method=""), below, depth + 1)
             else:
-                chain = self._annotate(where, other, configuration, depth + 1)
+                chain = self._annotate(where, other, below, depth + 1)
             last = chain[-1]
             stages += chain
-            checkpoint = filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
             roles[role] = {
-                "kind": target.kind,
+                "kind": other.kind,
                 "key": last.key,
                 "checkpoint": checkpoint,
                 "stage": {"key": last.key, "payload": last.payload},
             }
         return roles, stages
+
+    def _declared(
+        self, spec: ComponentSpec, configuration: Configuration
+    ) -> list[tuple[str, ComponentSpec, Configuration, str]]:
+        """What a component builds on: role, component, the configuration it is trained with, and the checkpoint."""
+        entry = self._catalog.get(spec.kind, spec.name)
+        values = {**entry.defaults, **spec.params}
+        found = []
+        for role, declared in sorted(entry.traits.get("upstream", {}).items()):
+            if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
+                continue
+            target = self._catalog.get(declared["kind"], declared["name"])
+            other = ComponentSpec(target.kind, target.name, filled(declared["params"], values))
+            below = configuration
+            if target.kind in LEARNER_KINDS:
+                train = replace(configuration.train, **filled(declared["train"], values))
+                below = Configuration("-", {}, other, None, None, configuration.model, train)
+            checkpoint = filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
+            found.append((role, other, below, checkpoint))
+        return found
 
     def _score(self, where: _Place, train: Stage) -> Stage:
         sealed = where.prepared.outputs[1]
@@ -326,6 +344,22 @@ class _Data:
     prepared: Stage
     payload: Mapping[str, Any]
     scored: Mapping[str, str]
+
+
+class _Learner(NamedTuple):
+    """What of a training follows from its configuration alone.
+
+    Attributes:
+        configuration: its own, or the one that is trained instead.
+        annotating: what supplies fixed environments; ``drawn_identity`` is of what draws them per batch.
+        preimage, payload: parts of the stage's.
+    """
+
+    configuration: Configuration
+    annotating: ComponentSpec | None
+    drawn_identity: Mapping[str, Any] | None
+    preimage: Mapping[str, Any]
+    payload: Mapping[str, Any]
 
 
 class _Place(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,5 +57,19 @@ def open_session(name: str, options: Options) -> Session:
     catalog = load_catalog(options.plugins, suite_files=peek_plugins(path), strict=options.strict_plugins)
     store = Store(options.store)
     facts = DatasetFacts(catalog, options.data_dir, store.file_digest)
-    suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
-    return Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)
+    with _uncollected():
+        suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
+        plan = build_plan(suite, catalog, facts)
+    return Session(suite, catalog, facts, plan, store)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cyclic garbage: it would walk a growing plan again and again and find none."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

@@ -60,12 +60,10 @@ def keys(definition: Mapping[str, Any], defaults: Mapping[str, str] | None = Non
     """A table of the properties of a definition, with what the default protocol sets where it does."""
     rows = []
     for name, schema in definition["properties"].items():
-        row = [code(name), values(schema)]
-        if defaults is not None:
-            row.append(code(defaults.get(name, "")))
-        rows.append([*row, escaped(schema.get("description", ""))])
-    middle = [f"protocol `{DEFAULT_PROTOCOL}`"] if defaults is not None else []
-    return table(["key", "values", *middle, "meaning"], rows)
+        default = [code(defaults.get(name, ""))] if defaults is not None else []
+        rows.append([code(name), escaped(schema.get("description", "")), values(schema), *default])
+    last = [f"protocol `{DEFAULT_PROTOCOL}`"] if defaults is not None else []
+    return table(["key", "meaning", "values", *last], rows)
 
 
 def values(schema: Mapping[str, Any]) -> str:

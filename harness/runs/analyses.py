@@ -92,8 +92,8 @@ def _present(
     if not left:
         return base
     opens_test = bool(entry.traits.get("opens_test"))
-    cells = tuple(_measured(session, results, item, opens_test) for item in left)
-    study = Study(spec.label, results, cells, tuple(_costs(session)))
+    cells = tuple(measured(session, results, item, opens_test, *_answers(session.store, item)) for item in left)
+    study = Study(spec.label, results, cells, tuple(costs(session)))
     analysis: Analysis = load_one(entry)(**spec.component.params)
     try:
         findings: Any = analysis.present(study)
@@ -177,15 +177,30 @@ class _Truth:
         return read_arrays(self.store.open(key).path(name))
 
 
-def _measured(session: Session, results: RunResults, item: ChosenCell, opens_test: bool) -> MeasuredCell:
+def _answers(store: Store, item: ChosenCell) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
+    """Values and arrays that a cell was measured to have; nothing for an analysis that measures nothing."""
     from harness.stages.reading_numpy import read_arrays
 
-    cell, plan, store = item.cell, session.plan, session.store
+    if item.stage is None:
+        return {}, {}
+    artifact = store.open(item.stage.key)
+    return artifact.read_json("values"), read_arrays(artifact.path("arrays"))
+
+
+def measured(
+    session: Session,
+    results: RunResults,
+    item: ChosenCell,
+    opens_test: bool,
+    values: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+) -> MeasuredCell:
+    """A cell as the parent process sees it, with what was measured of it."""
+    cell, plan = item.cell, session.plan
     train = plan.stages[cell.train]
     declared = session.facts.declare(session.suite.dataset(cell.dataset).component)
     prepared = plan.stages[plan.producers[train.payload["data"]]]
-    truth = _Truth(store, prepared.key, prepared.outputs[1], train.key, item.rule, declared, opens_test)
-    artifact = store.open(item.stage.key) if item.stage is not None else None
+    truth = _Truth(session.store, prepared.key, prepared.outputs[1], train.key, item.rule, declared, opens_test)
     entry = results.entry(cell.dataset, cell.method)
     assert entry is not None
     return MeasuredCell(
@@ -196,8 +211,8 @@ def _measured(session: Session, results: RunResults, item: ChosenCell, opens_tes
         task=declared.task,
         splits=dict(declared.splits),
         validation_split=results.validation_split(entry),
-        values={} if artifact is None else artifact.read_json("values"),
-        arrays={} if artifact is None else read_arrays(artifact.path("arrays")),
+        values=values,
+        arrays=arrays,
         truth={
             "y": truth.labels,
             "env": truth.environments,
@@ -207,7 +222,7 @@ def _measured(session: Session, results: RunResults, item: ChosenCell, opens_tes
     )
 
 
-def _costs(session: Session) -> list[Cost]:
+def costs(session: Session) -> list[Cost]:
     """Every stage of the plan, with what its execution took, where the store knows it."""
     plan, users = session.plan, dict[str, list[tuple[str, str, int]]]()
     for cell in plan.cells:

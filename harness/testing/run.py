@@ -10,6 +10,7 @@ from typing import Any
 from harness.component import Component
 from harness.engine.failing import place_of
 from harness.testing import (
+    analyses,
     backbones,
     datasets,
     encoders,
@@ -19,11 +20,13 @@ from harness.testing import (
     learner_prediction,
     learner_training,
     quantifiers,
+    trackers,
 )
 from harness.testing.place import place_of_problem
 from harness.testing.report import CheckFunction, Note, Outcome, Report, Skip
 from harness.testing.rng import scrambled
 from harness.testing.rules import rule_of
+from harness.testing.studies import AnalysisSubject
 from harness.testing.subject import LearnerSubject
 
 LEARNER = (
@@ -44,6 +47,8 @@ def checks_of(kind: str) -> tuple[CheckFunction, ...]:
         "environment": environments.CHECKS,
         "dataset": datasets.CHECKS,
         "backbone": backbones.CHECKS,
+        "analysis": analyses.CHECKS,
+        "tracker": trackers.CHECKS,
     }
     return known.get(kind, ())
 
@@ -57,6 +62,8 @@ def subject_of(cls: type[Component], data_dir: Path | None = None) -> Any:
         "quantifier": quantifiers.QuantifierSubject,
         "environment": environments.EnvironmentSubject,
         "backbone": backbones.BackboneSubject,
+        "analysis": AnalysisSubject,
+        "tracker": trackers.TrackerSubject,
     }
     return known.get(cls.kind, LearnerSubject)(cls)
 

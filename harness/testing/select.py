@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.catalog import Entry
+from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
 from harness.index import load_catalog
 
-CHECKED = ("baseline", "decorrelator", "encoder", "quantifier", "environment", "dataset", "backbone")
+CHECKED = KINDS
 """Kinds that have a contract to test."""
 
 

@@ -25,6 +25,7 @@ class CentralMomentDiscrepancy(Analysis):
 
     name = "cmd"
     tasks = frozenset({"binary", "multiclass"})
+    probes = {"split": {"split": "train"}}
     deviations = (
         deviation(
             "first term",

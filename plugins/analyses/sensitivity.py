@@ -31,6 +31,7 @@ class Sensitivity(Analysis):
 
     name = "sensitivity"
     measures = False
+    probes = {"axes": {"axes": ["baseline.size"]}}
 
     axes: list[str] | None = hparam(None, help="tuned axes, such as decorrelator.gamma; none: all of them")
 

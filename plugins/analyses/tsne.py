@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Analysis, Findings, Study, hookimpl, hparam
+from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
 from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
 
 MARKERS = (("o", "base agrees"), ("x", "base differs"))
@@ -27,6 +27,7 @@ class TSNE(Analysis):
     tasks = frozenset({"binary", "multiclass"})
     first_seeds = 1
     oracle_where_there = frozenset({"base"})
+    probes = {"*": {"graphs": 10}, "split": {"split": "train"}, "perplexity": {"perplexity": 2.0}}
 
     split: str | None = hparam(None, help="the split to map; none: the one that chose the checkpoint")
     source: str = hparam("network", choices=("network", "encoder"), help="the trained network, or the first encoder")
@@ -62,7 +63,7 @@ class TSNE(Analysis):
         if self.source == "network":
             return cell.embeddings(split)
         if not cell.encoders:
-            raise ValueError("'source: encoder' needs a method with an encoder; name such methods with methods: [...]")
+            raise UserError("'source: encoder' needs a method with an encoder; name such methods with methods: [...]")
         return cell.encoders[0].embeddings(split)
 
     def present(self, study: Study) -> Findings:

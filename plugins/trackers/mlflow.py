@@ -21,8 +21,9 @@ class MLflow(Tracker):
     """
 
     name = "mlflow"
+    probes = {"*": {"uri": "sqlite:///mlflow.db"}}
 
-    uri: str | None = hparam(None, help="tracking server or folder; none: MLflow's default")
+    uri: str | None = hparam(None, help="server, or database such as sqlite:///mlflow.db; none: MLflow's default")
     experiment: str | None = hparam(None, help="name of the experiment; none: the suite's name")
     cached: bool = hparam(False, help="also log cells whose result was there before")
 
@@ -56,6 +57,9 @@ class MLflow(Tracker):
 
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
         del table, status
+        store = getattr(getattr(self._client, "_tracking_client", None), "store", None)
+        if hasattr(store, "engine"):  # a database, which MLflow itself never closes
+            store.engine.dispose()
 
 
 def _key(name: str) -> str:

@@ -17,6 +17,7 @@ class WandB(Tracker):
     """
 
     name = "wandb"
+    probes = {"*": {"mode": "offline"}}
 
     project: str = hparam("bench", help="project")
     entity: str | None = hparam(None, help="user or team; none: the account's default")
@@ -34,7 +35,7 @@ class WandB(Tracker):
         if cell.cached and not self.cached:
             return
         chosen = {"dataset": cell.dataset, "method": cell.method, "seed": cell.seed, "protocol": self._run.protocol}
-        with self._wandb.init(
+        logged = self._wandb.init(
             project=self.project,
             entity=self.entity,
             mode=self.mode,
@@ -43,14 +44,17 @@ class WandB(Tracker):
             name=cell.name,
             config={**chosen, **cell.hyperparameters},
             reinit="create_new",
-        ) as logged:
-            for epoch, numbers in cell.numbers:
-                logged.log(numbers, step=epoch)
-            logged.summary.update({f"score/{name}": value for name, value in cell.scores.items()})
-            logged.summary.update({"status": cell.status, "reason": cell.reason, "cell": cell.id})
+            settings=self._wandb.Settings(silent=True, console="off"),  # the screen is the run's own
+        )
+        for epoch, numbers in cell.numbers:
+            logged.log(numbers, step=epoch)
+        logged.summary.update({f"score/{name}": value for name, value in cell.scores.items()})
+        logged.summary.update({"status": cell.status, "reason": cell.reason, "cell": cell.id})
+        logged.finish(exit_code=0 if cell.status == "ok" else 1)
 
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
         del table, status
+        self._wandb.teardown()  # ends the process that it keeps
 
 
 @hookimpl

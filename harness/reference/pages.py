@@ -27,8 +27,21 @@ def generated(catalog: Catalog, root: Path) -> dict[str, str]:
         **api.pages(),
         **components.pages(catalog),
     }
-    readme = (root / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
-    return {"index.md": readme} | {f"{FOLDER}/{address}": page for address, page in reference.items()}
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    return {"index.md": first_page(readme)} | {f"{FOLDER}/{address}": page for address, page in reference.items()}
+
+
+def first_page(readme: str) -> str:
+    """The README as it would stand in ``docs/``."""
+
+    def moved(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], match[2], match[3] or ""
+        if ":" in target:
+            return match[0]
+        inside = target.startswith("docs/")
+        return f"[{text}]({target.removeprefix('docs/') if inside else f'../{target}'}{anchor})"
+
+    return _LINK.sub(moved, readme)
 
 
 def navigation(items: list[object], addresses: Mapping[str, str]) -> list[object]:

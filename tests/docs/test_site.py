@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from docs_kit import ROOT
 
-from harness.reference.pages import navigation, without_source_links
+from harness.reference.pages import first_page, navigation, without_source_links
 
 
 class Page(HTMLParser):
@@ -81,6 +81,12 @@ def test_source_is_named_and_pages_are_linked() -> None:
     told = "`plugins/a.py`, [b](b.md#c), `x`, [out](https://example.org/a)"
     assert without_source_links(page, "deviations.md") == told
     assert "[a](../datasets.md)" in without_source_links("[a](../datasets.md)", "tutorials/a.md")
+
+
+def test_the_readme_is_the_first_page() -> None:
+    readme = "[docs/a.md](docs/a.md#b), [examples](examples/x), [c](#c), [out](https://example.org/docs/)"
+    told = "[docs/a.md](a.md#b), [examples](../examples/x), [c](#c), [out](https://example.org/docs/)"
+    assert first_page(readme) == told
 
 
 def test_a_folder_in_the_navigation_stands_for_its_pages() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from harness.report.average import AverageColumn
@@ -10,6 +11,7 @@ from harness.results import LAST, DatasetFacts
 
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 
+_BRACKETS = re.compile(r"\([^()]*\)")
 _CUT = {
     "interrupted": "The run was interrupted before its end.",
     "running": "The run has not ended: it goes on, or was killed.",
@@ -54,7 +56,12 @@ def group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
         by_value.setdefault(value, []).append(name)
     if len(by_value) == 1 and total in (None, len(next(iter(by_value.values())))):
         return next(iter(by_value))
-    return "; ".join(f"{value} ({', '.join(names)})" for value, names in by_value.items())
+    return "; ".join(f"{value} ({listing(names)})" for value, names in by_value.items())
+
+
+def listing(names: Iterable[str]) -> str:
+    """Labels in a row: those with a comma outside brackets are quoted, so that a reader can tell them apart."""
+    return ", ".join(f"'{name}'" if "," in _BRACKETS.sub("", name) else name for name in names)
 
 
 def methods_where(table: Table, pairs: Iterable[tuple[TableRow, str]]) -> list[tuple[str, str]]:
@@ -78,7 +85,7 @@ def _metric(table: Table) -> str:
     seeds = ", ".join(map(str, results.seeds))
     draw = f"on one draw of the data{_draw(results.datasets)}"
     lower = [d.label for d in results.datasets if not d.higher_is_better]
-    direction = f" Lower is better for {', '.join(lower)}." if lower else ""
+    direction = f" Lower is better for {listing(lower)}." if lower else ""
     splits = {column.split for column in table.columns}
     split = "" if splits <= {"test"} else f" on {' and '.join(sorted(splits))}"
     if len(results.seeds) == 1:
@@ -120,7 +127,7 @@ def _merged(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     by_value: dict[str, list[str]] = {}
     for name, value in pairs:
         by_value.setdefault(value, []).append(name)
-    return [(value, ", ".join(names)) for value, names in by_value.items()]
+    return [(value, listing(names)) for value, names in by_value.items()]
 
 
 def _selector(row: TableRow) -> str:
@@ -139,7 +146,7 @@ def _validation_users(table: Table) -> str:
     users = methods_where(table, ((row, "") for row in table.rows if row.uses_validation_labels))
     if not users:
         return "No method used validation labels other than for these choices."
-    names = ", ".join(name for name, _ in users)
+    names = listing(name for name, _ in users)
     return f"Methods that used validation labels before or during training, beyond these choices (†): {names}."
 
 
@@ -184,8 +191,8 @@ def _difference(table: Table) -> str:
 
 
 def _average(column: AverageColumn) -> str:
-    names = ", ".join(c.label for c in column.columns) or "no dataset"
-    left_out = ", ".join(c.label for c in column.excluded)
+    names = listing(c.label for c in column.columns) or "no dataset"
+    left_out = listing(c.label for c in column.excluded)
     excluded = f"; left out because no method has a value there: {left_out}" if left_out else ""
     return f"{column.label} is the mean over {names}, its spread that of the per-seed means{excluded}."
 

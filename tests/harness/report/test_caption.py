@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.report.build import Options, make_report
+from harness.report.caption import listing
 from harness.results import DatasetFacts
 from harness.spec import SelectSettings
 from harness.suite.files import protocols
@@ -94,3 +95,8 @@ def test_rows_that_were_left_out_are_counted(make_run):
 @pytest.mark.parametrize("protocol", protocols())
 def test_the_protocol_is_named(protocol, make_run):
     assert f"Protocol: {protocol}." in caption(make_run({"A": {"D": [0.5]}}, seeds=(1,), protocol=protocol))
+
+
+def test_labels_with_commas_are_told_apart():
+    names = ["ERM", "EQuAD, GraphCL", "Two-piece (0.7, 0.9)"]
+    assert listing(names) == "ERM, 'EQuAD, GraphCL', Two-piece (0.7, 0.9)"

@@ -15,8 +15,10 @@ _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 class Lease:
     """A held lock; released by :meth:`release`, at the end of a ``with`` block, or by the death of the process."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, exclusive: bool = True) -> None:
         self._path, self._descriptor = path, descriptor
+        self.exclusive = exclusive
+        """Whether nobody else can have it: false on a file system without locks."""
 
     def release(self) -> None:
         """Give the lock back; a second call does nothing."""
@@ -53,18 +55,20 @@ def try_lock(path: Path) -> Lease | None:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            if not _lock(descriptor):
+            locked = _lock(descriptor)
+            if locked is False:
                 os.close(descriptor)
                 return None
             if _still_named(path, descriptor):
-                return Lease(path, descriptor)
+                return Lease(path, descriptor, exclusive=locked is not None)
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
+def _lock(descriptor: int) -> bool | None:
+    """Whether we have it now; None where the file system has no locks."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -79,6 +83,7 @@ def _lock(descriptor: int) -> bool:
             return False
         if error.errno not in _UNSUPPORTED:
             raise
+        return None
     return True
 
 

@@ -42,7 +42,7 @@ class Failure:
 
     Attributes:
         status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``
-            (the worker died twice), ``disk``, ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an
+            (the worker died twice), ``disk`` (full, or the store could not be read or written), ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an
             input failed).
         reason: one line; the whole message for ``data``.
         traceback: short, for ``bench report`` and the log; empty where there is none.

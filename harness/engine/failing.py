@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
+from harness.artifact import DiskFullError, MissingArtifact, StoreError
 from harness.errors import BenchError, DataError, DivergedError
 from harness.stage import Failure
 
@@ -17,7 +18,8 @@ _LIBRARIES: Final = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "p
 """In whose lines a plugin's fault often shows: the line that called them says more."""
 _FRAMES: Final = 6
 _LONGEST: Final = 300
-_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
+_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
+"""A full disk, or a mount that is gone for a while: nothing that a stage is to blame for."""
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -38,7 +40,7 @@ def status_of(error: BaseException) -> str:
             return "diverged"
         if _out_of_memory(link):
             return "memory"
-        if _disk_full(link):
+        if _of_disk(link):
             return "disk"
         link = link.__cause__
     return "failed"
@@ -87,8 +89,10 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
-def _disk_full(error: BaseException) -> bool:
+def _of_disk(error: BaseException) -> bool:
     """Libraries that write by other means than Python's (safetensors) pass the system's message on as text."""
+    if isinstance(error, (StoreError, DiskFullError, MissingArtifact)):
+        return True
     if isinstance(error, OSError):
         return error.errno in _DISK
     return "No space left on device" in str(error)

@@ -17,19 +17,31 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise :class:`Terminated` on SIGTERM inside the block.
+    """Raise :class:`Terminated` on the first SIGTERM inside the block; further ones do not disturb the cleaning up.
 
-    Only the main thread may set signal handlers; elsewhere the block changes nothing.
+    Only the main thread may set signal handlers; elsewhere, and inside another such block, it changes nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _raise)
+    before = signal.getsignal(signal.SIGTERM)
+    if isinstance(before, _Once):
+        yield
+        return
+    signal.signal(signal.SIGTERM, _Once())
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _raise(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    raise Terminated
+class _Once:
+    """A handler that raises the first time it is called."""
+
+    def __init__(self) -> None:
+        self._raised = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if not self._raised:
+            self._raised = True
+            raise Terminated

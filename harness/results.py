@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -187,11 +187,19 @@ class RunResults:
 
     def dataset(self, label: str) -> DatasetFacts:
         """The dataset with this label."""
-        return next(dataset for dataset in self.datasets if dataset.label == label)
+        return self._by_label[label]
 
     def entry(self, dataset: str, method: str) -> MethodFacts | None:
         """The facts of a method on a dataset, or None where the suite does not run it there."""
-        return next((e for e in self.entries if (e.dataset, e.method) == (dataset, method)), None)
+        return self._by_row.get((dataset, method))
+
+    @cached_property
+    def _by_label(self) -> dict[str, DatasetFacts]:
+        return {dataset.label: dataset for dataset in self.datasets}
+
+    @cached_property
+    def _by_row(self) -> dict[tuple[str, str], MethodFacts]:
+        return {(entry.dataset, entry.method): entry for entry in self.entries}
 
     def validation_split(self, entry: MethodFacts) -> str:
         """The split that checkpoint and configuration are chosen on."""
@@ -208,7 +216,7 @@ class RunResults:
 
     def _head(self) -> dict[str, Any]:
         """Everything but the rows."""
-        head = {name: value for name, value in vars(self).items() if name != "rows"}
+        head = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "rows"}
         head["datasets"] = [asdict(dataset) for dataset in self.datasets]
         head["entries"] = [asdict(entry) for entry in self.entries]
         return {"results": FORMAT, **head}

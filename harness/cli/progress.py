@@ -29,18 +29,23 @@ class Tally:
         self.session = session
         stages = needed(session.plan, session.store)
         clock = Clock(session.store)
-        self._estimates = {stage.key: clock.seconds(stage) for stage in stages}
+        self._left = {stage.key: (stage.kind, clock.seconds(stage)) for stage in stages}
         self.total = len(session.plan.stages)
         self.counts: Counter[str] = Counter(cached=self.total - len(stages))
         self.running: dict[str, tuple[str, float]] = {}
         self._workers = 1
         self.failures: list[str] = []
-        self._left = dict.fromkeys(self._estimates)
+        self._left_of: Counter[str] = Counter(kind for kind, _ in self._left.values())
+        self._unknown: Counter[str] = Counter(kind for kind, seconds in self._left.values() if seconds is None)
+        self._expected: dict[str, float] = defaultdict(float)
+        for kind, seconds in self._left.values():
+            self._expected[kind] += seconds or 0.0
         self._spent: dict[str, float] = defaultdict(float)
         self._ran: Counter[str] = Counter()
         self.started = time.monotonic()
         self._known = set(session.plan.stages)
         self._standings = Standings(session)
+        self._standings.add(key for key in session.plan.stages if key not in self._left)
 
     def add(self, event: Event) -> None:
         """Take one event."""
@@ -55,13 +60,23 @@ class Tally:
         if event.kind not in _DONE:
             return
         self.running.pop(stage.key, None)
-        self._left.pop(stage.key, None)
+        self._leave(stage.key)
         self.counts[event.kind] += 1
+        if event.kind in ("finished", "cached"):
+            self._standings.add([stage.key])
         if event.kind == "finished":
             self._spent[stage.kind] += event.seconds
             self._ran[stage.kind] += 1
         if event.kind == "failed" and event.failure is not None:
             self.failures.append(f"{stage.title}: {_brief(event.failure)}")
+
+    def _leave(self, key: str) -> None:
+        """Take a stage from what is left to do."""
+        if key in self._left:
+            kind, seconds = self._left.pop(key)
+            self._left_of[kind] -= 1
+            self._unknown[kind] -= seconds is None
+            self._expected[kind] -= seconds or 0.0
 
     @property
     def done(self) -> int:
@@ -71,12 +86,13 @@ class Tally:
     def seconds_left(self) -> float | None:
         """Work left, from recorded stages and from this run's own, divided by the workers seen at work at once."""
         total = 0.0
-        for key in self._left:
-            kind = self.session.plan.stages[key].kind
-            known = self._spent[kind] / self._ran[kind] if self._ran[kind] else self._estimates[key]
-            if known is None:
+        for kind, count in self._left_of.items():
+            if self._ran[kind]:
+                total += count * self._spent[kind] / self._ran[kind]
+            elif self._unknown[kind]:
                 return None
-            total += known
+            else:
+                total += self._expected[kind]
         return total / min(self._workers, max(len(self._left), 1))
 
     def best(self) -> list[tuple[str, str, float]]:

@@ -6,38 +6,52 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.plan import Cell
     from harness.runs.session import Session
 
 _SHOWN = 3
+_AT_ONCE = 200
+"""Most artifacts that one look reads: a display must not stand still over a large store."""
 
 
 class Standings:
-    """Remembers the scores that were read, so that each artifact is read once."""
+    """Reads each score once, when it is there, and keeps what follows for its row."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-        self._known: dict[str, float | None] = {}
+        self._store = session.store
+        self._cells: dict[str, list[Cell]] = defaultdict(list)
+        for cell in session.plan.cells:
+            self._cells[cell.score].append(cell)
+        self._unread: list[str] = []
+        self._scores: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._best: dict[str, dict[str, float]] = {cell.dataset: {} for cell in session.plan.cells}
+
+    def add(self, keys: Iterable[str]) -> None:
+        """Tell of score artifacts that are there; other keys do not matter."""
+        self._unread += [key for key in keys if key in self._cells]
 
     def best(self) -> list[tuple[str, str, float]]:
         """(dataset, method, score): the best methods of each dataset by their best configuration's mean."""
-        means: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for cell in self._session.plan.cells:
-            score = self._score(cell.score)
-            if score is not None:
-                means[cell.dataset, cell.method][cell.configuration.id].append(score)
-        found = {row: max(sum(values) / len(values) for values in by.values()) for row, by in means.items()}
+        now, self._unread = self._unread[:_AT_ONCE], self._unread[_AT_ONCE:]
+        for key in now:
+            self._read(key)
         shown: list[tuple[str, str, float]] = []
-        for dataset in dict.fromkeys(dataset for dataset, _ in found):
-            rows = sorted(((s, m) for (d, m), s in found.items() if d == dataset), reverse=True)[:_SHOWN]
+        for dataset, methods in self._best.items():
+            rows = sorted(((score, method) for method, score in methods.items()), reverse=True)[:_SHOWN]
             shown += [(dataset, method, score) for score, method in rows]
         return shown
 
-    def _score(self, key: str) -> float | None:
-        if key in self._known:
-            return self._known[key]
-        if not self._session.store.has(key):
-            return None
-        rows = self._session.store.open(key).read_json("scores")
+    def _read(self, key: str) -> None:
+        if not self._store.has(key):
+            return
+        rows = self._store.open(key).read_json("scores")
         values = [row["value"] for row in rows if row["role"] == "val" and row["rule"] == f"best@{row['split']}"]
-        self._known[key] = values[0] if values else None
-        return self._known[key]
+        if not values or values[0] is None:
+            return
+        for cell in self._cells[key]:
+            by_configuration = self._scores[cell.dataset, cell.method]
+            by_configuration[cell.configuration.id].append(values[0])
+            means = (sum(scores) / len(scores) for scores in by_configuration.values())
+            self._best[cell.dataset][cell.method] = max(means)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class RunRecord:
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``, whole or not at all."""
-        data = {**vars(self), "results": self.results.to_json(), "cells": [asdict(cell) for cell in self.cells]}
+        data = {**vars(self), "results": self.results.to_json(), "cells": [vars(cell) for cell in self.cells]}
         write_text(folder / RECORD, dumps(data, indent=None))
 
     @classmethod

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -286,9 +287,11 @@ def test_differences_without_a_reference_are_told(workshop: Workshop, bench) -> 
 
 
 def test_the_time_left_is_divided_by_the_workers_and_does_not_jump_between_stages(workshop: Workshop) -> None:
-    tally = Tally(workshop.open())
-    stages = [tally.session.plan.stages[key] for key in tally._left]
-    tally._estimates = {stage.key: 10.0 for stage in stages}
+    session = workshop.open()
+    for place in {stage.place for stage in session.plan.stages.values()}:
+        session.store.record_run(replace(next(iter(session.plan.stages.values())), place=place), {"seconds": 10.0})
+    tally = Tally(session)
+    stages = list(session.plan.stages.values())
     for stage in stages[:2]:
         tally.add(Event("started", stage))
     assert tally.seconds_left() == 5.0 * len(stages)

@@ -60,6 +60,13 @@ def legend_below(figure: Any, columns: int = 4) -> None:
         figure.legend(entries.values(), map(plain, entries), loc="outside lower center", ncols=count)
 
 
+def at_least(limits: tuple[float, float], span: float) -> tuple[float, float]:
+    """Limits of an axis that are ``span`` apart at least, so that differences without a meaning do not look large."""
+    low, high = limits
+    more = max(0.0, span - (high - low)) / 2
+    return low - more, high + more
+
+
 def plain(text: str) -> str:
     """A label as it is, without matplotlib's reading of dollars as formulas."""
     return text.replace("$", r"\$")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, MeasuredCell, Study, hookimpl, hparam
-from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
+from plugins.analyses._plots import at_least, colors, label_outer, legend_below, mean_and_spread, panels
 
 MARKERS = "osD^vPX*"
 DRAWN = 12
@@ -80,6 +80,7 @@ class Groups(Analysis):
             axis.set_yticks(range(len(names)), names)
             axis.grid(visible=False, axis="y")
             axis.invert_yaxis()
+            axis.set_xlim(at_least(axis.get_xlim(), 0.1))
         label_outer(axes.values(), x="accuracy, a fraction")
         legend_below(figure)
         return figure

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
-from plugins.analyses._plots import colors, legend_below, mean_and_spread, panels
+from plugins.analyses._plots import at_least, colors, legend_below, mean_and_spread, panels
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,7 @@ def _curve(axes: Any, tried: Sequence[_Tried], axis: str, at: Mapping[str, Any],
         means, spread = [mean for mean, _ in pairs], [spread or 0.0 for _, spread in pairs]
         axes.errorbar(places, means, yerr=spread, marker="o", markersize=4, capsize=2, label=split, color=color[split])
     axes.set_xticks(range(len(line)), [str(item.values[axis]) for item in line])
+    axes.set_ylim(at_least(axes.get_ylim(), 0.1))
     axes.set_xlabel(_short(axis))
     axes.set_ylabel("score, a fraction")
 
@@ -147,7 +148,8 @@ def _heat(axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, 
     for item in _beside(tried, at, *names):
         if item.scores[split]:
             table[rows.index(item.values[names[0]]), columns.index(item.values[names[1]])] = np.mean(item.scores[split])
-    image = axes.imshow(table, aspect="auto")
+    low, high = at_least((np.nanmin(table), np.nanmax(table)), 0.05)
+    image = axes.imshow(table, aspect="auto", vmin=low, vmax=high)
     for (row, column), value in np.ndenumerate(table):
         if not np.isnan(value):
             color = "white" if _luminance(image.to_rgba(value)) < 0.18 else "black"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plugins.analyses._plots import PAGE, label_outer, legend_below, of_pairs, panels
+from plugins.analyses._plots import PAGE, at_least, label_outer, legend_below, of_pairs, panels
 
 pytest.importorskip("matplotlib")
 
@@ -40,3 +40,8 @@ def test_the_legend_has_the_entries_of_all_panels():
     axes[1].plot([0], [0], label="two")
     legend_below(figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"one \$", "two"]
+
+
+def test_differences_without_a_meaning_do_not_fill_an_axis():
+    assert at_least((0.999, 1.0), 0.1) == pytest.approx((0.9495, 1.0495))
+    assert at_least((0.2, 0.9), 0.1) == (0.2, 0.9)

@@ -148,7 +148,8 @@ def _heat(axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, 
     for item in _beside(tried, at, *names):
         if item.scores[split]:
             table[rows.index(item.values[names[0]]), columns.index(item.values[names[1]])] = np.mean(item.scores[split])
-    low, high = at_least((np.nanmin(table), np.nanmax(table)), 0.05)
+    known = table[~np.isnan(table)]
+    low, high = at_least((known.min(), known.max()), 0.05) if known.size else (0.0, 1.0)
     image = axes.imshow(table, aspect="auto", vmin=low, vmax=high)
     for (row, column), value in np.ndenumerate(table):
         if not np.isnan(value):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,16 +108,56 @@ class Meta:
         Raises:
             OSError, ValueError: there is none, or it is damaged.
         """
-        data = json.loads((folder / META).read_text(encoding="utf-8"))
+        return cls.parse((folder / META).read_text(encoding="utf-8"))
+
+    @classmethod
+    def parse(cls, text: str) -> Meta:
+        """The description in a text that :meth:`Draft.describe` wrote.
+
+        Raises:
+            ValueError: it is damaged, or no description at all.
+        """
+        data = json.loads(_verified(text))
         try:
-            return cls(**data)
-        except TypeError as error:
-            raise ValueError(str(error)) from None
+            meta = cls(**data)
+            for item in meta.files.values():
+                int(item["size"]), str(item["sha256"])
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{META} is damaged ({error})") from None
+        return meta
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(int(item["size"]) for item in self.files.values())
+
+
+_CHECK = re.compile(r'\{\n "check": "([0-9a-f]{64})",\n')
+
+
+def _with_check(text: str) -> str:
+    """A description with its own checksum in front, which makes a flipped bit in it known."""
+    body = text.removeprefix("{\n")
+    return f'{{\n "check": "{_sha256(body)}",\n{body}'
+
+
+def _verified(text: str) -> str:
+    """A description without its checksum; the first version wrote none.
+
+    Raises:
+        ValueError: its checksum differs.
+    """
+    found = _CHECK.match(text)
+    if found is None:
+        return text
+    body = text[found.end() :]
+    if _sha256(body) != found[1]:
+        raise ValueError(f"the checksum of {META} differs")
+    return "{\n" + body
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Draft:
@@ -158,7 +200,7 @@ class Draft:
                 path.name: {"size": path.stat().st_size, "sha256": hash_file(path)}
                 for path in sorted(self.folder.iterdir())
             }
-            text = dump({**fields, "provenance": self.provenance, "files": files})
+            text = _with_check(dump({**fields, "provenance": self.provenance, "files": files}))
             (self.folder / META).write_text(text, encoding="utf-8")
 
 
@@ -239,7 +281,7 @@ class Artifact:
         raise MissingArtifact(self.key, f"the artifact of '{self.meta.title or self.key}' is damaged ({name}: {why})")
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _checksum(path: str, mark: tuple[int, ...]) -> str:
     """Checksum of a file in the state that ``mark`` tells: each is read once per process."""
     del mark

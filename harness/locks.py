@@ -15,8 +15,8 @@ _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 class Lease:
     """A held lock; released by :meth:`release`, at the end of a ``with`` block, or by the death of the process."""
 
-    def __init__(self, path: Path, descriptor: int, exclusive: bool = True) -> None:
-        self._path, self._descriptor = path, descriptor
+    def __init__(self, path: Path, descriptor: int, *, exclusive: bool, made: bool) -> None:
+        self._path, self._descriptor, self._made = path, descriptor, made
         self.exclusive = exclusive
         """Whether nobody else can have it: false on a file system without locks."""
 
@@ -25,7 +25,7 @@ class Lease:
         if self._descriptor < 0:
             return
         # Unlinked while held: whoever opened the old file notices in try_lock that its name now leads elsewhere.
-        if os.name == "posix":
+        if os.name == "posix" and (self.exclusive or self._made):
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
         self._descriptor = -1
@@ -53,6 +53,7 @@ def try_lock(path: Path) -> Lease | None:
         OSError: the file cannot be made.
     """
     while True:
+        made = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             locked = _lock(descriptor)
@@ -60,7 +61,7 @@ def try_lock(path: Path) -> Lease | None:
                 os.close(descriptor)
                 return None
             if _still_named(path, descriptor):
-                return Lease(path, descriptor, exclusive=locked is not None)
+                return Lease(path, descriptor, exclusive=locked is not None, made=made)
         except BaseException:
             os.close(descriptor)
             raise

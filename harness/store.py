@@ -26,6 +26,9 @@ from harness.keys import digest, file_digest
 from harness.locks import Lease, try_lock
 from harness.shards import present
 from harness.stage import Failure, Stage
+from harness.storage import leftovers
+from harness.storage.leftovers import draft_name
+from harness.storage.placing import move
 from harness.upkeep import Info, Removed
 
 __all__ = [
@@ -40,6 +43,8 @@ __all__ = [
     "Store",
     "StoreError",
 ]
+_REMEMBERED = 256
+"""Descriptions of artifacts that a store keeps in memory."""
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +60,7 @@ class Store:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = (store_root() if root is None else Path(root)).absolute()
-        self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}
+        self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}  # of the last few: a run reads very many
         self._noted: dict[str, str] | None = None
         try:
             if self.root.exists():
@@ -84,7 +89,7 @@ class Store:
 
     def artifact_folder(self, key: str) -> Path:
         """Where the artifact of a key is or would be."""
-        return self.root / "artifacts" / key[:2] / key
+        return self.root.joinpath("artifacts", key[:2], key)
 
     def has(self, key: str) -> bool:
         """Whether there is a complete artifact: its description is there and every file has its size.
@@ -103,24 +108,32 @@ class Store:
 
     def meta(self, key: str) -> Meta | None:
         """The description of an artifact, or None where there is no complete one."""
+        return self._meta(key, again=True)
+
+    def _meta(self, key: str, *, again: bool) -> Meta | None:
         folder = self.artifact_folder(key)
         try:
-            stat = (folder / META).stat()
+            stat = os.stat(f"{folder}{os.sep}{META}")  # noqa: PTH116 - many times for each cell of a run
             mark = (stat.st_mtime_ns, stat.st_ino)
             known = self._metas.get(key)
             meta = known[1] if known is not None and known[0] == mark else Meta.read(folder)
             for name, item in meta.files.items():
-                if (folder / name).stat().st_size != item["size"]:
+                if os.stat(f"{folder}{os.sep}{name}").st_size != item["size"]:  # noqa: PTH116
                     raise ValueError(f"{name} has another size than was written")
         except (FileNotFoundError, NotADirectoryError) as error:
-            if folder.is_dir():
-                self.put_aside(key, f"{Path(error.filename or META).name} is missing")
+            if not folder.is_dir():
+                return None
+            if again:  # it may have been put there between the two looks
+                return self._meta(key, again=False)
+            self.put_aside(key, f"{Path(error.filename or META).name} is missing")
             return None
         except OSError as error:
             raise StoreError(f"cannot read {folder}: {error.strerror or error}") from None
         except ValueError as error:
             self.put_aside(key, str(error))
             return None
+        if key not in self._metas and len(self._metas) >= _REMEMBERED:
+            del self._metas[next(iter(self._metas))]
         self._metas[key] = mark, meta
         return meta
 
@@ -176,7 +189,7 @@ class Store:
             DiskFullError: there is no room.
         """
         chosen = stage.key if key is None else key
-        name = f"{chosen[:16]}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        name = draft_name(chosen[:16])
         lock = self._lock(self._folder("tmp") / f"{name}.lock")
         folder = self._folder("tmp", name)
         try:
@@ -204,13 +217,12 @@ class Store:
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                draft.rename(target)
+                move(draft, target)
             except OSError:
-                if not target.is_dir() or self.has(key):
-                    if not target.is_dir():
-                        raise
-                    return
-                draft.rename(target)  # what stood there was damaged and has been put aside
+                if not target.is_dir():
+                    raise
+                if not self.has(key):
+                    move(draft, target)  # what stood there was damaged and has been put aside
 
     def _lock(self, path: Path) -> Lease | None:
         with writing(path):
@@ -242,12 +254,15 @@ class Store:
 
     def failure_path(self, key: str) -> Path:
         """Where the failure of a key is or would be."""
-        return self.root / "failures" / key[:2] / f"{key}.json"
+        return self.root.joinpath("failures", key[:2], f"{key}.json")
 
     def failure(self, key: str) -> Failure | None:
         """The stored failure of a key, or None."""
         data = self._read(self.failure_path(key))
-        return Failure(**data["failure"]) if isinstance(data, dict) and "failure" in data else None
+        try:
+            return Failure(**data["failure"]) if data is not None else None
+        except (TypeError, KeyError):  # damaged: the stage runs again
+            return None
 
     def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
         """Store a failure that is a result; others (``Failure.kept`` is false) are not stored and run again."""
@@ -270,7 +285,7 @@ class Store:
 
     def record_path(self, key: str) -> Path:
         """Where the record of a stage's execution is or would be."""
-        return self.root / "records" / key[:2] / f"{key}.json"
+        return self.root.joinpath("records", key[:2], f"{key}.json")
 
     def record(self, key: str) -> dict[str, Any]:
         """What :meth:`record_run` kept for a key; empty where nothing."""
@@ -324,19 +339,8 @@ class Store:
         return sorted(path.name for path in self.root.glob("artifacts/??/*"))
 
     def sweep(self) -> int:
-        """Remove drafts whose writer is gone, however it ended; returns how many.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
-        removed = 0
-        for path in sorted({path.with_suffix("") for path in (self.root / "tmp").glob("*")}):
-            lock = self._lock(path.with_name(f"{path.name}.lock"))
-            if lock is not None:
-                with lock:
-                    removed += path.is_dir()
-                    shutil.rmtree(path, ignore_errors=True)
-        return removed
+        """Remove what dead processes left; returns how many drafts and files. See :mod:`harness.storage.leftovers`."""
+        return leftovers.sweep(self.root)
 
     def list(self) -> tuple[Info, ...]:
         """Every complete artifact, oldest first; see :mod:`harness.upkeep`."""
@@ -365,11 +369,15 @@ class Store:
 
     def _write(self, path: Path, value: Any) -> None:
         """Replace a small JSON file as a whole."""
-        part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+        name = draft_name(path.stem[:16])
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            lock = self._lock(self._folder("tmp") / f"{name}.lock")
+            part = self.root / "tmp" / name
             try:
                 part.write_text(dump(value), encoding="utf-8")
-                part.replace(path)
+                move(part, path)
             finally:
                 part.unlink(missing_ok=True)
+                if lock is not None:
+                    lock.release()

@@ -37,7 +37,7 @@ class Guarded(TyperGroup):
             raise SystemExit(error.exit_code) from None
         except KeyboardInterrupt as error:
             print(str(error) or "interrupted", file=sys.stderr)
-            raise SystemExit(INTERRUPTED) from None
+            raise SystemExit(getattr(error, "exit_code", INTERRUPTED)) from None
         except BrokenPipeError:
             _discard_output()
             raise SystemExit(0) from None

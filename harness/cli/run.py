@@ -65,8 +65,8 @@ def run(
     with make_progress(session, quiet=quiet) as progress:
         try:
             outcome = execute(session, given, engine_options, progress.observe)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
+        except KeyboardInterrupt as stop:
+            raise type(stop)(
                 f"interrupted; finished stages are kept: `bench run {suite}` goes on, `bench report {suite}` shows it"
             ) from None
     _show(outcome, json, debug="--debug" in (context.obj or ()))

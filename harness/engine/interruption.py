@@ -41,7 +41,7 @@ class _Once:
     def __init__(self) -> None:
         self._raised = False
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
+    def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         if not self._raised:
             self._raised = True
             raise Terminated

@@ -19,6 +19,7 @@ from harness.stage import Failure, Stage
 _FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
 _LAST_LOOK: Final = 2.0
 _ATTEMPTS: Final = 2
+_LATE: Final = 3.0  # seconds that an artifact written on another machine may take to show here
 
 
 def run(
@@ -296,7 +297,7 @@ class _Scheduler:
         if failure is not None and self._heal(stage, began):
             self._tell("retried", stage, seconds, report)
             return
-        if failure is None and not self._done(stage):
+        if failure is None and not self._appears(stage):
             failure = Failure("failed", "the stage ended without writing its artifact")
             report = replace(report, failure=failure)
         if failure is not None:
@@ -372,6 +373,15 @@ class _Scheduler:
 
     def _done(self, stage: Stage) -> bool:
         return all(self._store.has(key) for key in (stage.key, *stage.outputs))
+
+    def _appears(self, stage: Stage) -> bool:
+        """Whether the artifact of a stage that ended well is there; network file systems may show it late."""
+        late = time.monotonic() + _LATE
+        while not self._done(stage):
+            if time.monotonic() > late:
+                return False
+            time.sleep(0.1)
+        return True
 
     def _kept_failure(self, key: str) -> Failure | None:
         return None if self._retry else self._store.failure(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 from harness.engine import Engine, Event, Outcome, make_engine
 from harness.engine import run as run_stages
-from harness.errors import DataError
+from harness.engine.interruption import terminable
+from harness.errors import BenchError
 from harness.plan.status import Clock, needed
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
@@ -25,6 +27,7 @@ from harness.runs.tracking import Tracking
 from harness.spec import AnalysisSpec, ComponentSpec
 from harness.stage import Failure, Stage
 from harness.stages.context import Context
+from harness.storage.holds import held
 
 BODY = "harness.stages:run"
 WORKER_LOG = "workers.log"
@@ -68,14 +71,21 @@ def execute(
         DataError: a dataset cannot be built from its files; nothing has been trained.
         UserError: the store cannot be written to, or the engine cannot do what is asked.
     """
-    store, plan = session.store, session.plan
+    store = session.store
     _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
     folder = store.new_run(session.suite.name)
+    with terminable(), held(store, folder.name):
+        return _execute(session, options, engine_options, observe, folder)
+
+
+def _execute(
+    session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None], folder: Path
+) -> RunOutcome:
+    store, plan = session.store, session.plan
     record = start_record(session, folder.name)
     write_text(folder / "suite.yaml", _resolved(session))
     record.save(folder)
-    stages = needed(plan, store, retry_failed=engine_options.retry_failed)
     tracking = Tracking(session, record)
 
     def watch(event: Event) -> None:
@@ -84,15 +94,15 @@ def execute(
 
     work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG)
     try:
+        stages = needed(plan, store, retry_failed=engine_options.retry_failed)
         outcome = work.run(stages)
-    except (KeyboardInterrupt, DataError) as error:
-        status = "failed" if isinstance(error, DataError) else "interrupted"
+        closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+    except BaseException as error:
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         cut = replace(record, status=status, failures=_plain(work.failures))
-        results = _finish(cut, session, folder)
-        leave_page(cut, results, store)
-        tracking.finish(results, status)
+        with suppress(BenchError, OSError):  # where a full disk ended the run, it is not to hide that
+            tracking.finish(_leave(cut, session, folder), status)
         raise
-    closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
     try:
         if session.suite.analyses:
             found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
@@ -101,6 +111,13 @@ def execute(
         tracking.finish(closed.results, closed.record.status)
     anew = bool(outcome.finished or outcome.failures or closed.findings)
     return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
+
+
+def _leave(record: RunRecord, session: Session, folder: Path) -> RunResults:
+    """Write what there is of a run that was cut short."""
+    results = _finish(record, session, folder)
+    leave_page(record, results, session.store)
+    return results
 
 
 def execute_analyses(
@@ -185,7 +202,8 @@ class _Work:
         if event.failure is not None and event.kind in ("failed", "skipped"):
             self.failures[event.stage.key] = event.failure
         if event.kind == "finished" and not event.detail.get("elsewhere"):
-            self.session.store.record_run(event.stage, _cost_facts(event, self.made_by))
+            with suppress(BenchError):  # what it cost is worth less than the stages to come
+                self.session.store.record_run(event.stage, _cost_facts(event, self.made_by))
         self.observe(event)
 
 

@@ -137,7 +137,8 @@ def test_an_artifact_below_a_failed_input_counts(store: ToyStore) -> None:
     assert list(outcome.failures) == ["bad"]
 
 
-def test_a_stage_must_write_its_artifact(store: ToyStore) -> None:
+def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.engine.scheduler._LATE", 0.0)
     outcome = run([stage("a")], store=store, body="toy:broken_body", context={}, engine=make_engine("inline"))
     assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
 

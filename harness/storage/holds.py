@@ -1,0 +1,43 @@
+"""Which runs are going on, so that nobody takes away what they need. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.store import Store
+
+_PREFIX = "run-"
+
+
+@contextmanager
+def held(store: Store, run: str) -> Iterator[None]:
+    """Say that a run is going on, until the block or the process ends.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    lease = store.try_lease(_PREFIX + run)
+    try:
+        yield
+    finally:
+        if lease is not None:
+            lease.release()
+
+
+def running(store: Store) -> set[str]:
+    """Ids of the runs that are going on; where the file system has no locks, also of those that were killed.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    found = set()
+    for path in (store.root / "leases").glob(f"{_PREFIX}*.lock"):
+        lease = store.try_lease(path.stem)
+        if lease is None or not lease.exclusive:
+            found.add(path.stem.removeprefix(_PREFIX))
+        if lease is not None:
+            lease.release()
+    return found

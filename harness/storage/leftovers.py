@@ -1,0 +1,103 @@
+"""What dead processes leave in a store: drafts, half-written small files, locks. No torch."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from harness.artifact import StoreError, writing
+from harness.locks import try_lock
+
+_LOCK = ".lock"
+_FORGOTTEN = 7 * 86400.0
+"""Seconds after which a draft of another machine is given up, where the file system has no locks to ask."""
+
+
+def draft_name(label: str) -> str:
+    """A name for something being written under ``tmp``: unique, and telling who writes it."""
+    return f"{label}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+def leftovers(store: Path) -> Iterator[Path]:
+    """What :func:`sweep` would remove, without removing it; a lock with nothing beside it is not worth telling."""
+    for path in _drafts(store):
+        with suppress(StoreError):  # a store that cannot be written can be looked at
+            if path.exists() and _abandoned(path):
+                yield path
+
+
+def sweep(store: Path) -> int:
+    """Remove drafts and half-written files whose writer is gone, however it ended, and locks that nobody holds.
+
+    Returns:
+        how many drafts and files there were.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    removed = 0
+    for path in _drafts(store):
+        if _abandoned(path):
+            removed += path.exists()
+            _delete(path)
+            _delete(path.with_name(path.name + _LOCK))
+    for path in (store / "leases").glob(f"*{_LOCK}"):
+        _abandoned(path.with_name(path.name.removesuffix(_LOCK)))
+    return removed
+
+
+def _drafts(store: Path) -> list[Path]:
+    return sorted({path.with_name(path.name.removesuffix(_LOCK)) for path in (store / "tmp").glob("*")})
+
+
+def _abandoned(path: Path) -> bool:
+    """Whether nobody writes it any more; its lock is gone then.
+
+    Where the file system has no locks, that its process has gone or its age tell.
+    """
+    lock = path.with_name(path.name + _LOCK)
+    with writing(lock):
+        lease = try_lock(lock)
+    if lease is None:
+        return False
+    with lease:
+        return lease.exclusive or _owner_gone(path)
+
+
+def _owner_gone(path: Path) -> bool:
+    _, host, pid, _ = ("---" + path.name).rsplit("-", 3)
+    if host == _host() and pid.isdigit():
+        return not _alive(int(pid))
+    with suppress(OSError):
+        return time.time() - path.stat().st_mtime > _FORGOTTEN
+    return False
+
+
+def _alive(pid: int) -> bool:
+    if os.name != "posix":  # signal 0 is a real one elsewhere
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _host() -> str:
+    return "".join(letter for letter in platform.node() if letter.isalnum())[:32] or "host"
+
+
+def _delete(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from harness.hooks import Register as Register
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
+    from harness.keys import file_digest as file_digest
     from harness.locks import Lease as Lease
     from harness.locks import try_lock as try_lock
     from harness.nn.blocks import block_sum as block_sum
@@ -110,6 +111,7 @@ _HOME = {
     "harness.graphs.diffusion": ("DiffusedGraphs", "Diffusion", "batch_blocks", "by_size"),
     "harness.hooks": ("Register", "hookimpl"),
     "harness.hparams": ("hparam",),
+    "harness.keys": ("file_digest",),
     "harness.locks": ("Lease", "try_lock"),
     "harness.nn.blocks": ("block_sum", "padded_slots"),
     "harness.nn.cluster": ("Clusters", "kmeans"),

@@ -26,7 +26,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "graphs": ("Graphs and batches", ("harness.graphs", "harness.graphs.augment", "harness.graphs.diffusion")),
     "networks": ("Networks", ("harness.nn.", "harness.training.optim")),
     "losses": ("Losses and environments", ("harness.training.losses", "harness.training.environments")),
-    "errors": ("Errors, folders, locks", ("harness.errors", "harness.folders", "harness.locks")),
+    "errors": ("Errors, files, locks", ("harness.errors", "harness.folders", "harness.keys", "harness.locks")),
 }
 _REST = ("more", "More")
 _SHARED = {"bases": ("harness.component", "Component", "What every base class has. It is no base class of a plugin's.")}

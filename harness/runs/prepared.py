@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> di
             name: shown[name] for name in ("task", "node_features", "edge_features", "variant", "version", "validation")
         },
         "default_val": declared.default_val,
-        "own_environments": declared.environments,
+        "own_environments": _environments(splits) if declared.environments else 0,
         "oracle": list(declared.oracle),
         "groups": list(declared.groups),
         "splits": splits,
@@ -87,6 +87,12 @@ def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> di
         "fingerprint": info["fingerprint"],
         "key": artifact.key,
     }
+
+
+def _environments(splits: Mapping[str, Mapping[str, Any]]) -> int:
+    """Environments that training graphs have; -1 is none."""
+    (train,) = (split for split in splits.values() if split["role"] == "train")
+    return len(set(train["environments"]) - {"-1"})
 
 
 def _split(kind: str, classes: int, role: str, artifact: Artifact, split: str) -> dict[str, Any]:

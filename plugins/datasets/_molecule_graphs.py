@@ -28,11 +28,12 @@ def raw_dataset(
         DataError: a split has no molecule.
     """
     found = _keep_labelled(found, where)
-    groups = _scaffold_groups(found.molecules) if scaffolds else {}
+    groups = scaffold_groups(found.molecules) if scaffolds else {}
     splits = {name: [_graph(found, row, groups.get(row, {})) for row in rows] for name, rows in found.splits.items()}
     measured = {name: _measure(rows, found, name in sealed) for name, rows in found.splits.items()}
     facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, "splits": measured}
-    return RawDataset(splits=splits, skipped=found.skipped, facts=facts)
+    skipped = [text for _, text in sorted(found.skipped.items())]
+    return RawDataset(splits=splits, skipped=skipped, facts=facts)
 
 
 def _keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
@@ -44,11 +45,12 @@ def _keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
     empty = [name for name, rows in splits.items() if not rows]
     if empty:
         raise DataError(f"{where}: no labelled molecule is left in {' and '.join(empty)}")
-    skipped = [*found.skipped, *(f"row {row + 1}: no label" for row in sorted(dropped))]
+    skipped = {**found.skipped, **{row: f"row {row + 1}: no label" for row in dropped}}
     return replace(found, splits=splits, skipped=skipped)
 
 
-def _scaffold_groups(molecules: Mapping[int, Molecule]) -> dict[int, dict[str, int]]:
+def scaffold_groups(molecules: Mapping[int, Molecule]) -> dict[int, dict[str, int]]:
+    """Row -> the number of its scaffold, in the order in which they are met; -1 where RDKit could not tell."""
     numbers: dict[str | None, int] = {}
     for _, molecule in sorted(molecules.items()):
         if molecule.scaffold is not None:
@@ -59,13 +61,19 @@ def _scaffold_groups(molecules: Mapping[int, Molecule]) -> dict[int, dict[str, i
 def _graph(found: MoleculeSet, row: int, groups: dict[str, int]) -> RawGraph:
     import numpy as np
 
-    molecule, labels = found.molecules[row], found.labels[row]
+    labels = found.labels[row]
+    y = int(labels[0]) if len(labels) == 1 else np.array(labels, dtype=np.float32)
+    return graph_of(found.molecules[row], y, found.environments.get(row, -1), groups)
+
+
+def graph_of(molecule: Molecule, y: Any, environment: int, groups: dict[str, int]) -> RawGraph:
+    """A molecule with its label, environment (-1 for none) and groups as a graph, its fragments as parts."""
     return RawGraph(
         x=molecule.x,
         edge_index=molecule.edge_index,
         edge_attr=molecule.edge_attr,
-        y=int(labels[0]) if len(labels) == 1 else np.array(labels, dtype=np.float32),
-        env=found.environments.get(row, -1),
+        y=y,
+        env=environment,
         groups=groups,
         parts=[RawGraph(part.x, part.edge_index, 0, part.edge_attr) for part in molecule.fragments],
     )

@@ -67,7 +67,7 @@ class MoleculeSet:
         molecules: row -> molecule, without the rows that were left out.
         labels: for each row T numbers: the class, or NaN where not measured.
         splits: split name -> rows, ascending; rows without a molecule may be among them.
-        skipped: the rows left out, each with its reason.
+        skipped: row -> text, of the rows left out, with the reason.
         facts: what else is worth telling, as JSON.
         environments: row -> the environment that the data name, for rows that have one.
     """
@@ -75,7 +75,7 @@ class MoleculeSet:
     molecules: Mapping[int, Molecule]
     labels: Labels
     splits: Mapping[str, Sequence[int]]
-    skipped: list[str] = field(default_factory=list)
+    skipped: Mapping[int, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     environments: Mapping[int, int] = field(default_factory=dict)
 
@@ -102,6 +102,6 @@ def scaffolds_of(molecules: Mapping[int, Molecule]) -> dict[int, str]:
     return {row: molecule.scaffold for row, molecule in molecules.items() if molecule.scaffold is not None}
 
 
-def tell_failures(failures: Mapping[int, str], lines: Sequence[int]) -> list[str]:
-    """Failures by row of a table as a list of texts that name row and line; rows count from 1."""
-    return [f"row {row + 1} (line {lines[row]}): {why}" for row, why in failures.items()]
+def tell_failures(failures: Mapping[int, str], lines: Sequence[int]) -> dict[int, str]:
+    """Failures by row of a table as texts that name row and line; rows in texts count from 1."""
+    return {row: f"row {row + 1} (line {lines[row]}): {why}" for row, why in failures.items()}

@@ -10,17 +10,18 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Lease, cache_root, try_lock
+from harness import DataError, Lease, cache_root, file_digest, try_lock
 
 _START = """
 import json, pathlib, sys
 sys.path[:] = json.loads(sys.argv[1])
-from plugins.datasets._pyg_extract import main
+from plugins.datasets._pyg_extract import end_with, main
+end_with(int(sys.argv[3]))
 main(pathlib.Path(sys.argv[2]))
 """
 
@@ -75,33 +76,51 @@ def _kept(folder: Path) -> dict[str, Any] | None:
         return None
     if "error" in answer or not (folder / "graphs.safetensors").is_file():
         return None
+    memo: dict[str, Any] = dict(answer.get("memo", {}))
     try:
         same = (
-            all(file_digest(Path(path)) == digest for path, digest in answer["sources"].items())
-            and all(file_mark(Path(path)) == mark for path, mark in answer["data"].items())
+            all(content_digest(Path(path), memo) == digest for path, digest in answer["sources"].items())
+            and all(content_digest(Path(path), memo) == digest for path, digest in answer["data"].items())
             and all(importlib.metadata.version(name) == version for name, version in answer["versions"].items())
             and answer["reader"] == _reader()
         )
-    except (OSError, importlib.metadata.PackageNotFoundError):
+    except (DataError, importlib.metadata.PackageNotFoundError):
         return None
+    if same and memo != answer.get("memo"):
+        _write(folder, {**answer, "memo": memo})
     return answer if same else None
 
 
+def _write(folder: Path, answer: Mapping[str, Any]) -> None:
+    (folder / "answer.tmp").write_text(json.dumps(answer), encoding="utf-8")
+    (folder / "answer.tmp").replace(folder / "answer.json")
+
+
 def _ask(folder: Path, target: str) -> dict[str, Any]:
-    """Run the reader; what the class prints is shown only where it fails without an answer."""
+    """Run the reader; what the class prints is shown only where it fails without an answer.
+
+    ``torch.load`` is told to take any pickle, since a class written before torch 2.6 reads what it has stored itself
+    without saying so. A pickle runs code: whoever can write the class's raw or processed files can run code as you. It
+    holds in the reader's process alone, which runs the class's own code anyway.
+    """
     path = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path), str(Path.cwd())]
-    # A class written before torch 2.6 reads what it has stored itself with plain torch.load.
     environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-    command = [sys.executable, "-c", _START, json.dumps(path), str(folder / "request.json")]
-    done = subprocess.run(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    ours, theirs = _life_line()
+    command = [sys.executable, "-c", _START, json.dumps(path), str(folder / "request.json"), str(theirs)]
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            pass_fds=() if theirs < 0 else (theirs,),
+        )
+    finally:
+        for end in {ours, theirs} - {-1}:
+            os.close(end)
     try:
         answer: dict[str, Any] = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -110,8 +129,16 @@ def _ask(folder: Path, target: str) -> dict[str, Any]:
     if "error" in answer:
         raise DataError(str(answer["error"]))
     answer["reader"] = _reader()
-    (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
+    _write(folder, answer)
     return answer
+
+
+def _life_line() -> tuple[int, int]:
+    """Both ends of a pipe: theirs reads its end when this process is gone, however it went. -1 twice on Windows."""
+    if os.name != "posix":
+        return -1, -1
+    theirs, ours = os.pipe()
+    return ours, theirs
 
 
 def _reader() -> str:
@@ -119,21 +146,18 @@ def _reader() -> str:
     return "".join(file_digest(here / name)[:16] for name in ("_pyg_extract.py", "_pyg_graphs.py"))
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content.
+def content_digest(path: Path, memo: MutableMapping[str, Any] | None = None) -> str:
+    """SHA-256 of what a file holds, or of the names and contents of all files below a folder.
+
+    Args:
+        path: file or folder.
+        memo: see :func:`harness.file_digest`.
 
     Raises:
-        OSError: it cannot be read.
+        DataError: it is not there, or cannot be read.
     """
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def file_mark(path: Path) -> list[int]:
-    """Size and time of a file, which change with its content.
-
-    Raises:
-        OSError: it is not there.
-    """
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns]
+    if not path.is_dir():
+        return file_digest(path, memo)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    told = [[file.relative_to(path).as_posix(), file_digest(file, memo)] for file in files]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()

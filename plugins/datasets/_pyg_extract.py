@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import inspect
 import json
 import os
 import sys
@@ -18,10 +19,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness import DataError
+from harness import DataError, did_you_mean
 from plugins.datasets._pyg_graphs import arrays, take
 
 _OWN_NAME = "bench_pyg_"
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PACKAGES = ("torch", "torch_geometric", "numpy")
 
 
@@ -37,6 +39,19 @@ def main(request_file: Path) -> None:
         answer = {"error": f"{request['target']}: {_told(error)}"}
     (folder / "answer.tmp").write_text(json.dumps(answer), encoding="utf-8")
     (folder / "answer.tmp").replace(folder / "answer.json")
+
+
+def end_with(life_line: int) -> None:
+    """End this process when the one that started it is gone, though it were killed: the pipe is then closed."""
+    from multiprocessing import connection
+    from threading import Thread
+
+    def watch() -> None:
+        connection.wait([life_line])
+        os._exit(1)
+
+    if life_line >= 0:
+        Thread(target=watch, name="bench-parent-watch", daemon=True).start()
 
 
 def _extract(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -113,11 +128,36 @@ def _make(wanted: Any, request: Mapping[str, Any], folder: Path, part: str | Non
     arguments = dict(request["arguments"])
     if part is not None:
         arguments[request["split_argument"]] = part
+    _check_arguments(wanted, request, arguments)
     if not (isinstance(wanted, type) and issubclass(wanted, Dataset)):
         return wanted(**arguments)
     if request["root"] is not None and "root" not in arguments:
         arguments["root"] = request["root"]
     return _bound(wanted, folder, part)(**arguments)
+
+
+def _check_arguments(wanted: Any, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that the class does not take, and tell of those that it lacks, before it is made."""
+    try:
+        known = inspect.signature(wanted).parameters
+    except (TypeError, ValueError):
+        return
+    target, kinds = request["target"], {item.kind for item in known.values()}
+    names = [name for name, item in known.items() if item.kind in _BY_NAME]
+    wrong = next((name for name in arguments if name not in names), None)
+    if wrong is not None and inspect.Parameter.VAR_KEYWORD not in kinds:
+        setting = "arguments" if wrong in request["arguments"] else "split_argument"
+        raise DataError(
+            f"dataset 'pyg', hyperparameter '{setting}': '{target}' takes no argument '{wrong}'"
+            f"{did_you_mean(wrong, names)}; it takes: {', '.join(names) or 'none'}"
+        )
+    given = {*arguments, *(["root"] if request["root"] is not None else [])}
+    lacking = [name for name in names if known[name].default is inspect.Parameter.empty and name not in given]
+    if lacking:
+        raise DataError(
+            f"dataset 'pyg', hyperparameter 'arguments': '{target}' needs the argument{'s' * (len(lacking) > 1)} "
+            f"{', '.join(map(repr, lacking))}"
+        )
 
 
 def _bound(wanted: Any, folder: Path, part: str | None) -> Any:
@@ -183,8 +223,9 @@ def _fetch_text(wanted: Any, missing: str, root: str) -> str:
 
 def _watched(wanted: Any, made: list[Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Files and versions that the graphs follow from, as far as can be told."""
-    from plugins.datasets._pyg_cache import file_digest, file_mark
+    from plugins.datasets._pyg_cache import content_digest
 
+    memo: dict[str, Any] = {}
     sources = _own_sources() | {
         Path(file) for base in getattr(wanted, "__mro__", [wanted]) if (file := _file_of(base)) is not None
     }
@@ -194,8 +235,9 @@ def _watched(wanted: Any, made: list[Any], request: Mapping[str, Any], folder: P
         read = raw or [Path(path) for path in getattr(dataset, "processed_paths", [])]
         data |= {path for path in read if not path.is_relative_to(folder)}
     return {
-        "sources": {str(path): file_digest(path) for path in sorted(sources)},
-        "data": {str(path): file_mark(path) for path in sorted(data)},
+        "sources": {str(path): content_digest(path, memo) for path in sorted(sources)},
+        "data": {str(path): content_digest(path, memo) for path in sorted(data)},
+        "memo": memo,
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
 
@@ -224,6 +266,7 @@ def _file_of(base: Any) -> str | None:
 
 
 def _told(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
+    here = str(Path(__file__).resolve().parent)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((here, "<"))]
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"raised {type(error).__name__}: {error}{place}"

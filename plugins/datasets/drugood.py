@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, RawGraph, Role, Task, hookimpl, hparam
-from plugins.datasets._drugood_file import DrugOODFile, Row, read_drugood
-from plugins.datasets._featurise import FEATURISERS, Featurised, Wanted, featurise_smiles, featuriser_class
+from plugins.datasets._drugood_file import DrugOODFile, read_drugood
+from plugins.datasets._featurise import FEATURISERS, Wanted, featurise_smiles, featuriser_class
 from plugins.datasets._files import given_path, is_file
+from plugins.datasets._molecule_graphs import graph_of, scaffold_groups
 
 MOLEOOD = (
     "https://raw.githubusercontent.com/yangnianzu0515/MoleOOD/5bf49ab3d34779d0dfbeee1261b16b7888650e21/DrugOOD/data"
@@ -120,13 +120,14 @@ class DrugOOD(Dataset):
         smiles = [found.rows[split][number].smiles for split, number in rows]
         wanted = Wanted(self.featuriser, "flat" if self.scaffolds else "none", self.fragments == "brics")
         featurised = featurise_smiles(smiles, wanted)
-        groups = _scaffold_groups(featurised) if self.scaffolds else {}
+        groups = scaffold_groups(featurised.molecules) if self.scaffolds else {}
         environments = found.environments
         splits: dict[str, list[RawGraph]] = {split: [] for split in self._splits}
         for place, (split, number) in enumerate(rows):
             if place in featurised.molecules:
                 row = found.rows[split][number]
-                graph = _graph(featurised.molecules[place], row, environments[row.domain], groups.get(place, {}))
+                molecule, environment = featurised.molecules[place], environments[row.domain]
+                graph = graph_of(molecule, row.label, environment, groups.get(place, {}))
                 splits[split].append(graph)
         empty = [split for split, graphs in splits.items() if not graphs]
         if empty:
@@ -189,27 +190,6 @@ class DrugOOD(Dataset):
         parts += ["molecules alone, proteins left out"] if found.has_proteins else []
         parts += [f"at most {self.limit} molecules of each split"] if self.limit is not None else []
         return ", ".join(parts)
-
-
-def _graph(molecule: Any, row: Row, environment: int, groups: dict[str, int]) -> RawGraph:
-    return RawGraph(
-        x=molecule.x,
-        edge_index=molecule.edge_index,
-        edge_attr=molecule.edge_attr,
-        y=row.label,
-        env=environment,
-        groups=groups,
-        parts=[RawGraph(part.x, part.edge_index, 0, part.edge_attr) for part in molecule.fragments],
-    )
-
-
-def _scaffold_groups(found: Featurised) -> dict[int, dict[str, int]]:
-    """Place -> the number of its scaffold, in the order in which they are met."""
-    numbers: dict[str, int] = {}
-    return {
-        place: {"scaffold": numbers.setdefault(molecule.scaffold or "", len(numbers))}
-        for place, molecule in found.molecules.items()
-    }
 
 
 def _notes(found: DrugOODFile) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ class PyG(Dataset):
     its code (every module that belongs to no installed library), its raw files, the files named in ``watch``, its
     arguments or the versions of torch and PyG change. What it processes goes to the cache and not to ``processed`` in
     the root, where PyG would take up what other arguments have left; that is read only where there are no raw files.
-    Nothing is downloaded: where raw files are missing, the error says how to fetch them.
+    Nothing is downloaded: where raw files are missing, the error says how to fetch them. Files that the class keeps are
+    read as pickles, which can run code, in that process alone: take classes and their files from whom you trust.
 
     Read are ``x``, ``edge_index``, ``edge_attr``, the label and the split field. Whole-number features are codes, one
     table a column; floats are numbers. The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is

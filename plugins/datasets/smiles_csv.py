@@ -32,20 +32,27 @@ VALIDATION = {"column": "from the table", "scaffold": "OOD", "size": "OOD", "ran
 
 @dataclass(frozen=True)
 class _Contents:
-    """What the table says, by row. ``split``: names, or none; ``domains``: values, '' for none."""
+    """What the table says, by row.
+
+    ``rows``: those of each split, or None where it takes molecules to tell; ``domains``: values, '' for none.
+    """
 
     table: Table
     smiles: list[str]
     labels: Labels
     classes: int
-    split: list[str] | None
+    rows: Split | None
     domains: list[str]
 
-    @property
-    def environments(self) -> tuple[str, ...]:
-        """Domains that training molecules may have, in order."""
-        rows = range(len(self.smiles)) if self.split is None else [i for i, s in enumerate(self.split) if s == "train"]
-        return tuple(sorted({self.domains[row] for row in rows} - {""}))
+    def environments(self, train: Sequence[int] | None) -> list[str]:
+        """The domains of the training rows in order; of all rows where those are not known."""
+        rows = range(len(self.smiles)) if train is None else train
+        return sorted({self.domains[row] for row in rows} - {""})
+
+    def also_in_train(self, rows: Split) -> dict[str, int]:
+        """Split name -> rows whose SMILES, as it is written, a training row has too."""
+        train = {self.smiles[row] for row in rows["train"]}
+        return {name: sum(self.smiles[row] in train for row in rows[name]) for name in SPLITS if name != "train"}
 
 
 class SmilesCSV(Dataset):
@@ -85,13 +92,13 @@ class SmilesCSV(Dataset):
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads the table, but no molecule.
+        """Reads the table, but no molecule: of a split by scaffold or size, environments are counted over all rows.
 
         Raises:
             DataError: it is missing or damaged, lacks a column, or its labels are not classes.
         """
         contents = self._contents(data_dir)
-        tasks = len(contents.labels[0])
+        tasks, rows = len(contents.labels[0]), contents.rows
         featuriser = featuriser_class(self.featuriser)
         if contents.classes > 2:
             task = Task("multiclass", contents.classes)
@@ -102,9 +109,10 @@ class SmilesCSV(Dataset):
             node_features=featuriser.node_features,
             edge_features=featuriser.edge_features,
             validation=VALIDATION[self.split],
-            environments=len(contents.environments),
+            environments=len(contents.environments(None if rows is None else rows["train"])),
             groups=("scaffold",) if self.scaffolds else (),
             variant=f"{'OGB' if self.featuriser == 'ogb' else 'DrugOOD'} features, {VARIANTS[self.split]}",
+            notes=() if rows is None else _slips(contents.also_in_train(rows), rows),
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
@@ -134,7 +142,11 @@ class SmilesCSV(Dataset):
             splits, facts = self._rows(contents, found.molecules)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
-        numbers = {name: number for number, name in enumerate(contents.environments)}
+        train = [row for row in splits["train"] if row in found.molecules]
+        numbers = {name: number for number, name in enumerate(contents.environments(train))}
+        if self.domain_column is not None and not numbers:
+            raise DataError(f"{where}: {self._no_domain}")
+        facts |= {"smiles_also_in_train": contents.also_in_train(splits)}
         environments = {row: numbers.get(domain, -1) for row, domain in enumerate(contents.domains)}
         skipped = tell_failures(found.failures, contents.table.lines)
         found_set = MoleculeSet(found.molecules, contents.labels, splits, skipped, facts, environments)
@@ -142,12 +154,9 @@ class SmilesCSV(Dataset):
 
     def _rows(self, contents: _Contents, molecules: Mapping[int, Molecule]) -> tuple[Split, dict[str, Any]]:
         """The split, and what is worth telling of it."""
-        total = len(contents.smiles)
-        if contents.split is not None:
-            return rows_by_name(contents.split), {}
-        shares = named_shares(self.shares, self.name)
-        if self.split == "random":
-            return random_split(total, shares, self.split_seed), {}
+        if contents.rows is not None:
+            return contents.rows, {}
+        total, shares = len(contents.smiles), named_shares(self.shares, self.name)
         if self.split == "scaffold":
             split = scaffold_split(scaffolds_of(molecules), total, shares)
             return dict(split.rows), split.facts
@@ -160,11 +169,26 @@ class SmilesCSV(Dataset):
         (path,) = self.files(data_dir)
         table = read_table(path)
         smiles = table.column(self.smiles_column, "smiles_column")
-        split = self._split_names(table) if self.split == "column" else None
+        rows = self._known_rows(table, len(smiles))
         named = self.domain_column is not None
         domains = table.column(str(self.domain_column), "domain_column") if named else [""] * len(smiles)
         labels, classes = self._labels(table)
-        return _Contents(table, smiles, labels, classes, split, domains)
+        contents = _Contents(table, smiles, labels, classes, rows, domains)
+        if named and not contents.environments(None if rows is None else rows["train"]):
+            raise DataError(f"{path}: {self._no_domain}")
+        return contents
+
+    def _known_rows(self, table: Table, count: int) -> Split | None:
+        """The split where no molecule need be known for it."""
+        if self.split == "column":
+            return rows_by_name(self._split_names(table))
+        if self.split == "random":
+            return random_split(count, named_shares(self.shares, self.name), self.split_seed)
+        return None
+
+    @property
+    def _no_domain(self) -> str:
+        return f"column '{self.domain_column}' (domain_column) is empty in every training row, so there is no domain"
 
     def _labels(self, table: Table) -> tuple[Labels, int]:
         names, told = self._label_columns(table), "label_columns"
@@ -213,6 +237,12 @@ class SmilesCSV(Dataset):
         if self.path is None:
             raise DataError("dataset 'smiles-csv': 'path' is not given; it names a CSV table of SMILES and labels")
         return given_path(self.path, data_dir)
+
+
+def _slips(repeated: Mapping[str, int], rows: Split) -> tuple[str, ...]:
+    """What a reader should know of rows that are on both sides of the split."""
+    told = [f"{count} of {len(rows[name])} {name} rows" for name, count in repeated.items() if count]
+    return (f"{' and '.join(told)} have a SMILES that is also in train.",) if told else ()
 
 
 def rows_by_name(names: Sequence[str]) -> Split:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from pyg_kit import write_file
 from safetensors.numpy import load_file
@@ -43,9 +47,9 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     def run(command: list[str], **_: object) -> None:
-        found.append(command[-1])
+        found.append(command[-2])
         sys.modules.pop("scale", None)
-        _pyg_extract.main(Path(command[-1]))
+        _pyg_extract.main(Path(command[-2]))
 
     monkeypatch.setattr(_pyg_cache.subprocess, "run", run)
     return found
@@ -70,6 +74,75 @@ def test_graphs_are_read_again_when_arguments_or_code_change_and_only_then(tmp_p
     write_file(tmp_path, scale=3.0)
     assert mean(bias=2.0) > first + 2.4
     assert len(children) == 3
+
+
+@own_load
+def test_contents_of_raw_files_count_and_their_times_do_not(tmp_path, path, children):
+    raw = tmp_path / "pyg" / "Raw" / "raw" / "numbers.txt"
+    raw.parent.mkdir(parents=True)
+    raw.write_text("1\n")
+    dataset = PyG(dataset=f"{path}:Raw")
+    dataset.files(tmp_path)
+    before = raw.stat()
+    os.utime(raw, (1.0, 1.0))
+    dataset.files(tmp_path)
+    assert len(children) == 1, "a copied file has another time"
+    raw.write_text("2\n")
+    os.utime(raw, ns=(before.st_atime_ns, before.st_mtime_ns))
+    dataset.files(tmp_path)
+    assert len(children) == 2, "the same size and time, and other content"
+
+
+def test_a_folder_s_digest_is_that_of_all_below_it(tmp_path):
+    (tmp_path / "raw" / "deep").mkdir(parents=True)
+    file = tmp_path / "raw" / "deep" / "a.txt"
+    file.write_text("1")
+    first = _pyg_cache.content_digest(tmp_path / "raw")
+    file.write_text("2")
+    second = _pyg_cache.content_digest(tmp_path / "raw")
+    file.rename(file.with_name("b.txt"))
+    assert len({first, second, _pyg_cache.content_digest(tmp_path / "raw")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        (
+            "Mine",
+            {"arguments": {"bais": 1.0}},
+            "'arguments': '{}:Mine' takes no argument 'bais' (did you mean 'bias'?)",
+        ),
+        ("small", {"arguments": {"counts": 3}}, "takes no argument 'counts' (did you mean 'count'?); it takes: count"),
+        ("named", {}, "'arguments': '{}:named' needs the argument 'split'"),
+        ("named", {"split_argument": "spilt", "parts": ["train"]}, "'split_argument': '{}:named' takes no argument"),
+    ],
+)
+def test_arguments_that_the_class_does_not_take(tmp_path, path, name, more, message):
+    error = ask(tmp_path / "answer", f"{path}:{name}", tmp_path, **more)["error"]
+    assert error.startswith("dataset 'pyg', hyperparameter '")
+    assert message.format(path) in error
+    assert "_pyg_extract" not in error
+
+
+def test_the_reader_does_not_outlive_who_asked(tmp_path):
+    """A parent that is killed can tell nobody; what it held open is closed all the same."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import os, pathlib, time\n\n\ndef graphs():\n"
+        f"    pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n    time.sleep(100)\n"
+    )
+    named = f"PyG(dataset={f'{slow}:graphs'!r})"
+    code = f"from pathlib import Path; from plugins.datasets.pyg import PyG; {named}.files(Path('.'))"
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        time.sleep(0.05)
+        assert parent.poll() is None
+    child = psutil.Process(int((tmp_path / "pid").read_text()))
+    parent.kill()
+    parent.wait()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child.wait(timeout=30)
+    assert not child.is_running()
 
 
 def test_a_class_that_ends_its_process_is_told(tmp_path):

@@ -147,6 +147,52 @@ def test_domains_of_a_drawn_split_are_those_of_the_table(folder):
     assert SmilesCSV(path="t.csv", label_columns=["y"]).declare(folder).environments == 0
 
 
+def test_domains_of_test_molecules_alone_are_no_environments(tmp_path):
+    """By size, the largest rings are the test split: their domain is none of training's, and numbers have no gap."""
+    rows = [(s, i % 2, "a" if i >= 18 else "bc"[i % 2]) for i, s in enumerate(rings(20))]
+    dataset = SmilesCSV(path="t.csv", split="size", domain_column="lab")
+    table(tmp_path, ["smiles", "y", "lab"], rows)
+    raw = dataset.build(tmp_path)
+    assert {graph.env for graph in raw.splits["train"]} == {0, 1}
+    assert {graph.env for graph in raw.splits["test"]} == {-1}
+    seeds = {seed: SmilesCSV(path="t.csv", split="random", split_seed=seed, domain_column="lab") for seed in range(6)}
+    counts = set()
+    for dataset in seeds.values():
+        envs = {graph.env for graph in dataset.build(tmp_path).splits["train"]}
+        assert envs == set(range(len(envs)))
+        counts.add(dataset.declare(tmp_path).environments)
+        assert dataset.declare(tmp_path).environments == len(envs)
+    assert 2 <= min(counts) <= max(counts) <= 3
+
+
+@pytest.mark.parametrize("split", ["column", "random", "scaffold"])
+def test_a_domain_column_without_a_domain_is_refused(split, tmp_path):
+    rows = [
+        (s, i % 2, NAMES[i], "" if NAMES[i] == "train" or split != "column" else "a") for i, s in enumerate(rings(8))
+    ]
+    table(tmp_path, ["smiles", "odd", "split", "lab"], rows)
+    message = refused(tmp_path, split=split, domain_column="lab", label_columns=["odd"])
+    assert "column 'lab' (domain_column) is empty in every training row, so there is no domain" in message
+
+
+def test_molecules_on_both_sides_of_the_split_are_counted(tmp_path):
+    smiles = [*rings(6), rings(6)[0], rings(6)[1]]
+    names = ["train"] * 4 + ["val", "test", "test", "test"]
+    table(tmp_path, ["smiles", "odd", "split"], [(s, i % 2, names[i]) for i, s in enumerate(smiles)])
+    dataset = SmilesCSV(path="t.csv", split="column")
+    assert dataset.declare(tmp_path).notes == ("2 of 3 test rows have a SMILES that is also in train.",)
+    assert dataset.build(tmp_path).facts["smiles_also_in_train"] == {"val": 0, "test": 2}
+    assert SmilesCSV(path="t.csv", label_columns=["odd"]).declare(tmp_path).notes == ()
+
+
+def test_rows_left_out_are_listed_in_the_order_of_the_file(tmp_path):
+    rows = [(s, "" if i == 1 else i % 2) for i, s in enumerate(rings(20))]
+    rows[0], rows[4] = ("nonsense(", 0), ("C(C", 1)
+    table(tmp_path, ["smiles", "y"], rows)
+    raw = SmilesCSV(path="t.csv", split="random").build(tmp_path)
+    assert [text.partition(":")[0].partition(" (")[0] for text in raw.skipped] == ["row 1", "row 2", "row 5"]
+
+
 def test_several_classes(tmp_path):
     rows = [(smiles, f"{i % 3}.0" if i != 7 else "") for i, smiles in enumerate(rings(20))]
     dataset = SmilesCSV(path="t.csv")

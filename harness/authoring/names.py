@@ -6,6 +6,7 @@ import ast
 import keyword
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
@@ -97,7 +98,8 @@ def _unusable(names: Names, template: str) -> str:
     """Why Python or YAML would read a name as something else, or nothing."""
     if keyword.iskeyword(names.module) or keyword.iskeyword(names.cls):
         return "is a word of Python's own"
-    if find_spec(names.module) is not None:
+    spec = find_spec(names.module)
+    if spec is not None and Path(spec.origin or "").resolve().parent != Path.cwd():  # a file here is told of by name
         return f"makes the file {names.module}.py, whose name another Python module has"
     if names.cls in _defined(template):
         return f"makes the class {names.cls}, whose name the file needs for something else"

@@ -1,4 +1,4 @@
-"""Rings and chains on stars and paths: the shape is the label, the base a shortcut."""
+"""Rings and chains on stars and paths: the shape is the cause, the base a shortcut."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ Edges = NDArray[np.int64]
 class NewComponent(Dataset):
     """A ring (label 1) or a chain (label 0), joined by one edge to a star or a path.
 
-    In training and validation the base goes with the label: in a share of the graphs of
-    environment 0, and in somewhat fewer of environment 1. In test it says nothing. Say
-    in this docstring how the graphs come about, and where they are published.
+    Some shapes are the wrong ones, in every split alike. In training and validation the
+    base goes with the label: in a share of the graphs of environment 0, and in somewhat
+    fewer of environment 1. In test it says nothing, so that a method that trusts it
+    falls. Say here how the graphs come about, and where they are published.
     """
 
     name = "new-component"
@@ -42,6 +43,12 @@ class NewComponent(Dataset):
         low=0.5,
         high=1.0,
         help="share of graphs of environment 0 whose base goes with the label",
+    )
+    noise: float = hparam(
+        0.15,
+        low=0.0,
+        high=0.5,
+        help="share of graphs whose shape is not their label's",
     )
     graphs: int = hparam(200, low=2, help="graphs in each split")
     seed: int = hparam(0, low=0, help="seed of the generator")
@@ -72,8 +79,9 @@ class NewComponent(Dataset):
         share = 0.5 if split == "test" else self.bias - 0.1 * env
         y = int(rng.integers(2))
         base = y if rng.random() < share else 1 - y
+        right = y if rng.random() >= self.noise else 1 - y
         size, more = int(rng.integers(5, 9)), int(rng.integers(5, 9))
-        shape = ring(size) if y else chain(size)
+        shape = ring(size) if right else chain(size)
         rest = size + (star(more) if base else chain(more))
         joined = np.concatenate([shape, rest, [[0], [size]]], axis=1)
         both = np.concatenate([joined, joined[::-1]], axis=1)  # both directions

@@ -17,3 +17,5 @@ with suppress(ImportError):  # a job that needs no torch runs without
     import harness.training.bases  # noqa: F401
 
     torch.set_num_threads(1)
+    # The first optimizer of a process imports eight hundred modules of torch: once here rather than in each worker.
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.cluster import Profile
+
 
 @dataclass(frozen=True)
 class ComponentSpec:
@@ -154,6 +156,7 @@ class Suite:
         rows: one per (dataset, method), datasets outermost, in the order of the file.
         overrides: what the command line changed, as text, for captions.
         resolved: the fully resolved YAML tree, for the run folder.
+        cluster: where ``--engine dask`` runs it; not part of ``resolved``, as it says nothing of results.
     """
 
     name: str
@@ -166,6 +169,7 @@ class Suite:
     report: ReportSettings = ReportSettings()
     analyses: tuple[AnalysisSpec, ...] = ()
     trackers: tuple[ComponentSpec, ...] = ()
+    cluster: Profile | None = None
     plugins: tuple[Path, ...] = ()
     overrides: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)

@@ -29,8 +29,21 @@ def run(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
     engine: Annotated[
         str,
-        typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
+        typer.Option(
+            "--engine",
+            help="processes, inline, or dask (more machines).",
+            autocompletion=completion.one_of("processes", "inline", "dask"),
+        ),
     ] = "processes",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="FILE|ADDRESS|local",
+            help="Where --engine dask runs: a profile file, a scheduler's address, or this machine.",
+            show_default="the suite's, else local",
+        ),
+    ] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
     memory: Annotated[str | None, typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
@@ -44,7 +57,9 @@ def run(
     from harness.cli.progress import make_progress
     from harness.runs.execute import EngineOptions, execute
     from harness.runs.session import open_session
+    from harness.suite import named_cluster
 
+    profile = None if cluster is None else named_cluster(cluster)
     given = options.session_options(
         store=store,
         data_dir=data_dir,
@@ -61,7 +76,9 @@ def run(
     session = open_session(suite, given)
     for broken in session.catalog.broken:
         print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
-    engine_options = EngineOptions(engine, jobs, *limits, retry_failed=retry_failed)
+    if profile is None and engine == "dask":
+        profile = session.suite.cluster
+    engine_options = EngineOptions(engine, jobs, *limits, retry_failed=retry_failed, cluster=profile)
     with make_progress(session, quiet=quiet) as progress:
         try:
             outcome = execute(session, given, engine_options, progress.observe)

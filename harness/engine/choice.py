@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.engine.contract import Engine
 from harness.errors import UserError, did_you_mean
 
-ENGINES: Final = ("processes", "inline")
+if TYPE_CHECKING:
+    from harness.engine.cluster.connection import Cluster
+    from harness.cluster import Profile
+
+ENGINES: Final = ("processes", "inline", "dask")
 
 
 def make_engine(
@@ -18,18 +22,21 @@ def make_engine(
     timeout: float | None = None,
     memory: int | None = None,
     log: Path | None = None,
+    cluster: Profile | Cluster | None = None,
 ) -> Engine:
     """An engine, not yet started.
 
     Args:
-        name: ``processes`` (one process per slot, one thread each) or ``inline`` (this process, for debugging).
-        jobs: number of slots; one per core that this process may use when absent.
+        name: ``processes`` (one process per slot, one thread each), ``inline`` (this process, for debugging) or ``dask``
+            (the workers of a Dask cluster).
+        jobs: number of slots; one per core that this process may use when absent, or one per thread of the cluster.
         timeout: seconds that one stage may run.
         memory: bytes of resident memory that the worker of one stage may use.
         log: file to which workers append what is printed in them; their own output streams when absent.
+        cluster: for ``dask``: which cluster, or one that several engines share; on this machine when absent.
 
     Raises:
-        UserError: an unknown name, a limit that is not positive, or one that the engine cannot enforce.
+        UserError: an unknown name, a missing package, a limit that is not positive, or one that the engine cannot enforce.
     """
     for option, value in (("--jobs", jobs), ("--timeout", timeout), ("--memory", memory)):
         if value is not None and value <= 0:
@@ -38,6 +45,12 @@ def make_engine(
         from harness.engine.processes import Processes
 
         return Processes(jobs=jobs, timeout=timeout, memory=memory, log=log)
+    if cluster is not None and name != "dask":
+        raise UserError(f"a cluster runs stages with --engine dask, not with --engine {name}")
+    if name == "dask":
+        from harness.engine.cluster.make import make_dask
+
+        return make_dask(cluster, jobs=jobs, timeout=timeout, memory=memory, log=log)
     if name == "inline":
         from harness.engine.inline import Inline
 

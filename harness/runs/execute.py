@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.engine import Engine, Event, Outcome, make_engine
 from harness.engine import run as run_stages
@@ -17,6 +17,7 @@ from harness.plan.status import Clock, needed
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
 from harness.runs.analyses import analyse
+from harness.runs.clusters import connected
 from harness.runs.collect import collect
 from harness.runs.findings import Finding
 from harness.runs.page import leave_page
@@ -29,6 +30,10 @@ from harness.stage import Failure, Stage
 from harness.stages.context import Context
 from harness.storage.holds import held
 
+if TYPE_CHECKING:
+    from harness.engine.cluster.connection import Cluster
+    from harness.cluster import Profile
+
 BODY = "harness.stages:run"
 WORKER_LOG = "workers.log"
 """In the run folder: what plugins and libraries printed in the workers."""
@@ -36,13 +41,15 @@ WORKER_LOG = "workers.log"
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again."""
+    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, and which
+    cluster the Dask engine uses (see :func:`harness.engine.make_engine`)."""
 
     engine: str = "processes"
     jobs: int | None = None
     timeout: float | None = None
     memory: int | None = None
     retry_failed: bool = False
+    cluster: Profile | Cluster | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def execute(
     _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
     folder = store.new_run(session.suite.name)
-    with terminable(), held(store, folder.name):
+    with terminable(), held(store, folder.name), connected(engine_options, session.catalog) as engine_options:
         return _execute(session, options, engine_options, observe, folder)
 
 
@@ -135,9 +142,10 @@ def execute_analyses(
     """
     session.store.require_writable()
     folder = session.store.runs / record.id
-    work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
     results = collect(record, session.store)
-    found = analyse(session, results, specs, folder, work.more)
+    with connected(engine_options, session.catalog) as engine_options:
+        work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
+        found = analyse(session, results, specs, folder, work.more)
     leave_page(record, results, session.store)
     return found
 
@@ -157,8 +165,9 @@ def run_targets(
         UserError: the store cannot be written to.
     """
     session.store.require_writable()
-    work = _Work(session, options.data_dir, engine_options, provenance(()), observe, log)
-    outcome = work.run(needed(session.plan, session.store, targets))
+    with connected(engine_options, session.catalog) as engine_options:
+        work = _Work(session, options.data_dir, engine_options, provenance(()), observe, log)
+        outcome = work.run(needed(session.plan, session.store, targets))
     return next(iter(outcome.failures.values()), None)
 
 
@@ -208,7 +217,8 @@ class _Work:
 
 
 def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
-    return make_engine(chosen.engine, jobs=chosen.jobs, timeout=chosen.timeout, memory=chosen.memory, log=log)
+    limits = {"jobs": chosen.jobs, "timeout": chosen.timeout, "memory": chosen.memory}
+    return make_engine(chosen.engine, **limits, log=log, cluster=chosen.cluster)
 
 
 def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:
@@ -229,7 +239,7 @@ def _finish(record: RunRecord, session: Session, folder: Path) -> RunResults:
 def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
     detail = event.detail
     costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
-    return {**costs, "worker": event.worker, "provenance": dict(made_by)}
+    return {**costs, "worker": event.worker, "provenance": {**made_by, **detail.get("machine", {})}}
 
 
 def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:

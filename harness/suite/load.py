@@ -24,6 +24,7 @@ from harness.suite.checks import (
     own_environments,
     wants_environments,
 )
+from harness.suite.cluster import read_cluster
 from harness.suite.files import Gathered, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
 from harness.suite.overlay import over_component
@@ -91,6 +92,7 @@ class _Loader:
         pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
         analyses = self._analyses(datasets, [method.label for method in all_methods])
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
+        cluster = read_cluster(self.tree.get("cluster"), self.problems)
         rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
         self.problems.check()
         return Suite(
@@ -104,6 +106,7 @@ class _Loader:
             report=report,
             analyses=analyses,
             trackers=trackers,
+            cluster=cluster,
             plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
             overrides=self.overrides.texts(),
             resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses, trackers),

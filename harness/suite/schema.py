@@ -7,6 +7,7 @@ from typing import Any
 from harness.catalog import Catalog, Entry
 from harness.hparams import HParam
 from harness.published import publications
+from harness.suite.cluster import schema as cluster_schema
 from harness.suite.files import bundles, protocols
 from harness.suite.settings import KIND_OF, MODEL, PIPELINE, SELECT, TRAIN
 
@@ -67,6 +68,7 @@ _HELP = {
     "datasets": "the columns: name -> dataset",
     "methods": "the rows: name -> method",
     "trackers": "tools that are told of the run",
+    "cluster": "where `bench run --engine dask` runs the stages; part of no key",
     "analyses": "what to ask of the cells once they have run: label -> analysis",
     "report": "what the report shows",
     "reference": "the row that differences are taken to and that tests compare with",
@@ -112,6 +114,7 @@ def _top() -> Schema:
             "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
             "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
             "trackers": {"type": "array", "items": _ref("tracker")},
+            "cluster": cluster_schema(),
             "analyses": {"type": "object", "additionalProperties": _ref("analysis")},
             "report": _table(_described(report)),
         }

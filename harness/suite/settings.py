@@ -34,6 +34,7 @@ TOP_KEYS = (
     "methods",
     "analyses",
     "trackers",
+    "cluster",
     "report",
 )
 METHOD_KEYS = (*ROLES, "like", "bundle", "envs", "model", "train", "select", "tune", "matrix")

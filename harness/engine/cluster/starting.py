@@ -1,0 +1,94 @@
+"""Start or find a Dask cluster by its profile."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import Any, Final
+
+from harness.cluster import QUEUES, Profile
+from harness.engine.processes import available_cores
+from harness.errors import UserError
+
+_CLASSES: Final = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
+
+
+def need(module: str) -> Any:
+    """A module of the extra ``cluster``.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name is not None and error.name.partition(".")[0] in ("dask", "distributed", "dask_jobqueue"):
+            raise UserError(
+                f"--engine dask needs the package {error.name.partition('.')[0].replace('_', '-')}: "
+                "pip install equad-bench[cluster]"
+            ) from None
+        raise
+
+
+def start_cluster(profile: Profile, jobs: int | None) -> Any:
+    """Start a cluster; None for one that runs already.
+
+    Raises:
+        UserError: a package is missing, or Dask refuses the profile's options.
+    """
+    distributed, dask = need("distributed"), need("dask")
+    quiet()
+    if profile.kind == "address":
+        return None
+    options = cluster_options(profile, jobs)
+    retries = 3 if profile.retries is None else profile.retries
+    with dask.config.set({"distributed.scheduler.allowed-failures": retries, "logging": {"distributed": "error"}}):
+        try:
+            if profile.kind == "local":
+                cluster = distributed.LocalCluster(**options)
+            else:
+                cluster = getattr(need("dask_jobqueue"), _CLASSES[profile.kind])(**options)
+        except (TypeError, ValueError, OSError) as error:
+            raise UserError(f"{profile.title} cannot be started with these options: {error}") from None
+    if profile.adapt is not None:
+        cluster.adapt(minimum=profile.adapt[0], maximum=profile.adapt[1])
+    elif profile.kind in QUEUES:
+        cluster.scale(profile.workers)
+    return cluster
+
+
+def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]:
+    """What the class for this kind of cluster is called with."""
+    options = dict(profile.options)
+    if profile.kind == "local":
+        workers = 0 if profile.adapt is not None else profile.workers or jobs or available_cores()
+        ours = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": None}
+        return {**ours, **options, **({"resources": dict(profile.offers)} if profile.offers else {})}
+    if profile.offers:
+        offered = ",".join(f"{name}={amount:g}" for name, amount in profile.offers.items())
+        options["worker_extra_args"] = [*options.get("worker_extra_args", ()), "--resources", offered]
+    return options
+
+
+def connect(cluster: Any, profile: Profile) -> Any:
+    """A client of a cluster or of an address.
+
+    Raises:
+        UserError: nobody answers, or not a Dask scheduler.
+    """
+    distributed = need("distributed")
+    try:
+        return distributed.Client(cluster, timeout=min(profile.patience, 60.0), set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{profile.title} does not answer: {_first_line(error)}") from None
+
+
+def quiet() -> None:
+    """Silence Dask's log in this process: what matters of it is told in our words."""
+    for name in ("distributed", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -11,6 +11,7 @@ from typing import Final
 
 from harness.engine.contract import Job, Report
 from harness.engine.slot import Slot, prepare_fork_server
+from harness.sizes import size_text
 from harness.stage import Failure, Stage
 
 _PRELOAD: Final = ("harness.engine.preload",)
@@ -85,6 +86,12 @@ class Processes:
                 pauses += self._judge(slot)
         return min(pauses, default=None)
 
+    def end(self, future: Future[Report], failure: Failure) -> None:
+        """End one stage that runs; its future gets this failure."""
+        for slot in self._slots:
+            if slot.runs(future) and not slot.condemned:
+                slot.condemn(failure)
+
     def kill(self) -> None:
         """Kill every worker."""
         for slot in self._slots:
@@ -108,7 +115,7 @@ class Processes:
                 slot.condemn(Failure("timeout", f"ran longer than {self._timeout:g} s"))
                 return []
         if self._memory is not None and (used := slot.resident()) > self._memory:
-            slot.condemn(Failure("memory", f"used {_size(used)} of memory, the limit is {_size(self._memory)}"))
+            slot.condemn(Failure("memory", f"used {size_text(used)} of memory, the limit is {size_text(self._memory)}"))
             return []
         return [left] if self._timeout is not None else []
 
@@ -127,8 +134,3 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _size(number: int) -> str:
-    """In decimal units, as ``--memory 1500M`` is written."""
-    return f"{number / 1e9:.3g} GB" if number >= 1e9 else f"{number / 1e6:.0f} MB"

@@ -9,8 +9,8 @@ from harness.engine.contract import Engine
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from harness.engine.cluster.connection import Cluster
     from harness.cluster import Profile
+    from harness.engine.cluster.connection import Cluster
 
 ENGINES: Final = ("processes", "inline", "dask")
 
@@ -27,8 +27,8 @@ def make_engine(
     """An engine, not yet started.
 
     Args:
-        name: ``processes`` (one process per slot, one thread each), ``inline`` (this process, for debugging) or ``dask``
-            (the workers of a Dask cluster).
+        name: ``processes`` (one process per slot, one thread each), ``inline`` (this process, for debugging) or
+            ``dask`` (the workers of a Dask cluster).
         jobs: number of slots; one per core that this process may use when absent, or one per thread of the cluster.
         timeout: seconds that one stage may run.
         memory: bytes of resident memory that the worker of one stage may use.
@@ -36,7 +36,7 @@ def make_engine(
         cluster: for ``dask``: which cluster, or one that several engines share; on this machine when absent.
 
     Raises:
-        UserError: an unknown name, a missing package, a limit that is not positive, or one that the engine cannot enforce.
+        UserError: an unknown name, a missing package, a limit that is not positive or that the engine cannot enforce.
     """
     for option, value in (("--jobs", jobs), ("--timeout", timeout), ("--memory", memory)):
         if value is not None and value <= 0:

@@ -20,8 +20,8 @@ def connected(options: EngineOptions, catalog: Catalog) -> Iterator[EngineOption
     if options.engine != "dask":
         yield options
         return
-    from harness.engine.cluster.connection import Cluster
     from harness.cluster import Profile
+    from harness.engine.cluster.connection import Cluster
 
     profile = options.cluster if isinstance(options.cluster, Profile) else Profile()
     cluster = Cluster(profile, options.jobs, single_files(catalog))

@@ -31,8 +31,8 @@ from harness.stages.context import Context
 from harness.storage.holds import held
 
 if TYPE_CHECKING:
-    from harness.engine.cluster.connection import Cluster
     from harness.cluster import Profile
+    from harness.engine.cluster.connection import Cluster
 
 BODY = "harness.stages:run"
 WORKER_LOG = "workers.log"
@@ -41,8 +41,10 @@ WORKER_LOG = "workers.log"
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, and which
-    cluster the Dask engine uses (see :func:`harness.engine.make_engine`)."""
+    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, cluster.
+
+    The cluster is the Dask engine's, see :func:`harness.engine.make_engine`.
+    """
 
     engine: str = "processes"
     jobs: int | None = None
@@ -82,8 +84,8 @@ def execute(
     _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
     folder = store.new_run(session.suite.name)
-    with terminable(), held(store, folder.name), connected(engine_options, session.catalog) as engine_options:
-        return _execute(session, options, engine_options, observe, folder)
+    with terminable(), held(store, folder.name), connected(engine_options, session.catalog) as connection:
+        return _execute(session, options, connection, observe, folder)
 
 
 def _execute(
@@ -143,8 +145,8 @@ def execute_analyses(
     session.store.require_writable()
     folder = session.store.runs / record.id
     results = collect(record, session.store)
-    with connected(engine_options, session.catalog) as engine_options:
-        work = _Work(session, options.data_dir, engine_options, record.provenance, observe, folder / WORKER_LOG)
+    with connected(engine_options, session.catalog) as connection:
+        work = _Work(session, options.data_dir, connection, record.provenance, observe, folder / WORKER_LOG)
         found = analyse(session, results, specs, folder, work.more)
     leave_page(record, results, session.store)
     return found
@@ -165,8 +167,8 @@ def run_targets(
         UserError: the store cannot be written to.
     """
     session.store.require_writable()
-    with connected(engine_options, session.catalog) as engine_options:
-        work = _Work(session, options.data_dir, engine_options, provenance(()), observe, log)
+    with connected(engine_options, session.catalog) as connection:
+        work = _Work(session, options.data_dir, connection, provenance(()), observe, log)
         outcome = work.run(needed(session.plan, session.store, targets))
     return next(iter(outcome.failures.values()), None)
 
@@ -217,8 +219,14 @@ class _Work:
 
 
 def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
-    limits = {"jobs": chosen.jobs, "timeout": chosen.timeout, "memory": chosen.memory}
-    return make_engine(chosen.engine, **limits, log=log, cluster=chosen.cluster)
+    return make_engine(
+        chosen.engine,
+        jobs=chosen.jobs,
+        timeout=chosen.timeout,
+        memory=chosen.memory,
+        log=log,
+        cluster=chosen.cluster,
+    )
 
 
 def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:

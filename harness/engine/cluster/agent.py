@@ -147,7 +147,12 @@ class _Agent:
 
 def machine() -> dict[str, Any]:
     """What is told of the machine that ran a stage, in place of the one that started the run."""
-    return {"host": socket.gethostname(), "cpu": cpu_model(), "cores": available_cores(), "platform": platform.platform()}
+    return {
+        "host": socket.gethostname(),
+        "cpu": cpu_model(),
+        "cores": available_cores(),
+        "platform": platform.platform(),
+    }
 
 
 def _look_around(order: Order, name: str) -> tuple[list[str], str]:

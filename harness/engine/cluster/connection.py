@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from harness.artifact import writing
+from harness.cluster import QUEUES, Profile
 from harness.engine.cluster.agent import Order
 from harness.engine.cluster.facts import facts
-from harness.cluster import QUEUES, Profile
 from harness.engine.cluster.starting import connect, start_cluster
 from harness.errors import UserError
 from harness.locks import Lease, try_lock
@@ -238,7 +238,9 @@ class Cluster:
             for name, amount in needs.items():
                 most = max((worker["resources"].get(name, 0) for worker in workers), default=0)
                 if most < amount:
-                    problems.append(f"a stage of kind '{kind}' takes {name}={amount:g}; a worker offers at most {most:g}")
+                    problems.append(
+                        f"a stage of kind '{kind}' takes {name}={amount:g}; a worker offers at most {most:g}"
+                    )
         return problems
 
 

@@ -89,7 +89,7 @@ class Dask:
         return task.report
 
     def tick(self) -> float | None:
-        """Notice a lost scheduler and lost workers, and artifacts that have arrived. Limits are the workers' business."""
+        """Notice a lost scheduler, lost workers and artifacts that have arrived. Limits are the workers' business."""
         for task in self._open_tasks():
             if task.arriving is not None:
                 self._arrive(task)
@@ -224,6 +224,8 @@ def _report_of(remote: Any) -> Report | None:
         if name in ("CancelledError", "FutureCancelledError", "CommClosedError"):
             return None
         if name == "KilledWorker":
-            return Report(Failure("killed", f"{getattr(error, 'allowed_failures', 0) + 1} Dask workers died running it"))
+            return Report(
+                Failure("killed", f"{getattr(error, 'allowed_failures', 0) + 1} Dask workers died running it")
+            )
         return Report(failure_of(error))
     return report

@@ -76,7 +76,7 @@ def fetch(
 
     _, entry, params = _named(name, sets, plugin)
     dataset = _make(entry, params)
-    root = _writable_folder(data_dir)
+    root = options.data_folder(data_dir, made=True)
     downloads = dataset.downloads(root)
     if not downloads:
         print(_nothing_to_fetch(dataset, root))
@@ -266,10 +266,3 @@ def _make(entry: Entry, params: dict[str, Any]) -> Dataset:
     from harness.downloads.survey import make_dataset
 
     return make_dataset(entry, params)
-
-
-def _writable_folder(given: Path | None) -> Path:
-    """The data folder, which fetching makes where it is absent."""
-    from harness.folders import data_root
-
-    return data_root() if given is None else given.expanduser().absolute()

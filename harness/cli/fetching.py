@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from harness.downloads.disk import size_text
 from harness.downloads.transfer import Watcher
+from harness.sizes import size_text
 
 _EVERY = 10.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,20 +107,25 @@ def session_options(
     return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict)
 
 
-def data_folder(given: Path | None) -> Path:
-    """The folder of data files that a command reads: the given one, else the default one, which need not be there.
+def data_folder(given: Path | None, *, made: bool = False) -> Path:
+    """The folder of data files of a command: the given one, else the default one, which need not be there.
+
+    Args:
+        given: what ``--data-dir`` or ``BENCH_DATA`` says.
+        made: the command makes the folder where it is absent.
 
     Raises:
-        UserError: the given folder does not exist.
+        UserError: the given folder is a file, or does not exist; the text says who names it.
     """
     from harness.folders import data_root
 
     if given is None:
         return data_root()
     folder = given.expanduser().absolute()
-    if not folder.is_dir():
+    if not folder.is_dir() and (folder.exists() or not made):
         what = "is a file" if folder.exists() else "does not exist"
-        raise UserError(f"the data folder {given} {what}")
+        source = "BENCH_DATA" if os.environ.get("BENCH_DATA") == str(given) else "--data-dir"
+        raise UserError(f"the data folder {given} {what}; {source} names it")
     return folder
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import DataError, UserError
+from harness.sizes import size_text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -70,12 +71,3 @@ def require_room(folder: Path, needed: int) -> None:
             f"no room in {folder}: {size_text(needed)} needed, {size_text(free)} free "
             "(--data-dir or BENCH_DATA name another data folder)"
         )
-
-
-def size_text(count: float) -> str:
-    """``1.5 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

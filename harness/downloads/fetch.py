@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.data import Download
-from harness.downloads.disk import below, size_text, writing
+from harness.downloads.disk import below, writing
 from harness.downloads.receipts import write_receipt
 from harness.downloads.transfer import Patience, Transfer, Watcher
 from harness.downloads.unpack import gunzip, unpack
 from harness.downloads.web import Unreachable
 from harness.errors import DataError
 from harness.locks import Lease, try_lock
+from harness.sizes import size_text
 
 _LOOK = 0.2
 

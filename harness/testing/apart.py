@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 
 from harness.catalog import Entry
+from harness.sizes import size_text
 from harness.testing.report import Outcome, Report
 
 LIMIT = 300.0
@@ -124,7 +125,7 @@ class _Child:
             where = self._place()
             self.kill()
             return self._failed(
-                f"the component's checks took more than {self.memory / 1e9:g} GB of memory, and were stopped in this "
+                f"the component's checks took more than {size_text(self.memory)} of memory, and were stopped in this "
                 f"one{where}: something is kept from batch to batch or from call to call, or is far too large for toy "
                 "data (give smaller settings in `probes`, or more with --memory)"
             )

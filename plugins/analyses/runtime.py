@@ -32,10 +32,10 @@ class Runtime(Analysis):
             peaks = [cost.peak_memory for cost in took if cost.peak_memory]
             shared = sum(len({method for _, method, _ in cost.cells}) > 1 for cost in took if cost.kind != "prepare")
             unknown = sum(cost.cpu_seconds is None for cost in took if cost.kind in KINDS)
-            peak = max(peaks) / 2**20 if peaks else None
+            peak = max(peaks) / 1e6 if peaks else None
             rows.append((dataset, method, *seconds, sum(s or 0.0 for s in seconds), peak, shared, unknown))
         return Findings(
-            ("dataset", "method", *(f"{kind}, s" for kind in KINDS), "all, s", "peak, MiB", "shared stages", "unknown"),
+            ("dataset", "method", *(f"{kind}, s" for kind in KINDS), "all, s", "peak, MB", "shared stages", "unknown"),
             tuple(rows),
             ("Processor seconds per seed over all configurations; a dash: the method has no such stage.",),
         )

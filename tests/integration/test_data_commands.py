@@ -324,7 +324,7 @@ def test_progress_in_lines_and_as_a_bar(capsys: pytest.CaptureFixture[str], monk
     lines.moved(700)
     lines.told("again")
     told = capsys.readouterr().err.splitlines()
-    assert told == ["fetching a.csv (2.0 kB), going on after 500 B", "a.csv: 700 B of 2.0 kB", "again"]
+    assert told == ["fetching a.csv (2 kB), going on after 500 B", "a.csv: 700 B of 2 kB", "again"]
     progress = Progress(console=Console(file=sys.stderr, force_terminal=True), auto_refresh=False)
     bar = Bar(progress)
     for at in (0, 500):

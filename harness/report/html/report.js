@@ -113,7 +113,7 @@
       const run = all.trainings[training] ?? {};
       return [
         String(all.seeds[i]), percent(test), percent(validation), epoch === null ? "–" : String(epoch), status,
-        seconds(run.seconds), run.mebibytes ? `${run.mebibytes} MiB` : "–", el("code", {}, run.cell ?? "–"),
+        seconds(run.seconds), run.memory ?? "–", el("code", {}, run.cell ?? "–"),
       ];
     });
     const heads = ["Seed", "Test, %", "Validation, %", "Epoch (from 0)", "Status", "Training", "Peak memory", "Cell"];

@@ -10,6 +10,7 @@ from harness.report.html.curves import curves, points
 from harness.report.html.timing import kind_of
 from harness.results import ResultRow, RunResults
 from harness.runs.record import CellRecord, RunRecord
+from harness.sizes import size_text
 from harness.store import Store
 
 Place = tuple[str, str, str, int]
@@ -54,7 +55,7 @@ class Trainings:
         if row.seconds:
             facts["seconds"] = round(row.seconds, 2)
         if row.peak_memory:
-            facts["mebibytes"] = round(row.peak_memory / 2**20)
+            facts["memory"] = size_text(row.peak_memory)
         if row.traceback:
             facts["traceback"] = row.traceback
         return facts

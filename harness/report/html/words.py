@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from harness.results import DatasetFacts
+from harness.sizes import size_text
 
 
 def seconds(value: float | None) -> str:
@@ -17,10 +18,8 @@ def seconds(value: float | None) -> str:
 
 
 def memory(value: int | None) -> str:
-    """Bytes as MiB or GiB; an en dash for none."""
-    if value is None:
-        return "–"
-    return f"{value / 2**30:.2f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
+    """Bytes; an en dash for none."""
+    return "–" if value is None else size_text(value)
 
 
 def moment(text: str) -> str:

@@ -14,7 +14,6 @@ from harness.catalog import Entry
 from harness.cli import options
 from harness.cli.main import main
 from harness.cli.words import counted
-from harness.engine.processes import _size
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.report.build import make_report
@@ -22,6 +21,7 @@ from harness.report.render import render
 from harness.results import RunResults
 from harness.runs.collect import collect
 from harness.runs.record import RunRecord
+from harness.sizes import size_text
 from harness.stage import Stage
 from harness.store import Store
 
@@ -81,19 +81,25 @@ class TestOptions:
         assert "--memory: '3 apples' is not an amount" in bench("run", "quick", "--memory", "3 apples", code=2)[1]
 
     def test_memory_is_told_as_it_is_given(self) -> None:
-        assert [_size(options.parse_bytes(text) or 0) for text in ("1500M", "4G", "200M", "2GiB")] == [
+        assert [size_text(options.parse_bytes(text) or 0) for text in ("1500M", "4G", "200M", "2GiB")] == [
             "1.5 GB",
             "4 GB",
             "200 MB",
             "2.15 GB",
         ]
 
-    def test_a_data_folder_that_is_a_file(self, tmp_path: Path) -> None:
+    def test_a_data_folder_that_is_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "data.csv").touch()
-        with pytest.raises(UserError, match=r"data\.csv is a file"):
-            options.data_folder(tmp_path / "data.csv")
-        with pytest.raises(UserError, match="gone does not exist"):
-            options.data_folder(tmp_path / "gone")
+        for made in (True, False):
+            with pytest.raises(UserError, match=r"data\.csv is a file; --data-dir names it"):
+                options.data_folder(tmp_path / "data.csv", made=made)
+        gone = tmp_path / "gone"
+        with pytest.raises(UserError, match="gone does not exist; --data-dir names it"):
+            options.data_folder(gone)
+        monkeypatch.setenv("BENCH_DATA", str(gone))
+        with pytest.raises(UserError, match="gone does not exist; BENCH_DATA names it"):
+            options.data_folder(gone)
+        assert options.data_folder(gone, made=True) == gone, "fetching makes it"
 
     def test_a_hyperparameter_that_is_not_there(self) -> None:
         declared = {name: HParam(name, "float", 0.5) for name in ("bias", "seed")}

@@ -236,7 +236,7 @@ def test_undefined_everywhere(store) -> None:
 
 def test_words() -> None:
     assert [seconds(value) for value in (None, 0.034, 3.21, 4321.0)] == ["–", "0.03", "3.2", "4,321"]
-    assert [memory(value) for value in (None, 3 * 2**20, 5 * 2**29)] == ["–", "3 MiB", "2.50 GiB"]
+    assert [memory(value) for value in (None, 3 * 2**20, 5 * 2**29)] == ["–", "3.15 MB", "2.68 GB"]
     assert moment("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04:05 UTC"
     assert moment("yesterday") == "yesterday"
     assert flat({"a": {"b_c": 1, "d": None}, "e": [1, 2], "f": True, "g": ""}) == [

@@ -255,7 +255,7 @@ class Leaking(Halves):
     ) -> None:
         (report,) = self.reports(tmp_path, capsys, self.LEAKING, "Leaking,", "--memory", "900M").values()
         problem = report.outcomes[-1].problems[0]
-        assert "checks took more than 0.9 GB of memory, and were stopped in this one (odd.py:" in problem
+        assert "checks took more than 900 MB of memory, and were stopped in this one (odd.py:" in problem
         assert "something is kept from batch to batch" in problem
 
     @pytest.mark.parametrize("text", ["0", "-5", "lots"])

@@ -91,7 +91,8 @@ class Story:
 
     def _run(self, words: list[str]) -> str:
         """Run a suite of the page; of an installed or recorded one only see that it is valid with these options."""
-        if (self.folder / words[2]).is_file():
+        if (suite := self.folder / words[2]).is_file():
+            suite.write_text(shrunk(suite.read_text(encoding="utf-8")), encoding="utf-8")  # one that a command made
             told = called([*words[1:], "--engine", "inline"], (0,))
             self.made.add(re.findall(r"^name: (\S+)$", (self.folder / words[2]).read_text(), re.MULTILINE)[0])
             return told

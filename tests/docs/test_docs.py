@@ -77,7 +77,7 @@ def test_every_other_block_is_what_it_says() -> None:
 
 
 def test_the_readme_method_becomes_a_row(desk: Desk) -> None:
-    (block,) = [block for block in SUITES if block.page.name == "README.md" and "vrex.py" in block.text]
+    (block,) = [block for block in blocks("yaml") if block.page.name == "README.md" and "vrex.py" in block.text]
     results = desk.run(block.text, Overrides(seeds="1", epochs=1))
     assert value_of(results, "V-REx") is not None
     assert "V-REx" in render(make_report(results), "plain")

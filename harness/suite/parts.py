@@ -38,6 +38,12 @@ class Parts:
 
     def __init__(self, catalog: Catalog, problems: Problems) -> None:
         self.catalog, self.problems = catalog, problems
+        self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
+        self._arguments: dict[tuple[str, Place], Tree | None] = {}
+
+    def spec(self, kind: str, name: str, params: Mapping[str, Any]) -> ComponentSpec:
+        """The component with values; equal ones are one object, so that what follows from it is worked out once."""
+        return self._specs.setdefault((kind, name, repr(params)), ComponentSpec(kind, name, params))
 
     def component(self, kind: str, table: Table) -> Part | None:
         """The component of a table in normal form, or None after a noted problem."""
@@ -61,7 +67,7 @@ class Parts:
             table = filled
         before = len(self.problems)
         params = self.params(entry, table.without(["use"]))
-        return Part(entry, ComponentSpec(kind, name, params), use.place) if len(self.problems) == before else None
+        return Part(entry, self.spec(kind, name, params), use.place) if len(self.problems) == before else None
 
     def find(self, kind: str, name: str, place: Place) -> Entry | None:
         """A component by name."""
@@ -80,10 +86,13 @@ class Parts:
         if target in table:
             self.problems.add(table.key(target), f"'{target}' is given twice, here and in parentheses")
             return None
-        before = len(self.problems)
-        value = read_text(argument, place.file, self.problems, fixed=place)
-        if len(self.problems) > before:
-            return None
+        if (argument, place) not in self._arguments:
+            before = len(self.problems)
+            read = read_text(argument, place.file, self.problems, fixed=place)
+            if len(self.problems) > before:
+                return None
+            self._arguments[argument, place] = read
+        value = self._arguments[argument, place]
         return table.put(target, Leaf(None, place) if value is None else value, place)
 
     def params(self, entry: Entry, table: Table) -> dict[str, Any]:

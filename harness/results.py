@@ -103,9 +103,9 @@ class DatasetFacts:
     """What a report says of a dataset (see :class:`harness.data.Declaration`).
 
     ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
-    the data it is. Known once the data are built: ``fingerprint``, a digest of the content; ``skipped``, rows of its
-    files that were left out, with the reason; ``component`` and ``values``, the component and its values that differ
-    from the defaults.
+    the data it is; ``licence`` and ``citation`` are those of its downloads. Known once the data are built:
+    ``fingerprint``, a digest of the content; ``skipped``, rows of its files that were left out, with the reason;
+    ``component`` and ``values``, the component and its values that differ from the defaults.
     """
 
     label: str
@@ -120,6 +120,8 @@ class DatasetFacts:
     seed: int | None = None
     split_seed: int | None = None
     version: str = ""
+    licence: str = ""
+    citation: str = ""
     fingerprint: str = ""
     skipped: tuple[str, ...] = ()
     component: str = ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness.catalog import Catalog
-from harness.data import Dataset, Declaration
+from harness.data import Dataset, Declaration, Download
 from harness.errors import DataError
 from harness.keys import digest
 from harness.registry import load_one
@@ -76,6 +76,10 @@ class DatasetFacts:
             except OSError as error:
                 raise DataError(f"cannot read {path}: {error.strerror or error}") from None
         return found
+
+    def downloads(self, spec: ComponentSpec) -> Sequence[Download]:
+        """What the dataset says of the files that it reads: addresses, licences, citations."""
+        return self._dataset(spec)[1].downloads(self._data_dir)
 
     def identity(self, spec: ComponentSpec) -> str:
         """A short digest of the files of a dataset, for messages."""

@@ -317,6 +317,7 @@ def _skeleton(session: Session, run_id: str) -> RunResults:
 def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> DatasetFacts:
     declared = session.facts.declare(spec)
     values = {**session.catalog.get("dataset", spec.name).defaults, **spec.params}
+    downloads = session.facts.downloads(spec)
     return DatasetFacts(
         label=label,
         metric=declared.task.metric,
@@ -326,6 +327,8 @@ def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> Dataset
         validation=declared.validation,
         variant=declared.variant,
         version=declared.version,
+        licence="; ".join(dict.fromkeys(item.licence for item in downloads if item.licence)),
+        citation="; ".join(dict.fromkeys(item.citation for item in downloads if item.citation)),
         notes=declared.notes,
         seed=values.get("seed"),
         split_seed=values.get("split_seed"),

@@ -20,6 +20,8 @@ from harness.cli import data_screens
 from harness.cli.fetching import Bar, Lines
 from harness.cli.main import main
 from harness.folders import data_root
+from harness.runs.execute import EngineOptions, execute
+from harness.runs.session import Options, open_session
 
 TABLE = "size,y,domain,split\n" + "".join(
     f"{size},{size % 2},{size % 3 % 2},{split}\n"
@@ -130,6 +132,24 @@ def test_fetch_then_everything_else_finds_it(bench: Bench, workshop: Workshop, a
     verdict = json.loads(bench("verify", "rings", "--json", *PLUGIN, code=1)[0])
     assert verdict["sound"] is False
     assert verdict["datasets"][0]["problems"]
+
+
+def test_a_run_tells_licence_and_citation_of_its_data(workshop: Workshop) -> None:
+    put(workshop)
+    (workshop.folder / "web_plugin.py").write_text((HERE / "web_plugin.py").read_text(encoding="utf-8"))
+    suite = workshop.write(
+        "bench: 1\nplugins: [web_plugin.py]\nseeds: [1]\ntrain: {epochs: 1}\n"
+        "datasets: {Rings: {use: rings}}\nmethods: {ERM: {baseline: erm}}\n"
+    )
+    options = Options(store=workshop.store, data_dir=workshop.folder / "data")
+    outcome = execute(open_session(str(suite), options), options, EngineOptions("inline"), lambda _: None)
+    record = json.loads((outcome.folder / "run.json").read_text(encoding="utf-8"))
+    (told,) = record["results"]["datasets"]
+    assert (told["licence"], told["citation"]) == ("CC0", "Ring Maker, 2024")
+    page = (outcome.folder / "report.html").read_text(encoding="utf-8")
+    provenance = page[page.index('id="provenance"') :]
+    assert "<dt>licence</dt><dd>CC0</dd>" in provenance
+    assert "<dt>citation</dt><dd>Ring Maker, 2024</dd>" in provenance
 
 
 def test_without_a_folder_the_default_one_is_used_by_all(

@@ -38,12 +38,13 @@ class Rings(Dataset):
         return [path]
 
     def downloads(self, data_dir):  # noqa: ARG002
-        return [Download(f"rings/{self.of}.csv", self.address or None, how="Ask the ring maker.")]
+        path, by_hand = f"rings/{self.of}.csv", "Ask the ring maker."
+        return [Download(path, self.address or None, how=by_hand, licence="CC0", citation="Ring Maker, 2024")]
 
     def build(self, data_dir):
         splits = {"train": [], "val": [], "test": []}
         skipped = []
-        for number, row in enumerate(csv.DictReader(self.files(data_dir)[0].open()), start=2):
+        for number, row in enumerate(csv.DictReader(self.files(data_dir)[0].read_text().splitlines()), start=2):
             if not row["size"].isdecimal():
                 skipped.append(f"line {number}: size {row['size']!r}")
                 continue

@@ -14,7 +14,7 @@ from harness.engine.slot import Slot, prepare_fork_server
 from harness.sizes import size_text
 from harness.stage import Failure, Stage
 
-_PRELOAD: Final = ("harness.engine.preload",)
+PRELOAD: Final = ("harness.engine.preload",)
 _POLL: Final = 0.4  # seconds between two looks at the workers' memory
 _PATIENCE: Final = 2.0  # seconds that idle workers get to leave at the end
 
@@ -39,7 +39,7 @@ class Processes:
         timeout: float | None = None,
         memory: int | None = None,
         log: Path | None = None,
-        preload: Sequence[str] = _PRELOAD,
+        preload: Sequence[str] = PRELOAD,
     ) -> None:
         self._jobs = jobs or available_cores()
         self._timeout = timeout

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from harness.engine.cluster.facts import differences, facts
 from harness.engine.contract import Job, Report
-from harness.engine.processes import Processes, available_cores
+from harness.engine.processes import PRELOAD, Processes, available_cores
 from harness.provenance import cpu_model
 from harness.stage import Failure, Stage
 
@@ -45,6 +45,7 @@ class Order:
             agent leaves a file, so that both sides know that they see the same store; ``None`` for no such check.
         secret: see ``meeting``.
         environment: variables for the agent and its processes.
+        preload: modules that the agent's fork server loads once for all stages.
     """
 
     job: Job
@@ -56,6 +57,7 @@ class Order:
     meeting: Path | None = None
     secret: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    preload: Sequence[str] = PRELOAD
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class _Agent:
         self._machine = machine()
         log = None if order.logs is None else order.logs / f"workers-{start.name}.log"
         self._send(Hello(*_look_around(order, start.name)))
-        self._engine = Processes(start.jobs, order.timeout, order.memory, log)
+        self._engine = Processes(start.jobs, order.timeout, order.memory, log, order.preload)
         self._engine.start(order.job)
 
     def serve(self) -> None:

@@ -6,6 +6,7 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,11 +17,14 @@ from harness.engine.cluster.agent import Order
 from harness.engine.cluster.connection import Cluster
 from harness.engine.contract import Job, Report
 from harness.engine.failing import failure_of
+from harness.engine.processes import PRELOAD
 from harness.errors import UserError
 from harness.stage import Failure, Stage
 
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state
 _RECOUNT: Final = 5.0  # seconds between two counts of the workers
+_PASSING: Final = ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
+_FETCH: Final = 10.0  # seconds to fetch a report
 _ARRIVAL: Final = 30.0  # seconds that a network file system may take to show what a worker has written
 
 
@@ -46,13 +50,20 @@ class Dask:
         timeout: seconds per stage, the start of its process not counted.
         memory: bytes of resident memory per stage's process.
         log: a file; what workers print in stages goes beside it, a file for each.
+        preload: modules that are loaded once on each worker for all its stages.
     """
 
     def __init__(
-        self, cluster: Cluster, timeout: float | None = None, memory: int | None = None, log: Path | None = None
+        self,
+        cluster: Cluster,
+        timeout: float | None = None,
+        memory: int | None = None,
+        log: Path | None = None,
+        preload: Sequence[str] = PRELOAD,
     ) -> None:
         self._cluster = cluster
         self._limits = timeout, memory
+        self._preload = tuple(preload)
         self._log = log
         self._attempts = itertools.count(1)
         self._tasks: set[_Task] = set()
@@ -74,7 +85,8 @@ class Dask:
             UserError: the cluster or its workers cannot do this run's work.
         """
         timeout, memory = self._limits
-        self._cluster.open(Order(job, timeout, memory, None if self._log is None else self._log.parent))
+        logs = None if self._log is None else self._log.parent
+        self._cluster.open(Order(job, timeout, memory, logs, preload=self._preload))
         self._counted = time.monotonic()
 
     def submit(self, stage: Stage) -> Future[Report]:
@@ -132,8 +144,10 @@ class Dask:
         if task.remote is not remote or task.report.done():
             return
         report = _report_of(remote)
-        if report is None:
+        if report is None and remote.status in ("cancelled", "lost"):
             self._lose_connection()
+        elif report is None:
+            remote.add_done_callback(lambda done: self._done(task, done))
         elif report.failure is None and not self._visible(task.stage):
             task.arrived = time.monotonic()
             task.arriving = report
@@ -214,14 +228,17 @@ class Dask:
 
 
 def _report_of(remote: Any) -> Report | None:
-    """The report of a Dask task that has ended; None where the connection to the scheduler was lost."""
+    """The report of a Dask task that has ended; None where the scheduler was lost, or runs it again.
+
+    Dask runs a task again when its worker dies before the result has left it.
+    """
     if remote.status in ("cancelled", "lost"):
         return None
     try:
-        report: Report = remote.result()
+        report: Report = remote.result(timeout=_FETCH)
     except Exception as error:
         name = type(error).__name__
-        if name in ("CancelledError", "FutureCancelledError", "CommClosedError"):
+        if name in _PASSING or remote.status not in ("error", "finished"):
             return None
         if name == "KilledWorker":
             return Report(

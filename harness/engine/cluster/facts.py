@@ -15,6 +15,8 @@ from harness.registry import Source, distribution_sources, file_source
 from harness.source import HARNESS, own_digest
 
 CODE = "the code of bench"
+_AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")
+"""Folders of the core whose code runs stages; that of its top folder does too, that of commands and reports does not."""
 
 
 def facts(plugin_files: Iterable[Path] = ()) -> dict[str, str]:
@@ -22,7 +24,7 @@ def facts(plugin_files: Iterable[Path] = ()) -> dict[str, str]:
 
     Our own code counts by its files' bytes, plugins by their source digest. What is absent is not in it.
     """
-    found = {**versions(), CODE: _files_digest([HARNESS, plugins_folder()])}
+    found = {**versions(), CODE: _files_digest(_files())}
     sources = distribution_sources()[0]
     for path in plugin_files:
         with suppress(UserError):
@@ -55,9 +57,11 @@ def _plugin_digest(source: Source) -> str:
         return f"unreadable: {error}"
 
 
-def _files_digest(folders: Iterable[Path]) -> str:
-    total = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            total.update(f"{path.relative_to(folder.parent).as_posix()} {hash_file(path)}\n".encode())
-    return total.hexdigest()
+def _files() -> list[Path]:
+    folders = [*(HARNESS / name for name in _AT_WORK), plugins_folder()]
+    return [*HARNESS.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
+
+
+def _files_digest(files: Iterable[Path]) -> str:
+    named = sorted((path.relative_to(HARNESS.parent).as_posix(), hash_file(path)) for path in files)
+    return hashlib.sha256("\n".join(map(" ".join, named)).encode()).hexdigest()

@@ -256,3 +256,12 @@ def stored_body(stage: Stage, context: dict[str, Any]) -> None:
         draft.write_json("number", total)
         time.sleep(stage.payload.get("slow", 0))
         draft.write_json("again", total)
+
+
+def body_of_store(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
+    """Write an artifact to the store under the path that the context gives, and tell the path."""
+    from harness.store import Store
+
+    with Store(Path(context["store"])).create(stage) as draft:
+        draft.write_json("number", 1)
+    return {"store": context["store"]}

@@ -1,0 +1,138 @@
+"""Real Dask schedulers and workers, as processes of their own on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from toy import STORED_BODY, ToyStore
+
+from harness.cluster import Profile
+from harness.engine import Outcome, run
+from harness.engine.cluster.connection import Cluster
+from harness.engine.cluster.engine import Dask
+from harness.stage import Stage
+from harness.store import Store
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait, but not for ever."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+@dataclass
+class Processes:
+    """A scheduler and its workers.
+
+    Attributes:
+        folder: for their output and scratch files.
+        prefix: what their commands start with, such as ``ip netns exec NAME``.
+    """
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    host: str = "127.0.0.1"
+    scheduler: subprocess.Popen[bytes] | None = None
+    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return f"tcp://{self.host}:{self.port}"
+
+    def start_scheduler(self, **settings: str) -> None:
+        self.scheduler = self.launch(
+            "scheduler", "--host", self.host, "--port", str(self.port), "--no-dashboard", "--no-show", **settings
+        )
+
+    def start_worker(self, name: str, *options: str, prefix: Sequence[str] = (), **settings: str) -> None:
+        scratch = ("--local-directory", str(self.folder / name), "--name", name)
+        usual = ("--nworkers", "1", "--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
+        self.workers[name] = self.launch(
+            "worker", self.address, *usual, *scratch, *options, prefix=prefix, name=name, **settings
+        )
+
+    def launch(
+        self, what: str, *options: str, prefix: Sequence[str] = (), name: str = "scheduler", **settings: str
+    ) -> subprocess.Popen[bytes]:
+        path = os.pathsep.join([str(HERE), str(ROOT)])
+        quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s", "DASK_LOGGING__DISTRIBUTED": "error"}
+        environment = {**os.environ, "PYTHONPATH": path, **quiet, **self.environment, **settings}
+        with (self.folder / f"{name}.out").open("ab") as output:
+            return subprocess.Popen(
+                [*prefix, sys.executable, "-m", f"distributed.cli.dask_{what}", *options],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        for process in [*self.workers.values(), *([self.scheduler] if self.scheduler else [])]:
+            kill_tree(process.pid)
+            process.wait()
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL for a process and all that it has started, agents' own sessions included."""
+    with suppress(psutil.Error):
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        for process in family:
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL)
+
+
+def go(
+    stages: list[Stage],
+    store: Store | ToyStore,
+    cluster: Cluster,
+    *,
+    log: ToyStore | None = None,
+    body: str = STORED_BODY,
+    limits: dict[str, Any] | None = None,
+    **options: Any,
+) -> Outcome:
+    """Run stages on a cluster that stays open; toy stages need no torch."""
+    context = {"root": str(store.root), "store": str(store.root)}
+    if log is not None:
+        context |= {"log": str(log.root)}
+    if isinstance(store, ToyStore):
+        del context["store"]
+    engine = Dask(cluster, preload=(), **(limits or {}))
+    return run(stages, store=store, body=body, context=context, engine=engine, **options)
+
+
+def profile(processes: Processes, **more: Any) -> Profile:
+    """The profile of a scheduler that runs."""
+    return Profile("address", address=processes.address, **more)
+
+
+def contents(store: Store) -> dict[str, bytes]:
+    """Every file of every artifact but the description, which holds the time."""
+    artifacts = store.root / "artifacts"
+    files = [path for path in artifacts.rglob("*") if path.is_file() and path.name != "meta.json"]
+    return {str(path.relative_to(artifacts)): path.read_bytes() for path in sorted(files)}

@@ -1,0 +1,228 @@
+"""The Dask engine on a real scheduler with two real worker processes, which stay for all tests of this file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytest.importorskip("distributed", reason="needs the extra `cluster`")
+
+from cluster_kit import Processes, contents, go, profile, wait_until  # noqa: E402
+from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage  # noqa: E402
+
+from harness.cluster import Profile  # noqa: E402
+from harness.engine import make_engine, run  # noqa: E402
+from harness.engine.cluster import connection  # noqa: E402
+from harness.engine.cluster.connection import Cluster  # noqa: E402
+from harness.errors import UserError  # noqa: E402
+from harness.store import Store  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    processes = Processes(tmp_path_factory.mktemp("dask"))
+    processes.start_scheduler()
+    processes.start_worker("one", "--no-nanny", "--resources", "GPU=1")
+    processes.start_worker("two")
+    yield processes
+    processes.stop()
+
+
+@pytest.fixture
+def cluster(dask: Processes) -> Iterator[Cluster]:
+    opened = Cluster(profile(dask))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ToyStore:
+    return ToyStore(tmp_path / "log")
+
+
+def inline(stages: list[Any], folder: Path) -> Store:
+    """The same stages run in this process."""
+    store, log = Store(folder / "store"), ToyStore(folder / "log")
+    context = {"root": str(store.root), "log": str(log.root)}
+    run(stages, store=store, body="toy:stored_body", context=context, engine=make_engine("inline"))
+    return store
+
+
+def workers_of(dask: Processes) -> Any:
+    from distributed import Client
+
+    return Client(dask.address, set_as_default=False)
+
+
+def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
+    dask: Processes, cluster: Cluster, store: Store, log: ToyStore, tmp_path: Path
+) -> None:
+    recorder = Recorder()
+    run_log = store.root / "runs" / "one" / "workers.log"
+    run_log.parent.mkdir(parents=True)
+    stages = diamond()
+    outcome = go(stages, store, cluster, log=log, observer=recorder, limits={"log": run_log})
+    assert sorted(outcome.finished) == sorted(item.key for item in stages)
+    assert contents(store) == contents(inline(stages, tmp_path / "inline"))
+    assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} <= {"one", "two"}
+    assert recorder.events[-1].detail["machine"]["host"] == os.uname().nodename
+    assert list(run_log.parent.glob("workers-*.log"))
+    cluster.close()
+    assert not list((store.root / "tmp").iterdir()), "what the two sides left for each other is gone"
+    with workers_of(dask) as client:
+        assert len(client.nthreads()) == 2
+        names = client.run(lambda dask_worker: [name for name in dask_worker.plugins if name.startswith("bench-")])
+    assert set(map(tuple, names.values())) == {()}
+
+
+@pytest.mark.parametrize(
+    ("do", "limits", "status", "reason"),
+    [
+        ("raise", {}, "failed", "ValueError: the loss is"),
+        ("quit", {}, "killed", "the worker process left with exit code 7, 2 times"),
+        ("disk", {}, "disk", "RuntimeError: cannot save"),
+        ("unsendable", {}, "failed", "PicklingError"),
+        ("loop", {"timeout": 0.5}, "timeout", "ran longer than 0.5 s"),
+        ("hog", {"memory": 300 * 2**20}, "memory", "used "),
+    ],
+)
+def test_failures_are_reported_as_by_the_local_pool(
+    cluster: Cluster, tmp_path: Path, do: str, limits: dict[str, Any], status: str, reason: str
+) -> None:
+    store = ToyStore(tmp_path)
+    outcome = go([stage("bad", do=do), stage("good")], store, cluster, body=BODY, limits=limits)
+    assert outcome.finished == ["good"]
+    assert outcome.failures["bad"].status == status
+    assert outcome.failures["bad"].reason.startswith(reason) or "pickle" in outcome.failures["bad"].reason
+    assert len(store.runs("bad")) == (2 if status == "killed" else 1)
+
+
+def test_one_cluster_serves_several_engines(cluster: Cluster, tmp_path: Path) -> None:
+    store = ToyStore(tmp_path)
+    assert go([stage("a")], store, cluster, body=BODY).finished == ["a"]
+    first = cluster.name
+    assert go([stage("b", "a")], store, cluster, body=BODY).finished == ["b"]
+    assert cluster.name == first
+
+
+def test_a_store_under_another_path(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
+    (tmp_path / "mounted").symlink_to(store.root)
+    cluster = Cluster(profile(dask, store=str(tmp_path / "mounted")))
+    try:
+        recorder = Recorder()
+        go([stored_stage("only")], store, cluster, log=log, body="toy:body_of_store", observer=recorder)
+    finally:
+        cluster.close()
+    assert recorder.events[-1].kind == "finished"
+    assert recorder.events[-1].detail["store"] == str(tmp_path / "mounted")
+
+
+def test_a_store_that_workers_do_not_share(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot use the store at .*elsewhere: No such file") as refused:
+        go(diamond(), store, Cluster(profile(dask, store=str(tmp_path / "elsewhere"))), log=log)
+    assert len(str(refused.value).splitlines()) == 3, "a line for each worker"
+    assert not log.runs("first")
+
+
+def test_what_workers_write_must_be_seen_here(
+    dask: Processes, store: Store, log: ToyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the store's folder holds the token, but nothing written there shows in the original."""
+    monkeypatch.setattr(connection, "_RUSH", 0.5)
+    copy = tmp_path / "copy"
+    cluster = Cluster(profile(dask, store=str(copy)))
+    meet = Cluster._meet
+
+    def meet_twice(self: Cluster, there: Store) -> str:
+        secret = meet(self, there)
+        (copy / "tmp" / self.name).mkdir(parents=True)
+        (copy / "tmp" / self.name / "token").write_text(secret)
+        return secret
+
+    monkeypatch.setattr(Cluster, "_meet", meet_twice)
+    with pytest.raises(UserError, match="what it writes to the store is not seen in"):
+        go(diamond(), store, cluster, log=log)
+
+
+def test_workers_with_other_code_are_refused(
+    dask: Processes, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = {**connection.facts(), "torch": "9.9", "the code of bench": "0", "plugin mine": "1"}
+    monkeypatch.setattr(connection, "facts", lambda files: here)
+    with pytest.raises(UserError) as refused:
+        go(diamond(), store, Cluster(profile(dask)), log=log)
+    text = str(refused.value)
+    assert "instead of 9.9" in text
+    assert "the code of bench differs" in text
+    assert "plugin mine is not there" in text
+    assert not log.runs("first")
+
+
+def test_resources(dask: Processes, tmp_path: Path) -> None:
+    store = ToyStore(tmp_path)
+    recorder = Recorder()
+    cluster = Cluster(profile(dask, resources={"train": {"GPU": 1}}))
+    go([stage(f"s{i}") for i in range(3)], store, cluster, body=BODY, observer=recorder)
+    cluster.close()
+    assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} == {"one"}
+    with pytest.raises(UserError, match="a stage of kind 'train' takes GPU=2; a worker offers at most 1"):
+        go([stage("x")], store, Cluster(profile(dask, resources={"train": {"GPU": 2}})), body=BODY)
+
+
+def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(dask: Processes, tmp_path: Path) -> None:
+    for jobs, slots in ((None, 2), (1, 1), (9, 2)):
+        cluster = Cluster(profile(dask), jobs)
+        go([stage(f"s{jobs}")], ToyStore(tmp_path), cluster, body=BODY)
+        assert cluster.slots == slots
+        cluster.close()
+    assert Cluster(Profile("slurm", workers=4, options={"cores": 6, "processes": 2})).slots == 12
+    assert Cluster(Profile("local", adapt=(0, 5))).slots == 5
+    assert Cluster(Profile("slurm", adapt=(0, 5), options={"cores": 2}), jobs=3).slots == 3
+
+
+def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Cluster, tmp_path: Path) -> None:
+    store = ToyStore(tmp_path)
+    stages = [stage(key, do="sleep", seconds=60) for key in ("a", "b")]
+    sent: list[float] = []
+
+    def interrupt() -> None:
+        wait_until(lambda: all(map(store.runs, "ab")))
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    with pytest.raises(KeyboardInterrupt):
+        go(stages, store, cluster, body=BODY)
+    watcher.join()
+    assert time.monotonic() - sent[0] < 8
+    wait_until(lambda: not any(psutil.pid_exists(store.runs(key)[0]) for key in "ab"), 3)
+
+
+def test_an_artifact_that_shows_late_is_waited_for(
+    cluster: Cluster, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+    has = Store.has
+
+    def late(self: Store, key: str) -> bool:
+        looks.append(key)
+        return has(self, key) and len(looks) > 8
+
+    only = stored_stage("only")
+    monkeypatch.setattr(Store, "has", late)
+    outcome = go([only], store, cluster, log=log)
+    assert outcome.finished == [only.key]

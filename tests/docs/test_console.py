@@ -191,7 +191,7 @@ def test_the_commands_of_a_page_do_what_it_says(
             end = block.text
         elif block.language == "text" and end and follows(block):
             missing = [line for line in skeleton(block.text) if line not in skeleton(told)]
-            assert not missing, f"{block.name} shows what the commands above it did not print:\n{told}"
+            assert not missing, f"{block.name} shows what the commands above it did not print, {missing}:\n{told}"
 
 
 def test_every_suite_that_a_page_saves_is_run_there() -> None:

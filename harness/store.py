@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +29,7 @@ from harness.stage import Failure, Stage
 from harness.storage import leftovers
 from harness.storage.leftovers import draft_name
 from harness.storage.placing import move
-from harness.upkeep import Info, Removed
+from harness.upkeep import Info
 
 __all__ = [
     "Artifact",
@@ -39,7 +39,6 @@ __all__ = [
     "Lease",
     "Meta",
     "MissingArtifact",
-    "Removed",
     "Store",
     "StoreError",
 ]
@@ -61,7 +60,6 @@ class Store:
     def __init__(self, root: Path | None = None) -> None:
         self.root = (store_root() if root is None else Path(root)).absolute()
         self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}  # of the last few: a run reads very many
-        self._noted: dict[str, str] | None = None
         try:
             if self.root.exists():
                 with os.scandir(self.root):
@@ -152,24 +150,12 @@ class Store:
 
     def put_aside(self, key: str, why: str) -> None:
         """Move a damaged artifact out of the way, with a warning; its stage runs again."""
-        if self._noted is None:
-            _log.warning("artifact %s is damaged and will be made again (%s)", key[:12], why)
-        else:
-            self._noted[key] = why
+        _log.warning("artifact %s is damaged and will be made again (%s)", key[:12], why)
         self._metas.pop(key, None)
         with suppress(OSError):
             debris = self.root / "debris"
             debris.mkdir(exist_ok=True)
             self.artifact_folder(key).rename(debris / f"{key}-{uuid.uuid4().hex[:8]}")
-
-    @contextmanager
-    def noting_damage(self) -> Iterator[dict[str, str]]:
-        """Within the block, why artifacts were put aside is noted by key instead of logged."""
-        self._noted = {}
-        try:
-            yield self._noted
-        finally:
-            self._noted = None
 
     @contextmanager
     def create(
@@ -189,10 +175,7 @@ class Store:
             DiskFullError: there is no room.
         """
         chosen = stage.key if key is None else key
-        name = draft_name(chosen[:16])
-        lock = self._lock(self._folder("tmp") / f"{name}.lock")
-        folder = self._folder("tmp", name)
-        try:
+        with self.drafted(chosen) as folder:
             draft = Draft(folder, provenance or {})
             yield draft
             draft.describe(
@@ -203,10 +186,30 @@ class Store:
                 preimage=stage.preimage,
                 created=time.time(),
             )
-            self._commit(folder, chosen)
-            if chosen == stage.key:
-                self._index(stage)
-                self.clear_failure(chosen)
+        if chosen == stage.key:
+            self.index(stage.place, stage.key, stage.preimage)
+            self.clear_failure(chosen)
+
+    @contextmanager
+    def drafted(self, key: str) -> Iterator[Path]:
+        """A folder that becomes the artifact of a key when the block ends, and goes when it raises.
+
+        Raises:
+            StoreError: the store cannot be written.
+            DiskFullError: there is no room.
+        """
+        with self.draft_folder(key[:16]) as folder:
+            yield folder
+            self._commit(folder, key)
+
+    @contextmanager
+    def draft_folder(self, label: str) -> Iterator[Path]:
+        """A folder under ``tmp``, to be moved elsewhere within the block; what is left of it then goes."""
+        name = draft_name(label)
+        lock = self._lock(self._folder("tmp") / f"{name}.lock")
+        folder = self._folder("tmp", name)
+        try:
+            yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             if lock is not None:
@@ -239,9 +242,9 @@ class Store:
         """Where the preimages of a logical place are."""
         return self.root / "places" / digest(place)[:32]
 
-    def _index(self, stage: Stage) -> None:
-        self._folder("places", self.place_folder(stage.place).name)
-        self._write(self.place_folder(stage.place) / f"{stage.key}.json", dict(stage.preimage))
+    def index(self, place: str, key: str, preimage: Mapping[str, Any]) -> None:
+        """Enter an artifact under its logical place."""
+        self._write(self.place_folder(place) / f"{key}.json", dict(preimage))
 
     def preimages(self, place: str) -> list[tuple[str, Any]]:
         """Key and preimage of every artifact at a logical place, oldest first."""
@@ -277,11 +280,15 @@ class Store:
 
     def record_run(self, stage: Stage, facts: Mapping[str, Any]) -> None:
         """Keep what is known of a stage's execution (``seconds``, ``cpu``, ``memory``, versions …)."""
-        self._write(self.record_path(stage.key), facts)
+        self.keep_record(stage.key, facts)
         line = json.dumps([stage.place, facts.get("seconds")]) + "\n"
         path = self.root / "timings.jsonl"
         with writing(path), path.open("a", encoding="utf-8") as stream:
             stream.write(line)
+
+    def keep_record(self, key: str, facts: Mapping[str, Any]) -> None:
+        """Keep what is known of a stage that was executed elsewhere: it says nothing of how long it takes here."""
+        self._write(self.record_path(key), facts)
 
     def record_path(self, key: str) -> Path:
         """Where the record of a stage's execution is or would be."""
@@ -351,14 +358,10 @@ class Store:
         return upkeep.size(self.root)
 
     def verify(self) -> Sequence[str]:
-        """Check every byte of every artifact, put damaged ones aside, and tell what was found."""
-        return upkeep.verify(self)
+        """Read every byte and tell what is wrong; changes nothing. See :mod:`harness.storage.checking`."""
+        from harness.storage.checking import inspect
 
-    def gc(
-        self, *, keep: Collection[str] | None = None, unused_for: float | None = None, dry_run: bool = False
-    ) -> Removed:
-        """Remove debris, and the artifacts that both conditions given condemn; see :func:`harness.upkeep.collect`."""
-        return upkeep.collect(self, keep=keep, unused_for=unused_for, dry_run=dry_run)
+        return [str(problem) for problem in inspect(self)]
 
     def _read(self, path: Path) -> Any:
         """JSON of a small file, or None where it is absent or damaged."""

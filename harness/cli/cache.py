@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli import options
+from harness.cli.cache_screens import bytes_text
 from harness.cli.main import app
 from harness.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.storage.checking import Problem
 
 cache = typer.Typer(
     help="Look at the store of cached results and make room.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(cache, name="cache")
-_DAY = 86400.0
-
-
-def bytes_text(count: float) -> str:
-    """``1.5 GB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
 
 
 @cache.command()
@@ -70,51 +64,100 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
 
 
 @cache.command()
-def verify(store: options.StoreDir = None, json: options.Json = False) -> None:
-    """Read every artifact in full; damaged ones are put aside and made again by the next run."""
-    from harness import upkeep
+def verify(
+    store: options.StoreDir = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Put damaged artifacts aside, so that the next run makes them again.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
     from harness.cli.words import counted
     from harness.results import dumps
+    from harness.storage.checking import inspect
     from harness.store import Store
 
     opened = Store(store)
-    problems = upkeep.verify(opened)
-    sound = len(upkeep.listing(opened))
-    if json:
-        print(dumps({"store": str(opened.root), "sound": sound, "problems": problems}), end="")
-        raise typer.Exit(1 if problems else 0)
+    problems = list(inspect(opened))
+    sound = len(opened.artifact_keys()) - sum(problem.damaged for problem in problems)
+    swept = opened.sweep() if repair and opened.root.exists() else 0
+    left = 0
     for problem in problems:
-        print(problem)
+        cured = _mended(problem) if repair else ""
+        left += not repair or cured.startswith("not repaired")
+        if not json:
+            print(f"{problem}{f'; {cured}' if cured else ''}")
+    code = 1 if left else 0
+    if json:
+        texts = [str(problem) for problem in problems]
+        data = {"store": str(opened.root), "sound": sound, "problems": texts, "repaired": len(problems) - left}
+        print(dumps({**data, "leftovers": swept}), end="")
+        raise typer.Exit(code)
     print(f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(problems), 'problem')}")
-    raise typer.Exit(1 if problems else 0)
+    if swept:
+        print(f"{counted(swept, 'leftover')} of dead processes removed")
+    if left and not repair:
+        print("--repair puts damaged artifacts aside; the next run makes them again")
+    raise typer.Exit(code)
+
+
+def _mended(problem: Problem) -> str:
+    from harness.store import StoreError
+
+    try:
+        problem.mend()
+    except (OSError, StoreError) as error:
+        return f"not repaired: {error}"
+    return problem.cure
 
 
 @cache.command()
 def gc(
     store: options.StoreDir = None,
-    unused_days: Annotated[
-        float | None, typer.Option("--unused-days", help="Remove what was not opened for so many days.")
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="TIME", help="What was not used for so long: 30d, 12h.")
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option("--max-size", metavar="SIZE", help="Least recently used first, until no more is left: 20GB."),
     ] = None,
     unreachable_from: Annotated[
-        list[str] | None, typer.Option("--unreachable-from", help="Remove what no such suite needs; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--unreachable-from", metavar="SUITE", help="What neither these suites nor runs need; repeatable."
+        ),
     ] = None,
+    forget_runs: Annotated[
+        bool, typer.Option("--forget-runs", help="With --unreachable-from: also what only runs need.")
+    ] = False,
     data_dir: options.DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell.")] = False,
+    plugin: options.Plugins = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell; the default.")] = False,
+    json: options.Json = False,
 ) -> None:
-    """Remove debris, and what the given conditions condemn (all of them, where there are several)."""
-    from harness import upkeep
-    from harness.cli.words import counted
-    from harness.runs.session import Options, open_session
+    """Tell what may go, and remove it with --yes: leftovers, and artifacts that fit all conditions given.
+
+    What a run that is going on needs always stays. Tables of runs stay too.
+    """
+    from harness.cli import cache_screens
+    from harness.cli.cache_names import keys_of_suites
+    from harness.storage.collecting import Rules, choose, remove
+    from harness.storage.reach import keys_of_runs
     from harness.store import Store
 
-    if unused_days is not None and unused_days < 0:
-        raise UserError("--unused-days must not be negative")
-    keep: set[str] | None = None
-    for name in unreachable_from or ():
-        session = open_session(name, Options(store, options.data_folder(data_dir)))
-        keep = (keep or set()) | set(session.plan.producers)
-    unused = None if unused_days is None else unused_days * _DAY
-    removed = upkeep.collect(Store(store), keep=keep, unused_for=unused, dry_run=dry_run)
-    verb = "would remove" if dry_run else "removed"
-    counts = f"{counted(len(removed.artifacts), 'artifact')} and {counted(removed.debris, 'leftover')}"
-    print(f"{verb} {counts}, {bytes_text(removed.size)}")
+    if yes and dry_run:
+        raise UserError("--yes and --dry-run exclude each other")
+    if forget_runs and not unreachable_from:
+        raise UserError("--forget-runs has no meaning without --unreachable-from")
+    opened = Store(store)
+    age = options.parse_seconds(older_than, "--older-than")
+    if age is not None and not age >= 0:
+        raise UserError("--older-than must not be negative")
+    keep = None
+    if unreachable_from:
+        given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
+        keep = keys_of_suites(unreachable_from, given) | (set() if forget_runs else keys_of_runs(opened))
+    choice = choose(opened, Rules(age, options.parse_bytes(max_size, "--max-size"), keep))
+    removed = remove(opened, choice) if yes else None
+    print(cache_screens.collection_json(choice, removed) if json else cache_screens.collection(choice, removed), end="")

@@ -3,6 +3,7 @@
 from harness.cli import (
     analyse,
     cache,
+    cache_copy,
     check,
     compare,
     data,
@@ -24,6 +25,7 @@ from harness.cli import (
 __all__ = [
     "analyse",
     "cache",
+    "cache_copy",
     "check",
     "compare",
     "data",

@@ -173,14 +173,14 @@ def parse_bytes(text: str | None, option: str = "--memory") -> int | None:
 
 
 def parse_seconds(text: str | None, option: str = "--timeout") -> float | None:
-    """``90``, ``90s``, ``15m`` or ``2h``.
+    """``90``, ``90s``, ``15m``, ``2h`` or ``30d``.
 
     Raises:
         UserError: anything else; the text names the option.
     """
     if text is None:
         return None
-    factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:].lower())
+    factor = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:].lower())
     try:
         return float(text if factor is None else text[:-1]) * (factor or 1)
     except ValueError:

@@ -15,7 +15,6 @@ from store_kit import fill, flip, fresh, stage, truncate
 
 from harness.artifact import MissingArtifact, writing
 from harness.errors import UserError
-from harness.stage import Stage
 from harness.store import DiskFullError, Store, StoreError
 
 
@@ -67,50 +66,6 @@ def test_a_folder_without_description_is_debris(store: Store) -> None:
     assert not store.has(stage().key)
     fill(store, stage())
     assert store.has(stage().key)
-
-
-def test_verify_tells_and_puts_aside(store: Store) -> None:
-    flip(fill(store, stage(1)) / "info.json")
-    truncate(fill(store, stage(2)) / "meta.json")
-    (fill(store, stage(3)) / "extra").touch()
-    problems = store.verify()
-    assert len(problems) == 3
-    assert any("seed 1" in line and "info.json" in line for line in problems)
-    assert any("'extra'" in line for line in problems)
-    assert [info.title for info in store.list()] == ["train ERM, seed 3"]
-
-
-def age(store: Store, made: Stage) -> None:
-    os.utime(store.artifact_folder(made.key), (1, 1))
-
-
-def test_gc_removes_debris_alone_by_default(store: Store) -> None:
-    fill(store, stage(1))
-    truncate(fill(store, stage(2)) / "info.json")
-    assert not store.has(stage(2).key)
-    (store.root / "tmp" / "dead").mkdir()
-    assert store.gc(dry_run=True).debris == 1
-    removed = store.gc()
-    assert (removed.artifacts, removed.debris) == ((), 2)
-    assert list((store.root / "debris").iterdir()) == list((store.root / "tmp").iterdir()) == []
-    assert store.has(stage(1).key)
-
-
-def test_gc_removes_what_all_given_conditions_condemn(store: Store) -> None:
-    for seed in (1, 2, 3):
-        fill(store, stage(seed))
-    age(store, stage(1))
-    age(store, stage(2))
-    keep = {stage(1).key}
-    assert [i.title for i in store.gc(keep=keep, unused_for=60, dry_run=True).artifacts] == ["train ERM, seed 2"]
-    assert store.has(stage(2).key)
-    removed = store.gc(keep=keep, unused_for=60)
-    assert removed.size == sum(info.size for info in removed.artifacts) > 0
-    assert [info.title for info in store.list()] == ["train ERM, seed 1", "train ERM, seed 3"]
-    assert len(store.preimages(stage().place)) == 2
-    store.open(stage(1).key)
-    assert store.gc(unused_for=60).artifacts == (), "opening counts as use"
-    assert len(store.gc(keep=()).artifacts) == 2
 
 
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:

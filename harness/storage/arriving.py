@@ -1,0 +1,158 @@
+"""Taking in artifacts and runs from elsewhere, where names, sizes, checksums and formats are not trusted. No torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness.artifact import JSON, META, TENSORS, Meta, writing
+from harness.errors import DataError
+from harness.runs.record import RunRecord
+from harness.stage import STAGE_KINDS
+from harness.storage.placing import move
+from harness.storage.reach import keys_of_stage, stage_key
+from harness.storage.source import RUN_FILES, Refused, Source, chunks, is_run_id
+from harness.store import DiskFullError, Store
+
+_MOST_TEXT = 64 << 20
+"""Bytes that a description, a record or a file of a run may have."""
+_MOST_FILES = 10_000
+_MOST_HEADER = 100 << 20
+_NAME = re.compile(r"[^./\\:\x00-\x1f][^/\\:\x00-\x1f]{0,199}")
+Moved = Callable[[int], None]
+"""Is told of bytes that have arrived."""
+
+
+def receive(store: Store, source: Source, key: str, moved: Moved) -> None:
+    """Copy an artifact into a store, complete and checked, or not at all.
+
+    Raises:
+        Refused: the artifact is damaged, or not what its key says; the text says what is wrong.
+        StoreError, DiskFullError: the store cannot take it.
+    """
+    try:
+        text = _text(source.meta(key), META)
+        meta = _checked(key, text)
+        room = shutil.disk_usage(_existing(store.root)).free
+        if meta.size > room:
+            raise DiskFullError(f"the disk is full: {store.root} has room for {room} bytes; {key[:12]} has {meta.size}")
+        with store.drafted(key) as folder:
+            for name, item in meta.files.items():
+                _copy(source, key, name, item, folder / name, moved)
+            with writing(folder):
+                (folder / META).write_text(text, encoding="utf-8")
+    except (OSError, ValueError, RecursionError) as error:
+        raise Refused(f"{type(error).__name__}: {error}") from None
+    _tell(store, source, meta)
+
+
+def receive_run(store: Store, source: Source, run: str) -> RunRecord:
+    """Copy what a report needs of a run; one that is there stays as it is.
+
+    Raises:
+        Refused: it is no run, or damaged.
+        StoreError, DiskFullError: the store cannot take it.
+    """
+    if not is_run_id(run):
+        raise Refused(f"'{run}' cannot be the name of a run")
+    folder = store.runs / run
+    with suppress(DataError):
+        return RunRecord.load(folder)
+    try:
+        texts = {name: _text(source.run_file(run, name), name) for name in RUN_FILES}
+    except FileNotFoundError as error:
+        raise Refused(f"there is no complete run {run} in {source.name} ({Path(str(error.filename)).name})") from None
+    except (OSError, ValueError) as error:
+        raise Refused(f"{type(error).__name__}: {error}") from None
+    with store.draft_folder("run") as draft, writing(draft):
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8")
+        try:
+            record = RunRecord.load(draft)
+        except (DataError, RecursionError) as error:
+            raise Refused(str(error)) from None
+        if record.id != run:
+            raise Refused(f"the record of {run} is that of another run")
+        store.runs.mkdir(exist_ok=True)
+        if not folder.exists():
+            move(draft, folder)
+    return record
+
+
+def _checked(key: str, text: str) -> Meta:
+    """The description of an artifact whose every part may stand in a store."""
+    meta = Meta.parse(text)
+    if not isinstance(meta.preimage, dict) or meta.kind not in STAGE_KINDS:
+        raise ValueError(f"{META} describes no stage")
+    if not all(isinstance(part, str) and len(part) < 10_000 for part in (meta.place, meta.title)):
+        raise ValueError(f"{META} has a place or title that is no text")
+    if meta.key != key or key not in keys_of_stage(stage_key(meta)):
+        raise ValueError("its description is that of another artifact")
+    if len(meta.files) > _MOST_FILES:
+        raise ValueError(f"it has {len(meta.files)} files")
+    for name, item in meta.files.items():
+        if not _NAME.fullmatch(name) or Path(name).name != name or Path(name).suffix not in (JSON, TENSORS):
+            raise ValueError(f"{name!r} cannot name a file of an artifact")
+        if not isinstance(item["size"], int) or item["size"] < 0 or len(item["sha256"]) != 64:
+            raise ValueError(f"{name} has no size or checksum")
+    return meta
+
+
+def _copy(source: Source, key: str, name: str, item: Any, path: Path, moved: Moved) -> None:
+    total = hashlib.sha256()
+    with source.file(key, name, item["sha256"]) as stream, writing(path), path.open("xb") as target:
+        for block in chunks(stream, item["size"], name):
+            total.update(block)
+            target.write(block)
+            moved(len(block))
+    if path.stat().st_size != item["size"] or total.hexdigest() != item["sha256"]:
+        raise Refused(f"{name}: content differs from what was written")
+    _well_formed(path)
+
+
+def _well_formed(path: Path) -> None:
+    """Refuse what readers would stumble over: text that is no strict JSON, tensors without a header."""
+    if path.suffix == JSON:
+        json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        return
+    with path.open("rb") as stream:
+        try:
+            (length,) = struct.unpack("<Q", stream.read(8))
+        except struct.error:
+            raise ValueError(f"{path.name} is no safetensors file") from None
+        if length > min(_MOST_HEADER, path.stat().st_size - 8):
+            raise ValueError(f"{path.name} is no safetensors file")
+        if not isinstance(json.loads(stream.read(length)), dict):
+            raise ValueError(f"{path.name} is no safetensors file")
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _tell(store: Store, source: Source, meta: Meta) -> None:
+    """Enter an artifact that has arrived under its place, with what is known of its making."""
+    if meta.key != stage_key(meta):
+        return
+    store.index(meta.place, meta.key, meta.preimage)
+    store.clear_failure(meta.key)
+    with suppress(OSError, ValueError, RecursionError, Refused):
+        facts = json.loads(_text(source.record(meta.key), "record"), parse_constant=_no_constant)
+        if isinstance(facts, dict) and not store.record(meta.key):
+            store.keep_record(meta.key, facts)
+
+
+def _text(stream: Any, what: str) -> str:
+    with stream:
+        return b"".join(chunks(stream, _MOST_TEXT, what)).decode("utf-8")
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -1,0 +1,123 @@
+"""Another store behind an fsspec URL (``s3://``, ``memory://``, ``sftp://`` …), which has no renames to rely on.
+
+Files are objects named by their checksum, so that two who push the same artifact at the same time cannot mix theirs;
+the description of an artifact is written last and says that it is complete::
+
+    blobs/ab/SHA256   artifacts/ab/KEY.json   records/ab/KEY.json   runs/ID/{suite.yaml, results.json, run.json}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from harness.artifact import META
+from harness.errors import UserError
+from harness.runs.record import RECORD
+from harness.storage.source import KEY, RUN_FILES, is_run_id
+from harness.store import Store
+
+_FEW = 16
+"""Up to so many keys are asked for one by one; more are looked up in one listing."""
+
+
+class Objects:
+    """What an fsspec file system holds below a path."""
+
+    def __init__(self, filesystem: Any, root: str, name: str) -> None:
+        self._fs, self._root, self.name = filesystem, root.rstrip("/"), name
+
+    def present(self, keys: Collection[str]) -> set[str]:
+        """Those of the keys that it has complete."""
+        if len(keys) > _FEW:
+            return set(keys) & set(self.keys())
+        return {key for key in keys if self._fs.exists(self._sharded("artifacts", f"{key}.json"))}
+
+    def keys(self) -> list[str]:
+        """All keys that it has complete."""
+        names = [path.rsplit("/", 1)[-1].removesuffix(".json") for path in self._found("artifacts")]
+        return sorted(name for name in names if KEY.fullmatch(name))
+
+    def runs(self) -> list[str]:
+        """Ids of all runs that it has complete."""
+        parts = [path.split("/") for path in self._found("runs")]
+        return sorted(part[-2] for part in parts if part[-1] == RECORD and is_run_id(part[-2]))
+
+    def meta(self, key: str) -> BinaryIO:
+        """The description of an artifact."""
+        return self._open(self._sharded("artifacts", f"{key}.json"))
+
+    def file(self, key: str, name: str, sha256: str) -> BinaryIO:  # noqa: ARG002 - the checksum is its name here
+        """A file of an artifact."""
+        return self._open(self._sharded("blobs", sha256))
+
+    def record(self, key: str) -> BinaryIO:
+        """What is known of a stage's execution."""
+        return self._open(self._sharded("records", f"{key}.json"))
+
+    def run_file(self, run: str, name: str) -> BinaryIO:
+        """A file of a run folder."""
+        return self._open(f"{self._root}/runs/{run}/{name}")
+
+    def put(self, store: Store, key: str, moved: Callable[[int], None]) -> None:
+        """Copy an artifact here; what an earlier attempt has brought is not sent again.
+
+        Raises:
+            MissingArtifact: it is damaged, and has been put aside.
+        """
+        artifact = store.open(key)
+        for name, item in artifact.meta.files.items():
+            self._send(artifact.path(name), self._sharded("blobs", item["sha256"]), moved)
+        if store.record(key):
+            self._send(store.record_path(key), self._sharded("records", f"{key}.json"), moved)
+        self._send(artifact.folder / META, self._sharded("artifacts", f"{key}.json"), moved)
+
+    def put_run(self, store: Store, run: str) -> None:
+        """Copy what a report needs of a run here, its record last."""
+        for name in RUN_FILES:
+            self._send(store.runs / run / name, f"{self._root}/runs/{run}/{name}", lambda _: None)
+
+    def _send(self, path: Path, target: str, moved: Callable[[int], None]) -> None:
+        size = path.stat().st_size
+        if self._size(target) != size:
+            self._fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+            self._fs.put_file(str(path), target)
+        moved(size)
+
+    def _size(self, target: str) -> int | None:
+        try:
+            return int(self._fs.info(target)["size"])
+        except FileNotFoundError:
+            return None
+
+    def _open(self, path: str) -> BinaryIO:
+        stream: BinaryIO = self._fs.open(path, "rb")
+        return stream
+
+    def _found(self, folder: str) -> list[str]:
+        try:
+            found: list[str] = self._fs.find(f"{self._root}/{folder}")
+        except FileNotFoundError:
+            return []
+        return found
+
+    def _sharded(self, folder: str, name: str) -> str:
+        return f"{self._root}/{folder}/{name[:2]}/{name}"
+
+
+def open_objects(url: str) -> Objects:
+    """The store behind a URL; credentials and options are fsspec's own business.
+
+    Raises:
+        UserError: fsspec, or its package for this kind of URL, is not installed, or the URL cannot be used.
+    """
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise UserError("a URL as a target needs fsspec: pip install 'equad-bench[remote]'") from None
+    try:
+        filesystem, root = url_to_fs(url)
+    except (ImportError, ValueError, OSError) as error:
+        raise UserError(f"cannot use {url}: {error}") from None
+    return Objects(filesystem, root, url)

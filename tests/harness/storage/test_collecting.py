@@ -1,0 +1,209 @@
+"""What may go from a store: by age, size and need, and never what someone holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from store_kit import fill, fresh, stage, truncate
+
+from harness.keys import digest
+from harness.results import RunResults
+from harness.runs.record import CellRecord, RunRecord
+from harness.stage import Stage
+from harness.storage.collecting import Removed, Rules, choose, remove
+from harness.storage.holds import held, running
+from harness.storage.reach import keys_of_runs, keys_of_stage
+from harness.store import Store
+
+
+def collect(store: Store, **rules: object) -> Removed:
+    return remove(store, choose(store, Rules(**rules)))  # type: ignore[arg-type]
+
+
+def titles(store: Store) -> list[str]:
+    return sorted(info.title.rsplit(" ", 1)[-1] for info in fresh(store).list())
+
+
+def use(store: Store, made: Stage, second: int) -> None:
+    """Set when an artifact was last opened."""
+    os.utime(store.artifact_folder(made.key), (second, second))
+
+
+@pytest.fixture
+def three(store: Store) -> Store:
+    """Three artifacts of equal size, the first used least recently."""
+    for seed in (1, 2, 3):
+        fill(store, stage(seed))
+        use(store, stage(seed), seed)
+    return store
+
+
+def record_run(store: Store, made: Sequence[Stage], name: str = "20260101-000000-toy-0000") -> str:
+    """A run folder that says it is made of these stages."""
+    cells = tuple(
+        CellRecord("id", "Toy", "ERM", "-", {}, 1, item.key, item.key, {item.key: item.title}) for item in made
+    )
+    results = RunResults(
+        suite="toy", run=name, protocol="equad", seeds=(1,), datasets=(), methods=(), entries=(), rows=()
+    )
+    folder = store.runs / name
+    folder.mkdir(parents=True)
+    RunRecord(name, "toy.yaml", results, cells, {}, "").save(folder)
+    return name
+
+
+def test_without_rules_leftovers_go_alone(store: Store) -> None:
+    fill(store, stage(1))
+    truncate(fill(store, stage(2)) / "info.json")
+    assert not store.has(stage(2).key)
+    (store.root / "tmp" / "dead").mkdir()
+    (store.root / "old.part").touch()
+    os.utime(store.root / "old.part", (1, 1))
+    assert len(choose(store, Rules()).leftovers) == 3
+    removed = collect(store)
+    assert (removed.artifacts, removed.leftovers) == ((), 3)
+    assert list((store.root / "debris").iterdir()) == list((store.root / "tmp").iterdir()) == []
+    assert store.has(stage(1).key)
+
+
+def test_choosing_removes_nothing(three: Store) -> None:
+    choice = choose(three, Rules(older_than=60))
+    assert len(choice.artifacts) == 3
+    assert choice.size == choice.total == sum(info.size for info in choice.artifacts) > 0
+    assert titles(three) == ["1", "2", "3"]
+
+
+def test_by_age(three: Store) -> None:
+    three.open(stage(2).key)
+    assert len(collect(three, older_than=60).artifacts) == 2
+    assert titles(three) == ["2"], "opening counts as use"
+    assert len(three.preimages(stage().place)) == 1
+
+
+def test_by_size_the_least_recently_used_go_first(three: Store) -> None:
+    size = three.list()[0].size
+    assert choose(three, Rules(max_size=3 * size)).artifacts == ()
+    use(three, stage(1), 9)
+    collect(three, max_size=2 * size)
+    assert titles(three) == ["1", "3"]
+    collect(three, max_size=2 * size - 1)
+    assert titles(three) == ["1"]
+    collect(three, max_size=0)
+    assert titles(three) == []
+
+
+def test_several_rules_must_all_allow_it(three: Store) -> None:
+    use(three, stage(2), 2**33)
+    collect(three, older_than=60, keep={stage(1).key})
+    assert titles(three) == ["1", "2"]
+    collect(three, max_size=0, keep={stage(2).key})
+    assert titles(three) == ["2"]
+
+
+def test_what_is_needed_keeps_tiers_and_analyses(store: Store) -> None:
+    data = stage(1, place="prepare/toy")
+    for key in keys_of_stage(data.key):
+        with store.create(data, key=key) as draft:
+            draft.write_json("info", {})
+    analysis, foreign = (
+        replace(stage(), kind="analyse", key=digest({"train": key}), preimage={"train": key}, title=f"of {number}")
+        for number, key in enumerate((data.key, digest("gone")))
+    )
+    fill(store, analysis)
+    fill(store, foreign)
+    removed = collect(store, keep={data.key})
+    assert [info.title for info in removed.artifacts] == ["of 1"]
+    assert len(store.list()) == 4
+
+
+def test_runs_say_what_they_need(three: Store) -> None:
+    record_run(three, [stage(1), stage(3)])
+    (three.runs / "damaged").mkdir()
+    (three.runs / "damaged" / "run.json").write_text("{")
+    assert keys_of_runs(three) == {stage(1).key, stage(3).key}
+    assert keys_of_runs(three, ["none"]) == set()
+
+
+def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
+    run = record_run(three, [stage(1)])
+    with held(three, run):
+        assert running(fresh(three)) == {run}
+        choice = choose(fresh(three), Rules(max_size=0))
+        assert choice.in_use == 1
+        remove(three, choice)
+        assert titles(three) == ["1"]
+    assert running(three) == set()
+    assert list((three.root / "leases").iterdir()) == []
+    collect(three, max_size=0)
+    assert titles(three) == []
+
+
+def test_a_run_that_began_after_the_choice_keeps_what_it_needs(three: Store) -> None:
+    choice = choose(three, Rules(max_size=0))
+    with held(three, record_run(three, [stage(2)])):
+        assert remove(three, choice).held == 1
+    assert titles(three) == ["2"]
+
+
+def test_what_is_leased_or_was_opened_since_stays(three: Store) -> None:
+    choice = choose(three, Rules(max_size=0))
+    lease = three.try_lease(stage(1).key)
+    assert lease is not None
+    three.open(stage(2).key)
+    with lease:
+        removed = remove(fresh(three), choice)
+    assert (len(removed.artifacts), removed.held) == (1, 2)
+    assert titles(three) == ["1", "2"]
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from harness.storage.holds import held
+from harness.store import Store
+with held(Store(Path(sys.argv[1])), sys.argv[2]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_killed_run_keeps_nothing(three: Store) -> None:
+    run = record_run(three, [stage(1)])
+    words = [sys.executable, "-c", HOLDER, str(three.root), run]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert running(three) == {run}
+        holder.kill()
+    assert running(three) == set()
+
+
+def test_without_locks_a_running_run_is_still_known(three: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def unsupported(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    run = record_run(three, [stage(1)])
+    with held(three, run):
+        for _ in range(2):
+            assert running(fresh(three)) == {run}, "asking does not take its mark away"
+    assert running(three) == set()
+
+
+def test_a_reader_of_what_is_collected_meets_no_half(three: Store) -> None:
+    artifact = three.open(stage(1).key)
+    use(three, stage(1), 1)
+    collect(three, max_size=0)
+    assert not Path(artifact.folder).exists()
+    assert not three.has(stage(1).key)
+    fill(three, stage(1))
+    assert three.open(stage(1).key).read_json("info") == {"value": 1}

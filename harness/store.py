@@ -332,11 +332,15 @@ class Store:
         """The folder of run folders (made by the first :meth:`new_run`)."""
         return self.root / "runs"
 
+    @staticmethod
+    def new_run_name(suite: str) -> str:
+        """A name for a new run: sortable by time, unique among concurrent runs."""
+        label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in suite)[:60] or "run"
+        return f"{time.strftime('%Y%m%d-%H%M%S')}-{label}-{uuid.uuid4().hex[:4]}"
+
     def new_run(self, name: str) -> Path:
-        """Make the folder of a new run: sortable by time, unique among concurrent runs."""
-        label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)[:60] or "run"
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        folder = self._folder("runs") / f"{stamp}-{label}-{uuid.uuid4().hex[:4]}"
+        """Make the folder of a new run, by a name from :meth:`new_run_name`."""
+        folder = self._folder("runs") / name
         with writing(folder):
             folder.mkdir()
         return folder

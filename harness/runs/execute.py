@@ -83,9 +83,9 @@ def execute(
     store = session.store
     _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
-    folder = store.new_run(session.suite.name)
-    with terminable(), held(store, folder.name), connected(engine_options, session.catalog) as connection:
-        return _execute(session, options, connection, observe, folder)
+    name = store.new_run_name(session.suite.name)
+    with terminable(), held(store, name), connected(engine_options, session.catalog) as connection:
+        return _execute(session, options, connection, observe, store.new_run(name))
 
 
 def _execute(

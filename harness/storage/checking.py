@@ -120,8 +120,7 @@ def _run_problems(store: Store) -> Iterator[Problem]:
             if going_on is None:
                 going_on = _going_on(store)
             if folder.name not in going_on:
-                there = (folder / RECORD).exists()
-                why = str(error.__cause__ or error) if there else f"{RECORD} is missing (killed when it began)"
+                why = f"{RECORD} cannot be read ({error.__cause__ or error})"
                 yield Problem(f"run {folder.name}", why, "put aside", _putting_aside(store, folder))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from harness.storage.leftovers import RUN
+
 if TYPE_CHECKING:
     from harness.store import Store
-
-_PREFIX = "run-"
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def held(store: Store, run: str) -> Iterator[None]:
     Raises:
         StoreError: the store cannot be written.
     """
-    lease = store.try_lease(_PREFIX + run)
+    lease = store.try_lease(RUN + run)
     try:
         yield
     finally:
@@ -34,10 +34,10 @@ def running(store: Store) -> set[str]:
         StoreError: the store cannot be written.
     """
     found = set()
-    for path in (store.root / "leases").glob(f"{_PREFIX}*.lock"):
+    for path in (store.root / "leases").glob(f"{RUN}*.lock"):
         lease = store.try_lease(path.stem)
         if lease is None or not lease.exclusive:
-            found.add(path.stem.removeprefix(_PREFIX))
+            found.add(path.stem.removeprefix(RUN))
         if lease is not None:
             lease.release()
     return found

@@ -9,11 +9,15 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from harness.artifact import StoreError, writing
+from harness.errors import DataError
 from harness.locks import try_lock
 
+RUN = "run-"
+"""How the lease of a run's name begins."""
 _LOCK = ".lock"
 _FORGOTTEN = 7 * 86400.0
 """Seconds after which a draft of another machine is given up, where the file system has no locks to ask."""
@@ -48,8 +52,25 @@ def sweep(store: Path) -> int:
             _delete(path)
             _delete(path.with_name(path.name + _LOCK))
     for path in (store / "leases").glob(f"*{_LOCK}"):
-        _abandoned(path.with_name(path.name.removesuffix(_LOCK)))
+        name = path.name.removesuffix(_LOCK)
+        if _abandoned(path.with_name(name)) and name.startswith(RUN):
+            _close_run(store / "runs" / name.removeprefix(RUN))
     return removed
+
+
+def _close_run(folder: Path) -> None:
+    """Bring the folder of a run that was killed in order: half-written files go, and its record says so."""
+    from harness.runs.record import RECORD, RunRecord
+
+    for path in folder.glob(".*"):
+        _delete(path)
+    if not (folder / RECORD).exists():
+        _delete(folder)  # killed before it had written what it was
+        return
+    with suppress(DataError, OSError):
+        record = RunRecord.load(folder)
+        if record.status == "running":
+            replace(record, status="interrupted").save(folder)
 
 
 def _drafts(store: Path) -> list[Path]:

@@ -88,7 +88,7 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     options, targets = Options(store=store.root), [cell.score for cell in session.plan.cells]
     failure = run_targets(session, options, EngineOptions("inline"), lambda _: None, targets, folder / "log")
     assert failure is None, failure
-    record = start_record(session, store.new_run(suite.name).name)
+    record = start_record(session, store.new_run(store.new_run_name(suite.name)).name)
     return ToyRun(session, record, collect(record, store))
 
 

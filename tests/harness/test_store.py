@@ -157,7 +157,7 @@ def test_records_and_timings(store: Store) -> None:
 
 
 def test_runs_get_folders_of_their_own(store: Store) -> None:
-    one, two = store.new_run("my suite/№1"), store.new_run("my suite/№1")
+    one, two = (store.new_run(store.new_run_name("my suite/№1")) for _ in range(2))
     assert one != two
     assert one.parent == two.parent == store.runs
     assert "my-suite-" in one.name
@@ -222,3 +222,13 @@ def test_has_is_fast(store: Store) -> None:
     start = time.perf_counter()
     assert all(other.has(made.key) for made in stages for _ in range(4))
     assert time.perf_counter() - start < 1.0
+
+
+def test_descriptions_kept_in_memory_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.store._REMEMBERED", 3)
+    made = [stage(seed) for seed in range(6)]
+    for item in made:
+        with store.create(item) as draft:
+            draft.write_json("info", 1)
+    assert all(store.has(item.key) for item in made for _ in range(2))
+    assert list(store._metas) == [item.key for item in made[-3:]]

@@ -1,0 +1,111 @@
+"""Plans of many cells: what is done grows with what differs, counted rather than timed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan_kit import Facts, baseline, every_method, pipeline, plan_of
+
+from harness.keys import canonical, digest, digest_of
+from harness.plan import shared
+from harness.plan.shared import Shared
+from harness.plan.status import needed, survey
+from harness.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
+from harness.store import Store
+
+DATASETS = tuple(DatasetSpec(f"D{n}", ComponentSpec("dataset", "data", {"bias": 0.1, "seed": n})) for n in range(3))
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the named functions are called."""
+    found: Counter[str] = Counter()
+
+    def count(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def counted(*args: Any, **named: Any) -> Any:
+            found[name] += 1
+            return real(*args, **named)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(shared, "digest_of")
+    count(os, "listdir")
+    count(os.path, "lexists")
+    count(os, "stat")
+    count(Store, "meta")
+    count(Store, "failure")
+    return found
+
+
+def test_each_seed_costs_the_same_and_a_dataset_is_asked_once(counts: Counter[str]) -> None:
+    rows = [row for dataset in DATASETS for row in every_method(dataset.label)]
+    digested = []
+    for seeds in (3, 6, 9):
+        counts.clear()
+        facts = Facts()
+        plan = plan_of(DATASETS, rows, tuple(range(seeds)), facts)
+        digested.append(counts["digest_of"])
+        asked = {f"{what} {d.component.params}": 1 for d in DATASETS for what in ("declare", "files")}
+        assert Counter(facts.asked) == Counter(asked)
+    assert digested[2] - digested[1] == digested[1] - digested[0] < 4 * len(plan.cells) / 3
+
+
+@pytest.mark.parametrize("count", [5, 50])
+def test_configurations_share_what_their_pipelines_build_on(count: int, counts: Counter[str]) -> None:
+    first = pipeline(0.5)
+    assert first.pipeline is not None
+    tuned = [first]
+    for number in range(1, count):
+        other = pipeline(number / 100)
+        assert other.pipeline is not None
+        steps = type(other.pipeline)(first.pipeline.encoders, first.pipeline.quantifier, other.learner)
+        tuned.append(type(other)(other.id, other.values, other.learner, steps, None, first.model, first.train))
+    plan = plan_of(DATASETS[:1], [Row("EQuAD", "D0", tuple(tuned), SelectSettings())], (1, 2), Facts())
+    encoders = len(first.pipeline.encoders)
+    assert counts["digest_of"] == 2 * (2 * encoders + 2 * count), "encoders and quantifiers once for each seed"
+    payloads = [plan.stages[cell.train].payload for cell in plan.cells]
+    assert len({id(payload["backbone"]) for payload in payloads}) == 1
+    assert len({id(payload["task"]) for payload in payloads}) == 1
+
+
+def test_an_empty_store_is_not_asked_for_each_stage(tmp_path: Path, counts: Counter[str]) -> None:
+    configurations = tuple(baseline("irm", penalty=float(n + 2)) for n in range(200))
+    plan = plan_of(DATASETS[:1], [Row("IRM", "D0", configurations, SelectSettings())], (1, 2, 3), Facts())
+    counts.clear()
+    assert len(needed(plan, Store(tmp_path))) == len(plan.stages) == 1201
+    looks = counts["listdir"] + counts["lexists"] + counts["stat"]
+    assert looks <= 2 * 16 * 256, "a listing or at most fifteen looks in each of the subfolders"
+    assert counts["meta"] == counts["failure"] == 0
+    statuses = survey(plan, Store(tmp_path))
+    assert {status.state for status in statuses} == {"new"}
+    assert counts["meta"] == 0
+
+
+def test_only_what_is_there_is_read(tmp_path: Path, counts: Counter[str]) -> None:
+    store = Store(tmp_path)
+    plan = plan_of(DATASETS[:1], [Row("ERM", "D0", (baseline("erm"),), SelectSettings())], tuple(range(1, 41)), Facts())
+    stored = [plan.stages[cell.score] for cell in plan.cells[:10]]
+    for stage in stored:
+        with store.create(stage) as draft:
+            draft.write_json("scores", [])
+    counts.clear()
+    missing = needed(plan, Store(tmp_path))
+    assert len(missing) == len(plan.stages) - 20, "ten scores, and the trainings that nothing else needs"
+    assert counts["meta"] == 10
+
+
+def test_the_digest_of_texts_and_of_shared_parts_is_that_of_the_whole() -> None:
+    part = {"b": [1, 2.0, None], "ü": {"x": True}}
+    whole = {"z": part, "a": "text", "m": None, "k": 3, "l": []}
+    assert digest_of({name: canonical(value) for name, value in whole.items()}) == digest(whole)
+    common = Shared()
+    made = common.of(lambda: part, "part", whole)
+    assert common.of(dict, "part", whole) is made
+    for _ in range(2):
+        assert common.digest(whole) == digest(whole)

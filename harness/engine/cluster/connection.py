@@ -113,7 +113,7 @@ class Cluster:
 
     def end_stages(self) -> None:
         """End what this run has running on the workers, and let them forget the run."""
-        if self.client is not None and self._order is not None:
+        if self.client is not None and self._order is not None and self.client.status == "running":
             self._within(_RUSH, lambda: self.client.unregister_worker_plugin(self.name))
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Cluster:
         self._order = None
         for part in (self.client, self._own):
             if part is not None:
-                self._within(_RUSH, part.close)
+                self._within(_RUSH, lambda part=part: part.close(timeout=_RUSH / 2))  # type: ignore[misc]
         self.client = self._own = None
         if self._meeting is not None:
             for path in (*self._meeting.glob("*"), self._meeting):

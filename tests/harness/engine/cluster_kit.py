@@ -67,6 +67,20 @@ class Processes:
         self.scheduler = self.launch(
             "scheduler", "--host", self.host, "--port", str(self.port), "--no-dashboard", "--no-show", **settings
         )
+        wait_until(self.answers)
+
+    def answers(self) -> bool:
+        """Whether the scheduler takes connections."""
+        with suppress(OSError), socket.create_connection((self.host, self.port), timeout=1):
+            return True
+        return False
+
+    def wait_for_workers(self) -> None:
+        """Until all that were started are there."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(len(self.workers), timeout=60)
 
     def start_worker(self, name: str, *options: str, prefix: Sequence[str] = (), **settings: str) -> None:
         scratch = ("--local-directory", str(self.folder / name), "--name", name)

@@ -207,6 +207,11 @@ def _sleep(stage: Stage, store: ToyStore) -> None:
     time.sleep(stage.payload["seconds"])
 
 
+def _delay(stage: Stage, store: ToyStore) -> None:
+    """As slow as the worker's environment says."""
+    time.sleep(float(os.environ.get("BENCH_TOY_DELAY", "0.05")))
+
+
 _ACTIONS = {
     "ok": lambda stage, store: None,
     "raise": _raise,
@@ -226,6 +231,7 @@ _ACTIONS = {
     "say": _say,
     "find-damage": _find_damage,
     "sleep": _sleep,
+    "delay": _delay,
 }
 
 

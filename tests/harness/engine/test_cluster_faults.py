@@ -1,0 +1,294 @@
+"""The Dask engine when workers or the scheduler die, come late or never come; each test has a cluster of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytest.importorskip("distributed", reason="needs the extra `cluster`")
+
+from cluster_kit import HERE, ROOT, Processes, contents, go, profile, wait_until  # noqa: E402
+from toy import BODY, STORED_BODY, Recorder, ToyStore, diamond, stage, stored_stage  # noqa: E402
+
+from harness.cluster import Profile  # noqa: E402
+from harness.engine import make_engine, run  # noqa: E402
+from harness.engine.cluster.connection import Cluster  # noqa: E402
+from harness.errors import UserError  # noqa: E402
+from harness.stage import Stage  # noqa: E402
+from harness.store import Store  # noqa: E402
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    (tmp_path / "dask").mkdir()
+    made = Processes(tmp_path / "dask")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ToyStore:
+    return ToyStore(tmp_path / "log")
+
+
+def slow_stages(count: int, seconds: float) -> list[Stage]:
+    first = stored_stage("first")
+    return [first, *(stored_stage(f"s{index}", first, slow=seconds) for index in range(count))]
+
+
+def inline(stages: Sequence[Stage], folder: Path) -> Store:
+    store, log = Store(folder / "store"), ToyStore(folder / "log")
+    context = {"root": str(store.root), "log": str(log.root)}
+    run([*stages], store=store, body=STORED_BODY, context=context, engine=make_engine("inline"))
+    return store
+
+
+def meanwhile(action: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+def test_a_worker_killed_in_the_middle_of_a_stage(
+    processes: Processes, store: Store, log: ToyStore, tmp_path: Path
+) -> None:
+    """Its stage runs on the other worker; its agent and stage process do not outlive it."""
+    processes.start_scheduler()
+    for name in ("one", "two"):
+        processes.start_worker(name, "--no-nanny")
+    processes.wait_for_workers()
+    stages = slow_stages(4, 1.5)
+    lost: list[int] = []
+
+    def kill() -> None:
+        wait_until(lambda: len([item for item in stages if log.runs(item.key)]) >= 3)
+        lost.extend(child.pid for child in psutil.Process(processes.workers["one"].pid).children(recursive=True))
+        processes.workers["one"].kill()
+
+    watcher = meanwhile(kill)
+    cluster = Cluster(profile(processes))
+    try:
+        outcome = go(stages, store, cluster, log=log)
+    finally:
+        cluster.close()
+        watcher.join()
+    assert outcome.failures == {}
+    assert len(outcome.finished) == 5
+    assert sum(len(log.runs(item.key)) for item in stages) > 5, "a stage ran twice"
+    assert contents(store) == contents(inline(stages, tmp_path / "inline"))
+    wait_until(lambda: not any(map(psutil.pid_exists, lost)), 10)
+
+
+def test_the_scheduler_restarted(processes: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
+    processes.start_scheduler()
+    processes.start_worker("one", "--no-nanny")
+    stages = slow_stages(3, 1.0)
+
+    def restart() -> None:
+        wait_until(lambda: any(log.runs(item.key) for item in stages[1:]))
+        assert processes.scheduler is not None
+        processes.scheduler.kill()
+        processes.scheduler.wait()
+        time.sleep(0.5)
+        processes.start_scheduler()
+        processes.start_worker("two", "--no-nanny")
+
+    watcher = meanwhile(restart)
+    cluster = Cluster(profile(processes))
+    try:
+        outcome = go(stages, store, cluster, log=log)
+    finally:
+        cluster.close()
+        watcher.join()
+    assert outcome.failures == {}
+    assert len(outcome.finished) == 4
+    assert contents(store) == contents(inline(stages, tmp_path / "inline"))
+    assert not list((store.root / "tmp").glob("bench-*"))
+
+
+def test_a_scheduler_that_stays_away_fails_what_is_left(processes: Processes, store: Store, log: ToyStore) -> None:
+    processes.start_scheduler()
+    processes.start_worker("one", "--no-nanny")
+    stages = slow_stages(2, 30)
+
+    def stop() -> None:
+        wait_until(lambda: any(log.runs(item.key) for item in stages[1:]))
+        processes.stop()
+
+    watcher = meanwhile(stop)
+    cluster = Cluster(profile(processes, wait=2.0))
+    try:
+        outcome = go(stages, store, cluster, log=log)
+    finally:
+        cluster.close()
+        watcher.join()
+    assert outcome.finished == [stages[0].key]
+    assert {failure.status for failure in outcome.failures.values()} == {"killed"}
+    assert "was lost for 2 s" in outcome.failures[stages[1].key].reason
+    assert store.failure(stages[1].key) is None, "it runs again next time"
+
+
+def test_a_cluster_without_workers(processes: Processes, store: Store, log: ToyStore) -> None:
+    processes.start_scheduler()
+    with pytest.raises(UserError, match=f"has had no worker for 1 s; start some with `dask worker {processes.address}"):
+        go(diamond(), store, Cluster(profile(processes, wait=1.0)), log=log)
+    assert not list((store.root / "tmp").iterdir())
+
+
+def test_nobody_at_the_address(store: Store, log: ToyStore) -> None:
+    nowhere = Profile("address", address="tcp://127.0.0.1:9", wait=1.0)
+    with pytest.raises(UserError, match="the cluster at tcp://127.0.0.1:9 does not answer"):
+        go(diamond(), store, Cluster(nowhere), log=log)
+
+
+def test_workers_that_come_and_go_with_the_work(store: Store, log: ToyStore, tmp_path: Path) -> None:
+    """A cluster of our own with adaptive scaling: from none to two workers; nothing is left of it at the end."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    environment = {"PYTHONPATH": f"{HERE}:{ROOT}", "COLOUR": "blue"}
+    cluster = Cluster(Profile("local", adapt=(0, 2), environment=environment))
+    stages = diamond()
+    try:
+        outcome = go(stages, store, cluster, log=log)
+    finally:
+        cluster.close()
+    assert len(outcome.finished) == 4
+    assert contents(store) == contents(inline(stages, tmp_path / "inline"))
+    wait_until(
+        lambda: not {
+            child.pid
+            for child in psutil.Process().children(recursive=True)
+            if child.pid not in before and "tracker" not in " ".join(child.cmdline())
+        },
+        10,
+    )
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from cluster_kit import go
+from toy import BODY, ToyStore, stage
+from harness.cluster import Profile
+from harness.engine.cluster.connection import Cluster
+
+if __name__ == "__main__":
+    store = ToyStore(Path(sys.argv[1]))
+    cluster = Cluster(Profile("address", address=sys.argv[2]))
+    try:
+        go([stage("a", do="sleep", seconds=60)], store, cluster, body=BODY)
+    finally:
+        cluster.close()
+"""
+
+
+def test_a_killed_run_leaves_no_stage_running(processes: Processes, tmp_path: Path) -> None:
+    """Nobody is there to say so: the worker notices that its task is no longer wanted."""
+    processes.start_scheduler()
+    processes.start_worker("one", "--no-nanny")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    store = ToyStore(tmp_path / "toy")
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT}"}
+    command = [sys.executable, str(tmp_path / "program.py"), str(store.root), processes.address]
+    program = subprocess.Popen(command, env=environment)
+    try:
+        wait_until(lambda: bool(store.runs("a")))
+        program.kill()
+        wait_until(lambda: not psutil.pid_exists(store.runs("a")[0]), 20)
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_a_slow_worker_does_less(processes: Processes, tmp_path: Path) -> None:
+    """Stages are not dealt out beforehand: what one worker has not begun, the other takes."""
+    processes.start_scheduler()
+    processes.start_worker("slow", "--no-nanny", BENCH_TOY_DELAY="2")
+    processes.start_worker("quick", "--no-nanny")
+    processes.wait_for_workers()
+    store, recorder = ToyStore(tmp_path / "toy"), Recorder()
+    cluster = Cluster(profile(processes))
+    try:
+        outcome = go([stage(f"s{i}", do="delay") for i in range(10)], store, cluster, body=BODY, observer=recorder)
+    finally:
+        cluster.close()
+    assert len(outcome.finished) == 10
+    slow = [event for event in recorder.events if event.kind == "finished" and event.worker.startswith("slow")]
+    assert 1 <= len(slow) < 5
+
+
+def _namespaces() -> str:
+    """Why there can be no hosts made of network namespaces; empty where there can."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "needs root on Linux"
+    tried = subprocess.run(["ip", "netns", "add", "bench-probe"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        return f"no network namespaces: {tried.stderr.strip()}"
+    subprocess.run(["ip", "netns", "delete", "bench-probe"], check=False)
+    return ""
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[str]]:
+    """Two network namespaces with addresses 10.83.7.2 and .3 on a bridge that has 10.83.7.1."""
+    try:
+        reason = _namespaces()
+    except FileNotFoundError:
+        reason = "no command `ip`"
+    if reason:
+        pytest.skip(reason)
+
+    def ip(*words: str, check: bool = True) -> None:
+        subprocess.run(["ip", *words], check=check, capture_output=True)
+
+    names = ["benchhost2", "benchhost3"]
+    try:
+        ip("link", "add", "benchbr", "type", "bridge")
+        ip("addr", "add", "10.83.7.1/24", "dev", "benchbr")
+        ip("link", "set", "benchbr", "up")
+        for number, name in enumerate(names, 2):
+            ip("netns", "add", name)
+            ip("link", "add", f"benchv{number}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", f"benchv{number}", "master", "benchbr", "up")
+            ip("-n", name, "addr", "add", f"10.83.7.{number}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield names
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no network namespaces: {error.stderr.decode().strip()}")
+    finally:
+        for name in names:
+            ip("netns", "delete", name, check=False)
+        ip("link", "delete", "benchbr", check=False)
+
+
+def test_workers_on_two_hosts_that_share_a_folder(
+    hosts: list[str], processes: Processes, store: Store, log: ToyStore, tmp_path: Path
+) -> None:
+    processes.host = "10.83.7.1"
+    processes.start_scheduler()
+    for number, name in enumerate(hosts, 2):
+        processes.start_worker(name, "--no-nanny", "--host", f"10.83.7.{number}", prefix=("ip", "netns", "exec", name))
+    processes.wait_for_workers()
+    recorder, stages = Recorder(), slow_stages(4, 0.3)
+    cluster = Cluster(profile(processes))
+    try:
+        go(stages, store, cluster, log=log, observer=recorder)
+    finally:
+        cluster.close()
+    assert contents(store) == contents(inline(stages, tmp_path / "inline"))
+    used = {event.worker.split()[0] for event in recorder.events if event.kind == "finished"}
+    assert used == set(hosts)

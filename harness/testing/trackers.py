@@ -6,6 +6,7 @@ import copy
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, field, replace
@@ -124,7 +125,9 @@ def follow(tracker: Tracker, run: TrackedRun, chosen: Sequence[TrackedCell], sta
 
     def work() -> None:
         nonlocal told
-        told = _calls(tracker, run, chosen, status)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a library has to say is none of the tracker's faults
+            told = _calls(tracker, run, chosen, status)
 
     thread = threading.Thread(target=work, name="bench-kit-tracker", daemon=True)
     thread.start()

@@ -41,12 +41,12 @@ def make_engine(
     for option, value in (("--jobs", jobs), ("--timeout", timeout), ("--memory", memory)):
         if value is not None and value <= 0:
             raise UserError(f"{option} must be positive, not {value}")
+    if cluster is not None and name != "dask":
+        raise UserError(f"--cluster is for --engine dask, not for --engine {name}")
     if name == "processes":
         from harness.engine.processes import Processes
 
         return Processes(jobs=jobs, timeout=timeout, memory=memory, log=log)
-    if cluster is not None and name != "dask":
-        raise UserError(f"a cluster runs stages with --engine dask, not with --engine {name}")
     if name == "dask":
         from harness.engine.cluster.make import make_dask
 

@@ -111,7 +111,7 @@ class _Agent:
         self._machine = machine()
         log = None if order.logs is None else order.logs / f"workers-{start.name}.log"
         self._send(Hello(*_look_around(order, start.name)))
-        self._engine = Processes(start.jobs, order.timeout, order.memory, log, order.preload)
+        self._engine = Processes(start.jobs, order.timeout, order.memory, log, preload=order.preload)
         self._engine.start(order.job)
 
     def serve(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import threading
 import time
 import uuid
@@ -21,7 +21,9 @@ from harness.errors import UserError
 from harness.locks import Lease, try_lock
 from harness.store import Store
 
+_log = logging.getLogger(__name__)
 _RUSH: Final = 10.0  # seconds for a call that must not hold up the end of a run
+_KNOCK: Final = 2.0  # seconds for a try to find a scheduler that was lost
 _FIRST_WORD: Final = 30.0  # seconds without a worker until the user is told
 _Answer = TypeVar("_Answer")
 
@@ -108,7 +110,7 @@ class Cluster:
         """Whether the scheduler is there; a client that has given up is replaced."""
         if self.client.status == "closed" and self.profile.kind == "address":
             with suppress(UserError):
-                self.client = connect(self.profile.address, replace(self.profile, wait=_RUSH))
+                self.client = connect(self.profile.address, replace(self.profile, wait=_KNOCK))
         return bool(self.client.status == "running")
 
     def end_stages(self) -> None:
@@ -201,7 +203,7 @@ class Cluster:
                 bait = self.client.submit(int, pure=False, key=f"{self.name}-wake")
             if not told and waited > _FIRST_WORD:
                 told = True
-                print(f"waiting for a worker of {self.profile.title} …", file=sys.stderr)
+                _log.warning("waiting for a worker of %s", self.profile.title)
             time.sleep(0.2)
 
     def _check_workers(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import threading
 import time
@@ -21,6 +22,7 @@ from harness.engine.processes import PRELOAD
 from harness.errors import UserError
 from harness.stage import Failure, Stage
 
+_log = logging.getLogger(__name__)
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state
 _RECOUNT: Final = 5.0  # seconds between two counts of the workers
 _PASSING: Final = ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
@@ -78,6 +80,11 @@ class Dask:
         """How many stages to keep submitted."""
         return self._cluster.slots
 
+    @property
+    def device_slots(self) -> int:
+        """None of their own: the profile's resources say where stages of a kind run."""
+        return 0
+
     def start(self, job: Job) -> None:
         """Take the job, and open the cluster.
 
@@ -102,6 +109,8 @@ class Dask:
 
     def tick(self) -> float | None:
         """Notice a lost scheduler, lost workers and artifacts that have arrived. Limits are the workers' business."""
+        if self._gone is not None:
+            return None
         for task in self._open_tasks():
             if task.arriving is not None:
                 self._arrive(task)
@@ -144,7 +153,7 @@ class Dask:
         if task.remote is not remote or task.report.done():
             return
         report = _report_of(remote)
-        if report is None and remote.status in ("cancelled", "lost"):
+        if report is None and _is_lost(remote):
             self._lose_connection()
         elif report is None:
             remote.add_done_callback(lambda done: self._done(task, done))
@@ -182,6 +191,8 @@ class Dask:
         with self._lock:
             if self._down is None:
                 self._down = time.monotonic()
+                patience = self._cluster.profile.patience
+                _log.warning("lost %s; waiting up to %.0f s for it", self._cluster.profile.title, patience)
 
     def _watch_connection(self) -> None:
         if self._cluster.client.status != "running":
@@ -201,9 +212,10 @@ class Dask:
         except (UserError, OSError, RuntimeError):
             return  # lost again; the next look tries once more
         self._down = None
-        for task in self._open_tasks():
-            if task.arriving is None and (task.remote is None or task.remote.status in ("cancelled", "lost")):
-                self._send(task)
+        lost = [task for task in self._open_tasks() if task.arriving is None and _is_lost(task.remote)]
+        _log.warning("%s is back; what was running runs again (%d)", self._cluster.profile.title, len(lost))
+        for task in lost:
+            self._send(task)
 
     def _watch_workers(self) -> None:
         """Give up when no worker has been there for long."""
@@ -227,12 +239,16 @@ class Dask:
             self._finish(task, Report(failure))
 
 
+def _is_lost(remote: Any) -> bool:
+    return remote is None or remote.status in ("cancelled", "lost")
+
+
 def _report_of(remote: Any) -> Report | None:
     """The report of a Dask task that has ended; None where the scheduler was lost, or runs it again.
 
     Dask runs a task again when its worker dies before the result has left it.
     """
-    if remote.status in ("cancelled", "lost"):
+    if _is_lost(remote):
         return None
     try:
         report: Report = remote.result(timeout=_FETCH)

@@ -16,7 +16,7 @@ from harness.source import HARNESS, own_digest
 
 CODE = "the code of bench"
 _AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")
-"""Folders of the core whose code runs stages; that of its top folder does too, that of commands and reports does not."""
+"""Folders of the core whose code runs stages, as does that of its top folder, and not that of commands and reports."""
 
 
 def facts(plugin_files: Iterable[Path] = ()) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from importlib import import_module
 from typing import Any, Final
 
@@ -10,7 +11,8 @@ from harness.cluster import QUEUES, Profile
 from harness.engine.processes import available_cores
 from harness.errors import UserError
 
-_CLASSES: Final = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
+_BATCH: Final = {"slurm": ("SLURMCluster", "sbatch"), "pbs": ("PBSCluster", "qsub"), "lsf": ("LSFCluster", "bsub")}
+"""Class of dask-jobqueue and command that submits a job."""
 
 
 def need(module: str) -> Any:
@@ -47,14 +49,26 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
             if profile.kind == "local":
                 cluster = distributed.LocalCluster(**options)
             else:
-                cluster = getattr(need("dask_jobqueue"), _CLASSES[profile.kind])(**options)
-        except (TypeError, ValueError, OSError) as error:
-            raise UserError(f"{profile.title} cannot be started with these options: {error}") from None
+                cluster = batch_class(profile)(**options)
+        except (TypeError, ValueError, OSError, RuntimeError) as error:
+            raise UserError(f"{profile.title} cannot be started with these options: {_first_line(error)}") from None
     if profile.adapt is not None:
         cluster.adapt(minimum=profile.adapt[0], maximum=profile.adapt[1])
     elif profile.kind in QUEUES:
         cluster.scale(profile.workers)
     return cluster
+
+
+def batch_class(profile: Profile) -> Any:
+    """The class of dask-jobqueue for a batch system.
+
+    Raises:
+        UserError: this machine cannot submit jobs, or the package is missing.
+    """
+    name, command = _BATCH[profile.kind]
+    if shutil.which(command) is None:
+        raise UserError(f"there is no command '{command}' here: run this on a machine that may submit jobs")
+    return getattr(need("dask_jobqueue"), name)
 
 
 def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]:
@@ -85,10 +99,13 @@ def connect(cluster: Any, profile: Profile) -> Any:
 
 def quiet() -> None:
     """Silence Dask's log in this process: what matters of it is told in our words."""
-    for name in ("distributed", "tornado.application"):
+    for name in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    """Of the error that the others came from."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

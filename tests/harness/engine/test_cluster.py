@@ -15,15 +15,15 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
-from cluster_kit import Processes, contents, go, profile, wait_until  # noqa: E402
-from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage  # noqa: E402
+from cluster_kit import Processes, contents, go, profile, wait_until
+from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness.cluster import Profile  # noqa: E402
-from harness.engine import make_engine, run  # noqa: E402
-from harness.engine.cluster import connection  # noqa: E402
-from harness.engine.cluster.connection import Cluster  # noqa: E402
-from harness.errors import UserError  # noqa: E402
-from harness.store import Store  # noqa: E402
+from harness.cluster import Profile
+from harness.engine import make_engine, run
+from harness.engine.cluster import connection
+from harness.engine.cluster.connection import Cluster
+from harness.errors import UserError
+from harness.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_a_store_under_another_path(dask: Processes, store: Store, log: ToyStore
 
 
 def test_a_store_that_workers_do_not_share(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot use the store at .*elsewhere: No such file") as refused:
+    with pytest.raises(UserError, match=r"cannot use the store at .*elsewhere: No such file") as refused:
         go(diamond(), store, Cluster(profile(dask, store=str(tmp_path / "elsewhere"))), log=log)
     assert len(str(refused.value).splitlines()) == 3, "a line for each worker"
     assert not log.runs("first")
@@ -161,7 +161,7 @@ def test_workers_with_other_code_are_refused(
     dask: Processes, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = {**connection.facts(), "torch": "9.9", "the code of bench": "0", "plugin mine": "1"}
-    monkeypatch.setattr(connection, "facts", lambda files: here)
+    monkeypatch.setattr(connection, "facts", lambda _: here)
     with pytest.raises(UserError) as refused:
         go(diamond(), store, Cluster(profile(dask)), log=log)
     text = str(refused.value)

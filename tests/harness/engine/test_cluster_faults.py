@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -16,15 +15,15 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
-from cluster_kit import HERE, ROOT, Processes, contents, go, profile, wait_until  # noqa: E402
-from toy import BODY, STORED_BODY, Recorder, ToyStore, diamond, stage, stored_stage  # noqa: E402
+from cluster_kit import HERE, ROOT, Processes, contents, go, profile, wait_until
+from toy import BODY, STORED_BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness.cluster import Profile  # noqa: E402
-from harness.engine import make_engine, run  # noqa: E402
-from harness.engine.cluster.connection import Cluster  # noqa: E402
-from harness.errors import UserError  # noqa: E402
-from harness.stage import Stage  # noqa: E402
-from harness.store import Store  # noqa: E402
+from harness.cluster import Profile
+from harness.engine import make_engine, run
+from harness.engine.cluster.connection import Cluster
+from harness.errors import UserError
+from harness.stage import Stage
+from harness.store import Store
 
 
 @pytest.fixture
@@ -151,7 +150,7 @@ def test_a_cluster_without_workers(processes: Processes, store: Store, log: ToyS
 
 def test_nobody_at_the_address(store: Store, log: ToyStore) -> None:
     nowhere = Profile("address", address="tcp://127.0.0.1:9", wait=1.0)
-    with pytest.raises(UserError, match="the cluster at tcp://127.0.0.1:9 does not answer"):
+    with pytest.raises(UserError, match=r"the cluster at tcp://127.0.0.1:9 does not answer"):
         go(diamond(), store, Cluster(nowhere), log=log)
 
 
@@ -168,11 +167,13 @@ def test_workers_that_come_and_go_with_the_work(store: Store, log: ToyStore, tmp
     assert len(outcome.finished) == 4
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     wait_until(
-        lambda: not {
-            child.pid
-            for child in psutil.Process().children(recursive=True)
-            if child.pid not in before and "tracker" not in " ".join(child.cmdline())
-        },
+        lambda: (
+            not {
+                child.pid
+                for child in psutil.Process().children(recursive=True)
+                if child.pid not in before and "tracker" not in " ".join(child.cmdline())
+            }
+        ),
         10,
     )
 

@@ -1,0 +1,122 @@
+"""``cluster`` in suites and profile files: what is read, what is refused and where, and that no key knows of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from suite_kit import DATA, HEAD, Load
+
+from harness.cluster import Profile
+from harness.errors import SuiteError, UserError
+from harness.suite import named_cluster
+from harness.suite.cluster import CLUSTER, schema
+
+FULL = """
+kind: slurm
+adapt: {minimum: 1, maximum: 8}
+store: /scratch/store
+data: /scratch/data
+resources: {train: {GPU: 1}, encode: {memory: 4e9}}
+offers: {GPU: 1, memory: 16e9}
+retries: 5
+wait: 600
+environment: {MALLOC_ARENA_MAX: 2, HF_HOME: /scratch/hf}
+options: {queue: short, cores: 4, memory: 16GB, job_extra_directives: ["--gres=gpu:1"]}
+"""
+
+
+def read(text: str, folder: Path) -> Profile:
+    file = folder / "profile.yaml"
+    file.write_text(text)
+    return named_cluster(str(file))
+
+
+def test_a_profile_with_everything(tmp_path: Path) -> None:
+    expected = Profile(
+        kind="slurm",
+        adapt=(1, 8),
+        store="/scratch/store",
+        data="/scratch/data",
+        resources={"train": {"GPU": 1.0}, "encode": {"memory": 4e9}},
+        offers={"GPU": 1.0, "memory": 16e9},
+        retries=5,
+        wait=600.0,
+        environment={"MALLOC_ARENA_MAX": "2", "HF_HOME": "/scratch/hf"},
+        options={"queue": "short", "cores": 4, "memory": "16GB", "job_extra_directives": ["--gres=gpu:1"]},
+    )
+    assert read(FULL, tmp_path) == expected
+    assert read(f"cluster: {json.dumps(yaml.safe_load(FULL.replace('e9', '.0e+9')))}", tmp_path) == expected
+
+
+def test_the_short_forms(tmp_path: Path) -> None:
+    assert named_cluster("local") == Profile("local")
+    assert named_cluster("tcp://host:8786") == Profile("address", address="tcp://host:8786")
+    assert read("address: tls://host:1", tmp_path) == Profile("address", address="tls://host:1")
+    assert (Profile("lsf").patience, Profile("local").patience, Profile(wait=5).patience) == (3600, 60, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("kind: slrum", "1:7", "found 'slrum' (did you mean 'slurm'?)"),
+        ("{kind: local, worker: 2}", "1:15", "unknown key 'worker' in 'cluster' (did you mean 'workers'?)"),
+        ("{kind: local, workers: 0}", "1:24", "expected at least 1, found 0"),
+        ("{kind: local, adapt: {minimum: 3, maximum: 2}}", "1:22", "the minimum 3 is above the maximum 2"),
+        ("{kind: local, adapt: {minimum: 3}}", "1:22", "'adapt' takes the most workers"),
+        ("{kind: local, workers: 2, adapt: {maximum: 2}}", "1:15", "give either 'workers' or 'adapt'"),
+        ("{resources: {trian: {GPU: 1}}}", "1:14", "no stage is of kind 'trian' (did you mean 'train'?)"),
+        ("{resources: {train: {GPU: many}}}", "1:27", "resource 'GPU': expected float, found 'many'"),
+        ("{resources: {train: 1}}", "1:21", "resources are a table such as {GPU: 1}, found 1"),
+        ("{environment: {A: [1]}}", "1:19", "the variable 'A' takes a text or a number, found a list"),
+        ("kind: address", "1:1", "takes the scheduler's address: tcp://host:8786"),
+        ("{address: 'tcp://h:1', workers: 2}", "1:24", "'workers' is of clusters that bench starts"),
+        ("{address: 'tcp://h:1', retries: 2}", "1:24", "'retries' is of clusters that bench starts"),
+        ("{kind: local, address: 'tcp://h:1'}", "1:15", "'address' belongs to kind: address, not to local"),
+        ("kind: pbs", "1:1", "'kind: pbs' needs 'workers', or 'adapt'"),
+        ("[1]", "1:1", "'cluster' is a table such as"),
+    ],
+)
+def test_faults_have_their_place(text: str, place: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SuiteError) as refused:
+        read(text, tmp_path)
+    assert f"profile.yaml:{place}: " in str(refused.value)
+    assert message in str(refused.value)
+
+
+def test_what_is_no_profile(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--cluster locla: there is no such file; .* \(did you mean 'local'\?\)"):
+        named_cluster("locla")
+    with pytest.raises(UserError, match="the file is empty"):
+        read("", tmp_path)
+
+
+def test_the_schema_takes_what_is_read_and_knows_every_key() -> None:
+    full = yaml.safe_load(FULL.replace("e9", ".0e+9"))
+    jsonschema.validate(full, schema())
+    assert set(schema()["properties"]) == set(CLUSTER) == set(vars(Profile()))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"kind": "slrum"}, schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"resources": {"trian": {}}}, schema())
+
+
+def test_a_suite_may_say_where_it_runs(load: Load) -> None:
+    suite = load(f"{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\ncluster: {{kind: local, workers: 2}}\n")
+    assert suite.cluster == Profile("local", workers=2)
+    assert "cluster" not in suite.resolved, "it says nothing of the results"
+    text = f"{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\n"
+    assert load(text).cluster is None
+    assert load(text, sets=["cluster.workers=3"]).cluster == Profile("local", workers=3)
+
+
+def test_a_fault_in_a_suite_has_its_place(faults: Callable[..., list[str]]) -> None:
+    found = faults(f"cluster: {{kind: lcoal}}\n{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\n")
+    assert len(found) == 1
+    assert found[0].startswith(
+        "1:17: 'kind' in 'cluster': expected one of local, address, slurm, pbs, lsf, found 'lcoal'"
+    )

@@ -27,8 +27,9 @@ from harness.locks import Lease, try_lock
 from harness.shards import present
 from harness.stage import Failure, Stage
 from harness.storage import leftovers
-from harness.storage.leftovers import draft_name
+from harness.storage.leftovers import begin_draft
 from harness.storage.placing import move
+from harness.untrusted import parse_json, read_text
 from harness.upkeep import Info
 
 __all__ = [
@@ -205,15 +206,14 @@ class Store:
     @contextmanager
     def draft_folder(self, label: str) -> Iterator[Path]:
         """A folder under ``tmp``, to be moved elsewhere within the block; what is left of it then goes."""
-        name = draft_name(label)
-        lock = self._lock(self._folder("tmp") / f"{name}.lock")
-        folder = self._folder("tmp", name)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            if lock is not None:
-                lock.release()
+        folder, lock = begin_draft(self._folder("tmp"), label)
+        with lock:
+            try:
+                with writing(folder):
+                    folder.mkdir()
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _commit(self, draft: Path, key: str) -> None:
         target = self.artifact_folder(key)
@@ -302,14 +302,15 @@ class Store:
     def timings(self) -> list[tuple[str, float]]:
         """Place and seconds of every recorded execution, oldest first."""
         try:
-            lines = (self.root / "timings.jsonl").read_text(encoding="utf-8").splitlines()
-        except OSError:
+            lines = read_text(self.root / "timings.jsonl").splitlines()
+        except (OSError, ValueError):
             return []
         found = []
         for line in lines:
             with suppress(ValueError, TypeError):
-                place, seconds = json.loads(line)
-                found.append((str(place), float(seconds)))
+                place, seconds = parse_json(line)
+                if isinstance(seconds, float | int) and seconds >= 0:
+                    found.append((str(place), float(seconds)))
         return found
 
     def file_digest(self, path: Path) -> str:
@@ -370,21 +371,17 @@ class Store:
     def _read(self, path: Path) -> Any:
         """JSON of a small file, or None where it is absent or damaged."""
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            return parse_json(read_text(path))
         except (OSError, ValueError):
             return None
 
     def _write(self, path: Path, value: Any) -> None:
         """Replace a small JSON file as a whole."""
-        name = draft_name(path.stem[:16])
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = self._lock(self._folder("tmp") / f"{name}.lock")
-            part = self.root / "tmp" / name
+        part, lock = begin_draft(self._folder("tmp"), path.stem[:16])
+        with lock, writing(path):
             try:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 part.write_text(dump(value), encoding="utf-8")
                 move(part, path)
             finally:
                 part.unlink(missing_ok=True)
-                if lock is not None:
-                    lock.release()

@@ -98,7 +98,12 @@ def _checked(key: str, text: str) -> Meta:
     if len(meta.files) > _MOST_FILES:
         raise ValueError(f"it has {len(meta.files)} files")
     for name, item in meta.files.items():
-        if not _NAME.fullmatch(name) or Path(name).name != name or Path(name).suffix not in (JSON, TENSORS):
+        if (
+            name == META
+            or not _NAME.fullmatch(name)
+            or Path(name).name != name
+            or Path(name).suffix not in (JSON, TENSORS)
+        ):
             raise ValueError(f"{name!r} cannot name a file of an artifact")
         if not isinstance(item["size"], int) or item["size"] < 0 or len(item["sha256"]) != 64:
             raise ValueError(f"{name} has no size or checksum")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.storage.leftovers import RUN
+from harness.storage.leftovers import RUN, close_run
 
 if TYPE_CHECKING:
     from harness.store import Store
@@ -14,17 +15,20 @@ if TYPE_CHECKING:
 
 @contextmanager
 def held(store: Store, run: str) -> Iterator[None]:
-    """Say that a run is going on, until the block or the process ends.
+    """Say that a run is going on, until the block or the process ends; tidies its folder where the block raises.
 
     Raises:
         StoreError: the store cannot be written.
     """
-    lease = store.try_lease(RUN + run)
+    while (lease := store.try_lease(RUN + run)) is None:  # somebody who looks for leftovers has it for a moment
+        time.sleep(0.01)
     try:
         yield
+    except BaseException:
+        close_run(store.runs / run)
+        raise
     finally:
-        if lease is not None:
-            lease.release()
+        lease.release()
 
 
 def running(store: Store) -> set[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.artifact import StoreError, writing
 from harness.errors import DataError
-from harness.locks import try_lock
+from harness.locks import Lease, try_lock
 
 RUN = "run-"
 """How the lease of a run's name begins."""
@@ -23,8 +23,23 @@ _FORGOTTEN = 7 * 86400.0
 """Seconds after which a draft of another machine is given up, where the file system has no locks to ask."""
 
 
+def begin_draft(folder: Path, label: str) -> tuple[Path, Lease]:
+    """A name for something to be written in a folder, and its lock, to be released when it is there or gone.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    while True:
+        path = folder / draft_name(label)
+        lock = path.with_name(path.name + _LOCK)
+        with writing(lock):
+            lease = try_lock(lock)
+        if lease is not None:
+            return path, lease  # otherwise somebody who looks for leftovers was faster, and takes it for one
+
+
 def draft_name(label: str) -> str:
-    """A name for something being written under ``tmp``: unique, and telling who writes it."""
+    """A name that is unique and tells who writes it."""
     return f"{label}-{_host()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
 
 
@@ -32,7 +47,8 @@ def leftovers(store: Path) -> Iterator[Path]:
     """What :func:`sweep` would remove, without removing it; a lock with nothing beside it is not worth telling."""
     for path in _drafts(store):
         with suppress(StoreError):  # a store that cannot be written can be looked at
-            if path.exists() and _abandoned(path):
+            if path.exists() and (lease := _claim(path)) is not None:
+                lease.release()
                 yield path
 
 
@@ -47,19 +63,23 @@ def sweep(store: Path) -> int:
     """
     removed = 0
     for path in _drafts(store):
-        if _abandoned(path):
-            removed += path.exists()
-            _delete(path)
-            _delete(path.with_name(path.name + _LOCK))
+        if (lease := _claim(path)) is not None:
+            with lease:  # held until it is gone: who has just chosen the same name must not begin before
+                removed += path.exists()
+                _delete(path)
+            if not lease.exclusive:
+                _delete(path.with_name(path.name + _LOCK))
     for path in (store / "leases").glob(f"*{_LOCK}"):
         name = path.name.removesuffix(_LOCK)
-        if _abandoned(path.with_name(name)) and name.startswith(RUN):
-            _close_run(store / "runs" / name.removeprefix(RUN))
+        if (lease := _claim(path.with_name(name))) is not None:
+            with lease:
+                if name.startswith(RUN):
+                    close_run(store / "runs" / name.removeprefix(RUN))
     return removed
 
 
-def _close_run(folder: Path) -> None:
-    """Bring the folder of a run that was killed in order: half-written files go, and its record says so."""
+def close_run(folder: Path) -> None:
+    """Bring the folder of a run that was cut short in order: half-written files go, and its record says so."""
     from harness.runs.record import RECORD, RunRecord
 
     for path in folder.glob(".*"):
@@ -77,18 +97,18 @@ def _drafts(store: Path) -> list[Path]:
     return sorted({path.with_name(path.name.removesuffix(_LOCK)) for path in (store / "tmp").glob("*")})
 
 
-def _abandoned(path: Path) -> bool:
-    """Whether nobody writes it any more; its lock is gone then.
+def _claim(path: Path) -> Lease | None:
+    """The lock of something that nobody writes any more, for the caller to release; None where somebody does.
 
     Where the file system has no locks, that its process has gone or its age tell.
     """
     lock = path.with_name(path.name + _LOCK)
     with writing(lock):
         lease = try_lock(lock)
-    if lease is None:
-        return False
-    with lease:
-        return lease.exclusive or _owner_gone(path)
+    if lease is None or lease.exclusive or _owner_gone(path):
+        return lease
+    lease.release()
+    return None
 
 
 def _owner_gone(path: Path) -> bool:

@@ -101,3 +101,41 @@ def test_a_name_tells_who_writes(store: Store) -> None:
     label, host, pid, _ = draft_name("ab").rsplit("-", 3)
     assert (label, pid) == ("ab", str(os.getpid()))
     assert host
+
+
+def test_who_looks_for_leftovers_never_takes_what_begins(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that somebody else has for a moment, because he looks for leftovers, is no lock of ours."""
+    from harness.storage import leftovers as module
+
+    (store.root / "tmp").mkdir(parents=True)
+    real, taken = module.try_lock, []
+
+    def faster(path: Path) -> object:
+        """As if a sweeper had locked the file between its making and our lock, the first time."""
+        if not taken:
+            taken.append(path)
+            return None
+        return real(path)
+
+    monkeypatch.setattr(module, "try_lock", faster)
+    with store.draft_folder("ab") as folder:
+        assert f"{folder.name}.lock" != taken[0].name
+        assert fresh(store).sweep() == 0
+        assert folder.is_dir()
+
+
+def test_a_leftover_is_removed_under_its_lock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its name could be taken between the look and the removal."""
+    from harness.storage import leftovers as module
+
+    path = store.root / "tmp" / "dead"
+    path.mkdir(parents=True)
+    real, locked = module._delete, []
+
+    def delete(found: Path) -> None:
+        locked.append(module.try_lock(found.with_name(f"{found.name}.lock")) is None)
+        real(found)
+
+    monkeypatch.setattr(module, "_delete", delete)
+    assert sweep(store.root) == 1
+    assert locked == [True]

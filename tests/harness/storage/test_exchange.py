@@ -1,0 +1,191 @@
+"""Copies between stores: complete, checked, only what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import fsspec
+import pytest
+from exchange_kit import clean, contents, give, other, take
+from store_kit import fill, flip, fresh, stage
+from test_collecting import record_run
+
+from harness.artifact import DiskFullError
+from harness.errors import UserError
+from harness.runs.find import find_run
+from harness.stage import Failure
+from harness.storage.exchange import open_target
+from harness.storage.objects import Objects
+from harness.store import Store
+
+
+@pytest.fixture(params=["folder", "file", "memory"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where copies go: a folder, its URL, an object store."""
+    if request.param == "memory":
+        return f"memory://{uuid.uuid4().hex}/bench"
+    return f"{'file://' if request.param == 'file' else ''}{tmp_path / 'team'}"
+
+
+@pytest.fixture
+def two(store: Store) -> Store:
+    for seed in (1, 2):
+        fill(store, stage(seed))
+        store.record_run(stage(seed), {"seconds": 1.5})
+    return store
+
+
+def test_there_and_back(two: Store, target: str) -> None:
+    pushed = give(two, target)
+    assert (pushed.artifacts, pushed.present, pushed.refused) == (2, 0, {})
+    assert pushed.bytes > 100
+    back = other(two)
+    back.record_failure(stage(1).key, Failure("failed", "here"), stage(1))
+    pulled = take(back, target)
+    assert (pulled.artifacts, pulled.refused) == (2, {})
+    assert contents(back) == contents(two)
+    assert clean(back)
+    assert back.open(stage(1).key).tensors("weights")["w"].tolist() == [0, 1, 2, 3]
+    assert back.record(stage(1).key) == {"seconds": 1.5}
+    assert back.timings() == [], "how long it took elsewhere says nothing of this machine"
+    assert len(back.preimages(stage().place)) == 2
+    assert back.failure(stage(1).key) is None
+
+
+def test_only_what_is_missing_is_copied(two: Store, target: str) -> None:
+    give(two, target)
+    fill(two, stage(3))
+    again = give(two, target)
+    assert (again.artifacts, again.present) == (1, 2)
+    back = other(two)
+    fill(back, stage(1), value="mine")
+    pulled = take(back, target)
+    assert (pulled.artifacts, pulled.present) == (2, 1)
+    assert back.open(stage(1).key).read_json("info") == {"value": "mine"}
+
+
+def test_a_run_brings_what_it_is_made_of(two: Store, target: str) -> None:
+    run = record_run(two, [stage(1)])
+    for name in ("suite.yaml", "results.json"):
+        (two.runs / run / name).write_text("{}")
+    give(two, target, (run,))
+    back = other(two)
+    source = open_target(target, back)
+    assert source.runs() == [run]
+    assert source.present([stage(1).key, "0" * 64]) == {stage(1).key}
+    from exchange_kit import quiet
+
+    from harness.storage.exchange import pull
+
+    done = pull(back, source, set(), [run], quiet)
+    assert (done.artifacts, done.runs) == (1, 1)
+    assert find_run("toy", back).id == run
+    assert pull(back, source, set(), ["none", "../x"], quiet).refused.keys() == {"run none", "run ../x"}
+
+
+def test_a_damaged_artifact_is_not_pushed(two: Store, target: str) -> None:
+    flip(two.artifact_folder(stage(1).key) / "info.json")
+    done = give(fresh(two), target)
+    assert list(done.refused) == [stage(1).key[:12]]
+    assert "info.json" in str(done.refused)
+    assert open_target(target, two).keys() == [stage(2).key]
+
+
+def test_a_damaged_artifact_elsewhere_is_refused_and_stays_there(two: Store) -> None:
+    give(two, str(two.root.with_name("team")))
+    team = other(two, "team")
+    flip(team.artifact_folder(stage(1).key) / "weights.safetensors")
+    before = contents(team)
+    back = other(two)
+    done = take(back, str(team.root))
+    assert done.refused == {stage(1).key[:12]: "weights.safetensors: content differs from what was written"}
+    assert clean(back)
+    assert back.artifact_keys() == [stage(2).key]
+    assert contents(team) == before, "a source is only read"
+    fill(team, stage(1))
+
+
+def test_an_interrupted_upload_goes_on(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The description comes last; what has arrived is not sent again."""
+    url = f"memory://{uuid.uuid4().hex}"
+    sent: list[str] = []
+    cut = [True]
+    real = Objects._send
+
+    def send(self: Objects, path: Path, target: str, moved: object) -> None:
+        if path.name == "meta.json" and cut[0]:
+            raise KeyboardInterrupt
+        if self._size(target) is None:
+            sent.append(path.name)
+        real(self, path, target, moved)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Objects, "_send", send)
+    with pytest.raises(KeyboardInterrupt):
+        give(two, url)
+    assert open_target(url, two).keys() == []
+    assert "info.json" in sent
+    sent.clear()
+    cut[0] = False
+    give(two, url)
+    assert sorted(sent)[-2:] == ["meta.json", "meta.json"]
+    assert "info.json" not in sent
+    assert len(open_target(url, two).keys()) == 2
+
+
+def test_a_half_uploaded_file_is_sent_again(two: Store) -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    give(two, url)
+    filesystem = fsspec.filesystem("memory")
+    root = url.removeprefix("memory:/")
+    for path in filesystem.find(root):
+        if "/blobs/" in path:
+            filesystem.pipe_file(path, b"half")
+        elif "/artifacts/" in path:
+            filesystem.rm_file(path)
+    give(two, url)
+    back = other(two)
+    assert take(back, url).refused == {}
+    assert contents(back) == contents(two)
+
+
+PUSHER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from exchange_kit import give, take
+from harness.store import Store
+done = (give if sys.argv[4] == "give" else take)(Store(Path(sys.argv[1])), sys.argv[2])
+assert done.refused == {}, done
+"""
+
+
+def test_several_processes_at_once(two: Store) -> None:
+    for seed in range(3, 15):
+        fill(two, stage(seed))
+    team = two.root.with_name("team")
+    here = str(Path(__file__).parent)
+    words = [sys.executable, "-c", PUSHER, str(two.root), str(team), here, "give"]
+    processes = [subprocess.Popen(words) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert contents(Store(team)) == contents(two)
+    assert clean(Store(team))
+
+
+def test_a_target_that_cannot_be_used(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="this store itself"):
+        open_target(f"file://{store.root}", store)
+    with pytest.raises(UserError, match="nosuch"):
+        open_target("nosuch://bucket", store)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(UserError, match=r"equad-bench\[remote\]"):
+        open_target("s3://bucket", store)
+
+
+def test_no_room_ends_it_with_a_word(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(two, str(two.root.with_name("team")))
+    monkeypatch.setattr("harness.storage.arriving.shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
+    with pytest.raises(DiskFullError, match="has room for 10 bytes"):
+        take(other(two), str(two.root.with_name("team")))

@@ -24,13 +24,14 @@ def generator(seed: int, role: str) -> torch.Generator:
 
 @contextmanager
 def seeded(seed: int, role: str) -> Iterator[None]:
-    """Run a block with the global states (torch, NumPy, ``random``) seeded for a role, then put them back.
+    """Run a block with the global states (torch, its GPU, NumPy, ``random``) seeded for a role, then put them back.
 
     ``nn.Linear`` and dropout draw from torch's global generator; NumPy's and Python's are covered so that a
     third-party library that uses them is reproducible too.
     """
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    # A GPU that has not started is left alone: in a worker for the CPU it never does.
+    device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     value = derive(seed, role)
     torch.manual_seed(value)
     np.random.seed(value % 2**32)
@@ -41,5 +42,5 @@ def seeded(seed: int, role: str) -> Iterator[None]:
         torch.set_rng_state(states[0])
         np.random.set_state(states[1])
         random.setstate(states[2])
-        if cuda:
-            torch.cuda.set_rng_state_all(cuda)
+        if device is not None:
+            torch.cuda.set_rng_state(device)

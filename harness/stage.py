@@ -35,6 +35,11 @@ class Stage:
     in_parent: bool = False
     outputs: tuple[str, ...] = ()
 
+    @property
+    def trains(self) -> bool:
+        """Whether networks are trained, so that the stage runs on the device that a run names; others on the CPU."""
+        return self.kind in ("encode", "train") or (self.kind == "annotate" and "loop" in self.payload)
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -42,8 +47,9 @@ class Failure:
 
     Attributes:
         status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``
-            (the worker died twice), ``disk`` (full, or the store could not be read or written), ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an
-            input failed).
+            (the worker died twice), ``disk`` (full, or the store could not be read or written),
+            ``device`` (a GPU could not be used), ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an input
+            failed).
         reason: one line; the whole message for ``data``.
         traceback: short, for ``bench report`` and the log; empty where there is none.
     """

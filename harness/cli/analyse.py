@@ -44,6 +44,8 @@ def analyse(
         str,
         typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
     ] = "processes",
+    device: options.Device = "cpu",
+    jobs_per_device: options.JobsPerDevice = None,
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
@@ -60,8 +62,9 @@ def analyse(
     given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
     session = open_session(str(_resolved_suite(record, opened)), given)
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
+    chosen = EngineOptions(engine, jobs, device=device, jobs_per_device=jobs_per_device)
     with make_progress(session, quiet=json) as progress:
-        found = execute_analyses(session, given, EngineOptions(engine, jobs), progress.observe, record, specs)
+        found = execute_analyses(session, given, chosen, progress.observe, record, specs)
     labels = {item.label for item in found}
     _show([item for item in load_findings(opened.runs / record.id) if item[0].label in labels], json)
     raise typer.Exit(1 if any(item.status != "ok" for item in found) else 0)

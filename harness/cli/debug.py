@@ -44,6 +44,7 @@ def debug(
     ] = False,
     store: options.StoreDir = None,
     data_dir: options.DataDir = None,
+    device: options.Device = "cpu",
     plugin: options.Plugins = None,
 ) -> None:
     """Run one cell in this process, with full tracebacks and breakpoints that work. Its result is not stored."""
@@ -62,6 +63,7 @@ def debug(
         plugins=plugin,
     )
     check_kinds(again or ())
+    chosen_device = options.one_device(device)
     found = find(cell, given, config)
     _introduce(found, keep_upstream)
     chosen = {*(again or ()), *(() if cached else ALWAYS)}
@@ -71,7 +73,9 @@ def debug(
 
             stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
         try:
-            done = run_here(found, given.data_dir, _say, again=chosen, keep_upstream=keep_upstream)
+            done = run_here(
+                found, given.data_dir, _say, again=chosen, keep_upstream=keep_upstream, device=chosen_device
+            )
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may call sys.exit

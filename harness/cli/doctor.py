@@ -69,9 +69,9 @@ def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
 
 
 def _devices() -> list[str]:
+    from harness.devices import survey_devices
+
     try:
-        import torch
-    except (ImportError, OSError) as error:
+        return survey_devices()
+    except (ImportError, OSError, RuntimeError) as error:
         return [f"torch cannot be imported: {error}"]
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return ["cpu", *names]

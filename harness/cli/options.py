@@ -76,6 +76,20 @@ Plugins = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda|cuda:0,cuda:1",
+        help="Where networks are trained; auto: every GPU, else the CPU.",
+        autocompletion=completion.one_of("auto", "cpu", "cuda"),
+    ),
+]
+JobsPerDevice = Annotated[
+    int | None,
+    typer.Option("--jobs-per-device", metavar="N", help="Stages at a time on each GPU.", show_default="2"),
+]
+
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 
 
@@ -105,6 +119,20 @@ def session_options(
         trackers=tuple(trackers or ()),
     )
     return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict)
+
+
+def one_device(text: str) -> str:
+    """The device of a command that runs in this process.
+
+    Raises:
+        UserError: no such device, or several.
+    """
+    from harness.devices import CPU, choose_devices
+
+    devices = choose_devices(text)
+    if len(devices) > 1:
+        raise UserError(f"--device {text}: this command uses one device, not {len(devices)}; write {devices[0]}")
+    return devices[0] if devices else CPU
 
 
 def data_folder(given: Path | None, *, made: bool = False) -> Path:

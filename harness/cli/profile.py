@@ -38,6 +38,7 @@ def profile(
     config: options.Config = None,
     store: options.StoreDir = None,
     data_dir: options.DataDir = None,
+    device: options.Device = "cpu",
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
@@ -56,7 +57,8 @@ def profile(
     from harness.profiling.training import Limits
 
     limits = Limits(steps, seconds, from_epoch)
-    done = measure(found, given, limits, _observe, top=top, functions=functions, trace=trace)
+    chosen = options.one_device(device)
+    done = measure(found, given, limits, _observe, top=top, functions=functions, trace=trace, device=chosen)
     if json:
         from harness.results import dumps
 

@@ -33,6 +33,8 @@ def reproduce(
         str,
         typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
     ] = "processes",
+    device: options.Device = "cpu",
+    jobs_per_device: options.JobsPerDevice = None,
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
@@ -42,12 +44,13 @@ def reproduce(
     from harness.runs.reproduce import reproduce as run_again
 
     given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
+    chosen = EngineOptions(engine, jobs, device=device, jobs_per_device=jobs_per_device)
     with ExitStack() as stack:
 
         def watch(session: Session) -> Callable[[Event], None]:
             return stack.enter_context(make_progress(session, quiet=json)).observe
 
-        found = run_again(cell, given, EngineOptions(engine, jobs), watch)
+        found = run_again(cell, given, chosen, watch)
     if json:
         from dataclasses import asdict
 

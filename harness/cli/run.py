@@ -44,6 +44,8 @@ def run(
             show_default="the suite's, else local",
         ),
     ] = None,
+    device: options.Device = "cpu",
+    jobs_per_device: options.JobsPerDevice = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
     memory: Annotated[str | None, typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
@@ -78,7 +80,15 @@ def run(
         print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
     if profile is None and engine == "dask":
         profile = session.suite.cluster
-    engine_options = EngineOptions(engine, jobs, *limits, retry_failed=retry_failed, cluster=profile)
+    engine_options = EngineOptions(
+        engine,
+        jobs,
+        *limits,
+        retry_failed=retry_failed,
+        cluster=profile,
+        device=device,
+        jobs_per_device=jobs_per_device,
+    )
     with make_progress(session, quiet=quiet) as progress:
         try:
             outcome = execute(session, given, engine_options, progress.observe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ def make_engine(
     memory: int | None = None,
     log: Path | None = None,
     cluster: Profile | Cluster | None = None,
+    devices: Sequence[str] = (),
+    jobs_per_device: int | None = None,
 ) -> Engine:
     """An engine, not yet started.
 
@@ -34,19 +37,26 @@ def make_engine(
         memory: bytes of resident memory that the worker of one stage may use.
         log: file to which workers append what is printed in them; their own output streams when absent.
         cluster: for ``dask``: which cluster, or one that several engines share; on this machine when absent.
+        devices: where stages that train networks run; the CPU when absent. The Dask engine's workers take the one that
+            they see.
+        jobs_per_device: for ``processes``: stages at a time on each device.
 
     Raises:
         UserError: an unknown name, a missing package, a limit that is not positive or that the engine cannot enforce.
     """
-    for option, value in (("--jobs", jobs), ("--timeout", timeout), ("--memory", memory)):
+    given = {"--jobs": jobs, "--timeout": timeout, "--memory": memory, "--jobs-per-device": jobs_per_device}
+    for option, value in given.items():
         if value is not None and value <= 0:
             raise UserError(f"{option} must be positive, not {value}")
+    if jobs_per_device is not None and (name != "processes" or not devices):
+        raise UserError("--jobs-per-device goes with --engine processes and a --device other than the CPU")
     if cluster is not None and name != "dask":
         raise UserError(f"--cluster is for --engine dask, not for --engine {name}")
     if name == "processes":
-        from harness.engine.processes import Processes
+        from harness.engine.processes import JOBS_PER_DEVICE, Processes
 
-        return Processes(jobs=jobs, timeout=timeout, memory=memory, log=log)
+        slots = jobs_per_device or JOBS_PER_DEVICE
+        return Processes(jobs, timeout, memory, log, devices=devices, jobs_per_device=slots)
     if name == "dask":
         from harness.engine.cluster.make import make_dask
 
@@ -56,6 +66,8 @@ def make_engine(
 
         if timeout is not None or memory is not None:
             raise UserError("--timeout and --memory end a worker process: use them with --engine processes")
+        if len(devices) > 1:
+            raise UserError(f"{len(devices)} devices need worker processes: use them with --engine processes")
         if jobs is not None and jobs > 1:
             raise UserError(f"--jobs {jobs} needs worker processes: use it with --engine processes")
         return Inline()

@@ -31,7 +31,8 @@ class Report:
     Attributes:
         failure: why there is no artifact; ``None`` after a success. Status ``killed`` makes the scheduler try
             the stage once more.
-        detail: ``wall`` and ``cpu`` in seconds, ``peak_rss`` in bytes, and whatever the body returned.
+        detail: ``wall`` and ``cpu`` in seconds, ``peak_rss`` in bytes, and whatever the body returned; ``spent`` where
+            the process can run no further stage.
         worker: the worker that ran it, for people.
     """
 
@@ -100,14 +101,18 @@ class Store(Protocol):
 
 
 class Engine(Protocol):
-    """Where stages run. An engine of another kind (a cluster) implements these five and is otherwise free.
+    """Where stages run. An engine of another kind (a cluster) implements these and is otherwise free.
 
-    The scheduler keeps at most ``slots`` stages submitted, and calls every method from one thread.
+    The scheduler keeps at most so many stages submitted as there are slots, and calls every method from one thread.
     """
 
     @property
     def slots(self) -> int:
-        """How many stages may run at a time, now."""
+        """How many stages may run at a time, now; those in ``device_slots`` are not counted."""
+
+    @property
+    def device_slots(self) -> int:
+        """How many stages that train networks may run beside them; 0 where these share the slots with all others."""
 
     def start(self, job: Job) -> None:
         """Take the job. Cheap: nothing is started before the first stage."""

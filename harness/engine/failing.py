@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.artifact import DiskFullError, MissingArtifact, StoreError
+from harness.devices import DeviceError
 from harness.errors import BenchError, DataError, DivergedError
 from harness.stage import Failure
 
@@ -16,6 +17,8 @@ _HERE: Final = Path(__file__).parent
 _CORE: Final = _HERE.parent
 _LIBRARIES: Final = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "pandas", "safetensors", "rdkit")
 """In whose lines a plugin's fault often shows: the line that called them says more."""
+_FULL_DEVICE: Final = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+_DEVICE_MEMORY: Final = "fewer stages at a time on the device (--jobs-per-device) or smaller batches need less"
 _FRAMES: Final = 6
 _LONGEST: Final = 300
 _DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
@@ -31,7 +34,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def status_of(error: BaseException) -> str:
-    """``data``, ``diverged``, ``memory``, ``disk`` or ``failed``; one raised ``from`` another counts as that one."""
+    """``data``, ``diverged``, ``memory``, ``disk``, ``device`` or ``failed``; one ``from`` another counts as that."""
     if isinstance(error, DataError):
         return "data"
     link: BaseException | None = error
@@ -42,6 +45,8 @@ def status_of(error: BaseException) -> str:
             return "memory"
         if _of_disk(link):
             return "disk"
+        if spoils_device(link):
+            return "device"
         link = link.__cause__
     return "failed"
 
@@ -50,11 +55,17 @@ def reason_of(error: BaseException) -> str:
     """``Type: message (file.py:LINE)`` on one line; the bare message for an error that is raised on purpose."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip() if lines else ""
+    if _of_device_memory(error):
+        return f"{_cut(text)}{place_of(error)}; {_DEVICE_MEMORY}"
     where = ""
     if not isinstance(error, BenchError):
         name, where = type(error).__name__, place_of(error)
         text = f"{name}: {text}" if text else name
-    return (text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…") + where
+    return _cut(text) + where
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def place_of(error: BaseException) -> str:
@@ -84,9 +95,23 @@ def short_traceback(error: BaseException) -> str:
 
 def _out_of_memory(error: BaseException) -> bool:
     """Torch says it in a ``RuntimeError`` on the CPU and in a class of its own on a GPU."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if isinstance(error, MemoryError) or _of_device_memory(error):
         return True
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+def _of_device_memory(error: BaseException) -> bool:
+    """Whether a device's memory was full: torch's own class, or what CUDA's libraries say when they start."""
+    if type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _FULL_DEVICE)
+
+
+def spoils_device(error: BaseException) -> bool:
+    """Whether a process can use its device no more: after such an error every call fails, also of the next stage."""
+    if _of_device_memory(error):
+        return False
+    return isinstance(error, DeviceError) or type(error).__name__ == "AcceleratorError"
 
 
 def _of_disk(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ class Inline:
     """One slot, this process. It cannot end a stage, so it has no limits."""
 
     slots = 1
+    device_slots = 0
 
     def start(self, job: Job) -> None:
         """Take the job."""

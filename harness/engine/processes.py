@@ -9,12 +9,14 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
+from harness.devices import CPU
 from harness.engine.contract import Job, Report
 from harness.engine.slot import Slot, prepare_fork_server
 from harness.sizes import size_text
 from harness.stage import Failure, Stage
 
 PRELOAD: Final = ("harness.engine.preload",)
+JOBS_PER_DEVICE: Final = 2
 _POLL: Final = 0.4  # seconds between two looks at the workers' memory
 _PATIENCE: Final = 2.0  # seconds that idle workers get to leave at the end
 
@@ -30,6 +32,8 @@ class Processes:
         timeout: seconds per stage, the start of the process not counted.
         memory: bytes of resident memory per worker, memory-mapped files included.
         log: file to which workers append what is printed in them.
+        devices: where stages that train networks run, in slots beside ``jobs``, e.g. ``("cuda:0",)``; none for the CPU.
+        jobs_per_device: slots of each device.
         preload: modules that the fork server loads once for all workers; the first engine of a process decides.
     """
 
@@ -39,12 +43,15 @@ class Processes:
         timeout: float | None = None,
         memory: int | None = None,
         log: Path | None = None,
+        devices: Sequence[str] = (),
+        jobs_per_device: int = JOBS_PER_DEVICE,
         preload: Sequence[str] = PRELOAD,
     ) -> None:
         self._jobs = jobs or available_cores()
         self._timeout = timeout
         self._memory = memory
         self._log = log
+        self._devices, self._jobs_per_device = tuple(devices), jobs_per_device
         self._preload = preload
         self._slots: list[Slot] = []
         self._retired: list[Slot] = []
@@ -55,6 +62,11 @@ class Processes:
         """How many stages may run at a time."""
         return self._jobs
 
+    @property
+    def device_slots(self) -> int:
+        """How many stages that train networks may run beside them, on devices."""
+        return len(self._devices) * self._jobs_per_device
+
     def start(self, job: Job) -> None:
         """Take the job; no process starts yet."""
         self._job = job
@@ -63,13 +75,14 @@ class Processes:
     def submit(self, stage: Stage) -> Future[Report]:
         """Run a stage on an idle worker, or on a new one."""
         self._drop_lost()
-        for slot in [slot for slot in self._slots if slot.usable]:
+        device = self._place(stage)
+        for slot in [slot for slot in self._slots if slot.usable and device in (None, slot.device)]:
             try:
                 return slot.submit(stage)
             except BrokenProcessPool:  # it died while idle, no stage is to blame
                 self._slots.remove(slot)
         self._started += 1
-        slot = Slot(f"worker {self._started}", self._job, self._log)
+        slot = Slot(f"worker {self._started}", self._job, self._log, device=device)
         self._slots.append(slot)
         try:
             return slot.submit(stage)
@@ -77,6 +90,15 @@ class Processes:
             lost: Future[Report] = Future()
             lost.set_result(Report(Failure("killed", "the worker process died at its start"), {}, slot.name))
             return lost
+
+    def _place(self, stage: Stage) -> str | None:
+        """The device of the slot that a stage gets: of those for networks the one with the fewest stages at work."""
+        if not self._devices:
+            return None
+        if not stage.trains:
+            return CPU
+        busy = [slot.device for slot in self._slots if slot.busy]
+        return min(self._devices, key=busy.count)
 
     def tick(self) -> float | None:
         """End the stages that are over a limit."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
 from harness.engine.graph import StageGraph
 from harness.engine.interruption import terminable
+from harness.engine.ready import Heap, Ready
 from harness.engine.threads import one_thread
 from harness.engine.worker import attempt, execute
 from harness.stage import Failure, Stage
@@ -99,15 +100,12 @@ class _Scheduler:
         self._graph = graph
         self._store = store
         self._engine = engine
-        self._job = job
-        self._observer = observer
-        self._retry = retry
+        self._job, self._observer, self._retry = job, observer, retry
         self._outcome = Outcome()
         self._unsettled: set[str] = set()
         self._missing: dict[str, int] = {}
         self._rank: dict[str, tuple[float, int]] = {}
-        self._ready: list[tuple[tuple[float, int], str]] = []
-        self._ready_here: list[tuple[tuple[float, int], str]] = []
+        self._ready = Ready(engine)
         self._held: set[str] = set()  # in a heap, running, or put aside: not to be queued again
         self._running: dict[Future[Report], _Running] = {}
         self._waiting: list[_Waiting] = []
@@ -195,8 +193,8 @@ class _Scheduler:
 
     def _hand_out(self) -> None:
         """Fill the free slots."""
-        while self._ready and len(self._running) < self._engine.slots:
-            stage = self._pop(self._ready)
+        while (heap := self._ready.open(self._at_work())) is not None:
+            stage = self._pop(heap)
             lease = None if stage is None else self._claim(stage)
             if stage is not None and lease is not None:
                 self._submit(_Running(stage, lease, 1))
@@ -212,9 +210,7 @@ class _Scheduler:
 
     def _run_here(self) -> None:
         """Run one stage in this process, while the workers are busy with theirs."""
-        if not self._ready_here:
-            return
-        stage = self._pop(self._ready_here)
+        stage = self._pop(self._ready.here) if self._ready.here else None
         lease = None if stage is None else self._claim(stage)
         if stage is None or lease is None:
             return
@@ -254,7 +250,7 @@ class _Scheduler:
 
     def _pause(self) -> float | None:
         tick = self._engine.tick() if self._running else None
-        if self._ready_here or (self._ready and len(self._running) < self._engine.slots):
+        if self._ready.here or self._ready.open(self._at_work()) is not None:
             return 0.0
         look = max(0.0, self._waiting[0].due - time.monotonic()) if self._waiting else None
         return min((pause for pause in (tick, look) if pause is not None), default=None)
@@ -360,10 +356,12 @@ class _Scheduler:
         if key in self._held:
             return
         self._held.add(key)
-        heap = self._ready_here if self._graph.stages[key].in_parent else self._ready
-        heapq.heappush(heap, (self._rank[key], key))
+        self._ready.push(self._rank[key], self._graph.stages[key])
 
-    def _pop(self, heap: list[tuple[tuple[float, int], str]]) -> Stage | None:
+    def _at_work(self) -> list[Stage]:
+        return [running.stage for running in self._running.values()]
+
+    def _pop(self, heap: Heap) -> Stage | None:
         """The first stage of a heap; ``None`` when it was settled since, or has to wait for an input again."""
         key = heapq.heappop(heap)[1]
         if key in self._unsettled and not self._missing[key]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -32,12 +33,15 @@ class Slot:
 
     Attributes:
         name: for people.
+        device: what its stages train on, where it is not for the job's context to say. The process starts a GPU at the
+            first of them: it must not be forked from one that has.
         busy: whether a stage is running.
     """
 
-    def __init__(self, name: str, job: Job, log: Path | None) -> None:
-        self.name = name
-        self._job = job
+    def __init__(self, name: str, job: Job, log: Path | None, *, device: str | None = None) -> None:
+        self.name, self.device = name, device
+        self._job = job if device is None else replace(job, context={**job.context, "device": device})
+        self._spent = False
         self._verdict: Failure | None = None
         self._future: Future[Report] | None = None
         self._submitted = 0.0
@@ -50,7 +54,7 @@ class Slot:
             1, mp_context=context, initializer=worker.begin, initargs=(str(log) if log else None,)
         )
         try:
-            warm = self._pool.submit(worker.warm_up, job)  # waits until the fork server has loaded its modules
+            warm = self._pool.submit(worker.warm_up, self._job)  # waits until the fork server has loaded its modules
         except KeyboardInterrupt:
             _kill_fork_server()
             raise
@@ -68,8 +72,8 @@ class Slot:
 
     @property
     def usable(self) -> bool:
-        """Whether another stage can be given to it: the process lives and was not condemned."""
-        if self.busy or self.condemned:
+        """Whether another stage can be given to it: the process lives, was not condemned and has a sound device."""
+        if self.busy or self.condemned or self._spent:
             return False
         return self._process is None or self._process.is_alive()
 
@@ -144,7 +148,9 @@ class Slot:
             return Report(self._verdict or Failure("killed", "cancelled"), {}, self.name)
         error = inner.exception()
         if error is None:
-            return inner.result()
+            report = inner.result()
+            self._spent = bool(report.detail.get("spent"))
+            return report
         if isinstance(error, BrokenProcessPool):
             return Report(self._verdict or Failure("killed", _how_it_died(self._process)), {}, self.name)
         return Report(failure_of(error), {}, self.name)  # what could not be sent to the worker or back

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.contract import Job, Report
-from harness.engine.failing import failure_of
+from harness.engine.failing import failure_of, spoils_device
 from harness.engine.meter import Meter
 from harness.engine.threads import limit_threads
 from harness.stage import Stage
@@ -52,7 +52,8 @@ def attempt(body: Callable[[], Any], worker: str = "") -> Report:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may call sys.exit
-        return Report(failure_of(error), meter.reading(), worker)
+        spent = {"spent": True} if spoils_device(error) else {}
+        return Report(failure_of(error), {**meter.reading(), **spent}, worker)
     return Report(None, {**meter.reading(), **extra}, worker)
 
 

@@ -35,11 +35,11 @@ def grow_subgraph(batch: Batch, ratio: float, rng: torch.Generator) -> Batch:
     wanted = _share(sizes, ratio).clamp(min=1)
     width = int(sizes.max())
     linked = _links(batch, width)
-    inside = torch.arange(width) < sizes.unsqueeze(1)
-    rows = torch.arange(batch.num_graphs)
+    inside = torch.arange(width, device=sizes.device) < sizes.unsqueeze(1)
+    rows = torch.arange(batch.num_graphs, device=sizes.device)
     taken, frontier = torch.zeros_like(inside), inside
     for step in range(int(wanted.max())):
-        score = torch.rand(frontier.shape, generator=rng).masked_fill_(~frontier, -1.0)
+        score = torch.rand(frontier.shape, generator=rng).to(sizes.device).masked_fill_(~frontier, -1.0)
         value, chosen = score.max(1)
         grows = (value >= 0) & (step < wanted)
         taken[rows, chosen] |= grows
@@ -59,8 +59,9 @@ def perturb_edges(batch: Batch, ratio: float, rng: torch.Generator) -> Batch:
     moved = _random_ranks(owner, first, rng) < _share(first.diff(), ratio)[owner]
     graph = owner[moved]
     sizes = batch.ptr.diff()[graph]
-    source = (torch.rand(graph.shape, generator=rng, dtype=torch.float64) * sizes).long()
-    offset = (torch.rand(graph.shape, generator=rng, dtype=torch.float64) * (sizes - 1)).long() + 1
+    first_draw, second_draw = (torch.rand(graph.shape, generator=rng, dtype=torch.float64) for _ in range(2))
+    source = (first_draw.to(sizes.device) * sizes).long()
+    offset = (second_draw.to(sizes.device) * (sizes - 1)).long() + 1
     target = (source + offset) % sizes.clamp(min=1)
     edges = batch.edge_index.clone()
     edges[:, moved] = torch.stack([source, target]) + batch.ptr[graph]
@@ -124,10 +125,10 @@ def _share(counts: Tensor, ratio: float) -> Tensor:
 
 def _random_ranks(owner: Tensor, ptr: Tensor, rng: torch.Generator) -> Tensor:
     """Each item's rank 0.. in a random order of its group; ``owner`` is ascending and ``ptr`` bounds the groups."""
-    shuffled = torch.argsort(torch.rand(owner.shape, generator=rng), stable=True)
+    shuffled = torch.argsort(torch.rand(owner.shape, generator=rng), stable=True).to(owner.device)
     grouped = shuffled[torch.argsort(owner[shuffled], stable=True)]
     ranks = torch.empty_like(owner)
-    ranks[grouped] = torch.arange(owner.numel()) - ptr[owner]
+    ranks[grouped] = torch.arange(owner.numel(), device=owner.device) - ptr[owner]
     return ranks
 
 
@@ -135,7 +136,7 @@ def _links(batch: Batch, width: int) -> Tensor:
     """(B, width, width) whether two nodes of a graph are joined, in either direction."""
     owner = batch.batch[batch.edge_index[0]]
     source, target = batch.edge_index - batch.ptr[owner]
-    linked = torch.zeros((batch.num_graphs, width, width), dtype=torch.bool)
+    linked = torch.zeros((batch.num_graphs, width, width), dtype=torch.bool, device=owner.device)
     linked[owner, source, target] = True
     linked[owner, target, source] = True
     return linked

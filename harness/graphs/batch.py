@@ -68,7 +68,7 @@ class Batch:
     def __post_init__(self) -> None:
         # Reading the last entry would make a GPU wait; there only the shape is checked.
         stale = self.indptr.numel() != self.x.size(0) + 1
-        if not stale and not self.indptr.is_cuda:
+        if not stale and self.indptr.is_cpu:
             stale = self.indptr[-1].item() != self.edge_index.size(1)
         if stale:
             raise ValueError("indptr does not fit x and edge_index; to leave edges out, use Batch.keep_edges")

@@ -112,12 +112,16 @@ class PackedGraphs:
         return replace(self, y=None, env=None)
 
     def to(self, device: torch.device | str) -> PackedGraphs:
-        """The same graphs on a device."""
+        """The same graphs on a device: these themselves where they are there already."""
+        if torch.device(device) == self.x.device:
+            return self
         moved = PackedGraphs.from_tensors({name: value.to(device) for name, value in self.tensors().items()})
-        return replace(moved, max_batch_nodes=self.max_batch_nodes)
+        moved.max_batch_nodes = self.max_batch_nodes
+        return moved
 
     def select(self, ids: Tensor) -> PackedGraphs:
         """Gather the graphs at ``ids`` (B,), in that order; a graph may be taken more than once."""
+        ids = ids.to(self.x.device)
         nodes, node_ptr = _positions(self.node_ptr, ids)
         edges, edge_ptr = _positions(self.edge_ptr, ids)
         parts, part_ptr = self._select_parts(ids)
@@ -146,7 +150,7 @@ class PackedGraphs:
     def batch(self, ids: Tensor) -> Batch:
         """Gather the graphs at ``ids`` (B,), in that order. For a whole epoch, :meth:`batches` is cheaper."""
         chosen = self.select(ids)
-        return chosen._cut(0, len(chosen), ids)
+        return chosen._cut(0, len(chosen), ids.to(self.x.device))
 
     def batches(self, size: int | Sequence[int], order: Tensor | None = None, *, at_least: int = 1) -> Iterator[Batch]:
         """Batches of ``size`` graphs; the last one may be smaller, and others where ``max_batch_nodes`` says so.
@@ -161,7 +165,7 @@ class PackedGraphs:
                 where a batch is trained on.
         """
         sizes = self.batch_sizes(size, order, at_least=at_least) if isinstance(size, int) else size
-        everything = torch.arange(len(self), device=self.x.device) if order is None else order
+        everything = torch.arange(len(self), device=self.x.device) if order is None else order.to(self.x.device)
         first = 0
         for chunk in chunks(sizes, in_place=order is None):
             ids = everything[first : first + sum(chunk)]
@@ -174,7 +178,7 @@ class PackedGraphs:
         """Graphs of each of the :meth:`batches`, with the same arguments (see :mod:`harness.graphs.cutting`)."""
         nodes = self.node_ptr.diff() if self.max_batch_nodes else None
         if nodes is not None and order is not None:
-            nodes = nodes.index_select(0, order)
+            nodes = nodes.index_select(0, order.to(nodes.device))
         count = len(self) if order is None else len(order)
         return batch_sizes(count, size, nodes, bound=self.max_batch_nodes, at_least=at_least)
 
@@ -233,7 +237,9 @@ class PackedGraphs:
             return None, None
         device, counts = self.x.device, torch.tensor(bounds).diff().to(self.x.device)
         index = torch.arange(bounds[0], bounds[-1], device=device)
-        owner = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
+        owner = torch.repeat_interleave(
+            torch.arange(len(counts), device=device), counts, output_size=bounds[-1] - bounds[0]
+        )
         return self.parts._cut(bounds[0], bounds[-1], index), owner
 
     def _local_order(self) -> Tensor:

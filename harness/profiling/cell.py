@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.devices import CPU
 from harness.errors import BenchError
 from harness.names import file_name
 from harness.profiling.result import Profile, StageTime
@@ -30,6 +31,7 @@ def profile(
     top: int = 12,
     functions: bool = False,
     trace: Path | None = None,
+    device: str = CPU,
 ) -> Profile:
     """Measure a cell's training and the plain baseline's on the same data, in this process.
 
@@ -41,6 +43,7 @@ def profile(
         top: how many operations and functions are told.
         functions: whether Python functions are measured too.
         trace: folder to write a Chrome trace of some steps to, or None.
+        device: where networks are trained, see :class:`harness.stages.context.Context`.
 
     Raises:
         BenchError: a stage before the training failed.
@@ -50,8 +53,8 @@ def profile(
     from harness.profiling.training import measure, plain
 
     session, cell = found.session, found.cell
-    _upstream(found, options, observe)
-    context = Context(session.store, options.data_dir)
+    _upstream(found, options, observe, device)
+    context = Context(session.store, options.data_dir, device)
     path = None if trace is None else trace / file_name(f"{cell.method}-{cell.dataset}-{cell.id}.trace.json")
     recorder = Recorder(top, functions=functions, trace=path)
     own = measure(found.train, context, limits, recorder)
@@ -72,12 +75,12 @@ def profile(
     )
 
 
-def _upstream(found: Addressed, options: Options, observe: Callable[[Event], None]) -> None:
+def _upstream(found: Addressed, options: Options, observe: Callable[[Event], None], device: str) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="bench-profile-") as folder:
         log = Path(folder) / "workers.log"
-        inline = EngineOptions("inline")
+        inline = EngineOptions("inline", device=device)
         failure = run_targets(found.session, options, inline, observe, found.train.inputs, log)
     if failure is not None:
         raise BenchError(f"a stage before the training failed: {failure.reason}")

@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import torch
 
+from harness.devices import on_device
 from harness.engine.threads import one_thread
 from harness.errors import UserError
 from harness.graphs import Batch
@@ -63,7 +64,7 @@ def measure(stage: Stage, context: Context, limits: Limits, recorder: Recorder |
 
     Args:
         stage: of kind ``train``.
-        context: where its inputs are.
+        context: where its inputs are, and the device.
         limits: how much is measured.
         recorder: records operations of further steps, where given.
 
@@ -74,10 +75,11 @@ def measure(stage: Stage, context: Context, limits: Limits, recorder: Recorder |
     found: list[Measured] = []
 
     def fit(learner: Any, data: Any, settings: Any, *, seed: int) -> Any:
-        found.append(_Probe(learner, data, settings, seed, limits, recorder).run())
+        sections = Sections(context.device)
+        found.append(_Probe(learner, data, settings, seed, limits, recorder, sections).run())
         raise _EnoughError
 
-    with one_thread(), patch.object(train, "fit", fit), suppress(_EnoughError):
+    with one_thread(), on_device(context.device), patch.object(train, "fit", fit), suppress(_EnoughError):
         train.body(stage, context)
     return found[0]
 
@@ -212,6 +214,7 @@ class _Probe:
         )
         began = time.process_time()
         count = sum(1 for _ in self._in_time(iter(batches)))
+        self.sections.wait()
         return (time.process_time() - began) / max(count, 1)
 
     def _evaluation(self) -> float:
@@ -229,6 +232,7 @@ class _Probe:
                     yield batch
 
             loop.predict(self.learner, counted())
+            self.sections.wait()
             total += (time.process_time() - began) * len(graphs) / max(seen, 1)
         return total
 

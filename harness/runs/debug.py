@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.devices import CPU
 from harness.engine.interruption import terminable
 from harness.engine.threads import one_thread
 from harness.errors import UserError, did_you_mean
@@ -21,7 +22,7 @@ from harness.runs.address import Addressed
 from harness.scratch import Scratch
 from harness.stage import Stage
 from harness.stages.context import Context
-from harness.stages.run import body_of
+from harness.stages.run import run_placed
 from harness.store import Store
 
 ALWAYS = ("train", "score")
@@ -59,6 +60,7 @@ def debug(
     *,
     again: Collection[str] = ALWAYS,
     keep_upstream: bool = False,
+    device: str = CPU,
 ) -> Debugged:
     """Run what a cell needs, stage after stage, in this process.
 
@@ -68,6 +70,7 @@ def debug(
         say: told which stage runs, and how long it took.
         again: kinds of stages that run although the store has them, and with them all that reads their output.
         keep_upstream: store stages before the training, as a run would; without it nothing is stored.
+        device: where networks are trained, see :class:`harness.stages.context.Context`.
 
     Raises:
         Exception: whatever a stage raises.
@@ -78,7 +81,7 @@ def debug(
         for stage in needed(plan, scratch, [found.cell.score]):
             kept = keep_upstream and stage.kind not in ALWAYS
             with _told(stage, say):
-                body_of(stage)(stage, Context(store if kept else scratch, data_dir))
+                run_placed(stage, Context(store if kept else scratch, data_dir, device))
         return Debugged(_scores(scratch, found.cell.score) or [], _scores(store, found.cell.score))
 
 

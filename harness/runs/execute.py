@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.devices import CPU, CUDA, choose_devices
 from harness.engine import Engine, Event, Outcome, make_engine
 from harness.engine import run as run_stages
 from harness.engine.interruption import terminable
-from harness.errors import BenchError
+from harness.errors import BenchError, UserError
 from harness.plan.status import Clock, needed
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
@@ -43,7 +45,7 @@ WORKER_LOG = "workers.log"
 class EngineOptions:
     """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, cluster.
 
-    The cluster is the Dask engine's, see :func:`harness.engine.make_engine`.
+    ``device`` is text as for ``--device``. The cluster is the Dask engine's, see :func:`harness.engine.make_engine`.
     """
 
     engine: str = "processes"
@@ -52,6 +54,21 @@ class EngineOptions:
     memory: int | None = None
     retry_failed: bool = False
     cluster: Profile | Cluster | None = None
+    device: str = CPU
+    jobs_per_device: int | None = None
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that ``device`` names; those of a cluster are its workers', of which this machine cannot know.
+
+        Raises:
+            UserError: no such device.
+        """
+        if self.engine != "dask":
+            return choose_devices(self.device)
+        if self.device not in (CPU, CUDA):
+            raise UserError(f"--device {self.device}: with --engine dask write cuda; each worker takes the GPU it sees")
+        return () if self.device == CPU else (CUDA,)
 
 
 @dataclass(frozen=True)
@@ -201,7 +218,7 @@ class _Work:
             store=self.session.store,
             body=BODY,
             engine=_engine(self.options, self.log),
-            context=Context(self.session.store, self.data_dir).to_json(),
+            context=Context(self.session.store, self.data_dir, next(iter(self.options.devices), CPU)).to_json(),
             reserve=reserve,
             observer=self.watch,
             cost=_cost(Clock(self.session.store)) if wanted else None,
@@ -226,6 +243,8 @@ def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
         memory=chosen.memory,
         log=log,
         cluster=chosen.cluster,
+        devices=chosen.devices,
+        jobs_per_device=chosen.jobs_per_device,
     )
 
 
@@ -245,9 +264,10 @@ def _finish(record: RunRecord, session: Session, folder: Path) -> RunResults:
 
 
 def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
-    detail = event.detail
+    detail, placed = event.detail, dict(event.detail.get("placed", {}))
     costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
-    return {**costs, "worker": event.worker, "provenance": {**made_by, **detail.get("machine", {})}}
+    costs["peak_device_memory"] = placed.pop("peak_device", None)
+    return {**costs, "worker": event.worker, "provenance": {**made_by, **detail.get("machine", {}), **placed}}
 
 
 def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:

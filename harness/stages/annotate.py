@@ -12,7 +12,15 @@ from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
 from harness.stage import Stage
 from harness.stages.context import Context, component
-from harness.stages.reading import read_graphs, read_groups, read_info, read_model, read_optimizer, read_oracle
+from harness.stages.reading import (
+    placed,
+    read_graphs,
+    read_groups,
+    read_info,
+    read_model,
+    read_optimizer,
+    read_oracle,
+)
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Environment
 from harness.training.loop import LoopSettings, total_steps
@@ -24,22 +32,23 @@ def body(stage: Stage, context: Context) -> None:
     environment: Environment = component(payload["environment"])
     environment.rng = generator(payload["seed"], "environment")
     train = read_graphs(context.store, payload["data"], payload["train"], labels=True, env=True)
+    train = train.to(context.device)
     train.max_batch_nodes = payload.get("loop", {}).get("max_batch_nodes", 0)
     if environment.requires not in ("", "env"):
-        environment.groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
+        groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
+        environment.groups = placed(groups, context.device)
     if environment.trains_networks:
         _set_up(environment, payload, train)
-    oracle = (
-        read_oracle(context.store, payload["oracle"], payload["train"], payload["fields"]) if payload["fields"] else {}
-    )
+    fields = payload["fields"]
+    oracle = read_oracle(context.store, payload["oracle"], payload["train"], fields) if fields else {}
     with seeded(payload["seed"], "environment"):
-        assigned = environment.assign(train, oracle, read_upstream(context, payload))
+        assigned = environment.assign(train, placed(oracle, context.device), read_upstream(context, payload))
     ids, extra = assigned if isinstance(assigned, tuple) else (assigned, {})
     _check(environment, ids, extra, len(train))
     sizes = torch.bincount(ids[ids >= 0])
     with context.store.create(stage) as draft:
-        draft.write_tensors("env", {"env": ids.clone()})
-        draft.write_tensors("extra", {name: value.detach().clone() for name, value in extra.items()})
+        draft.write_tensors("env", {"env": ids.to("cpu", copy=True)})
+        draft.write_tensors("extra", {name: value.detach().to("cpu", copy=True) for name, value in extra.items()})
         draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist(), "flags": environment.flags})
 
 

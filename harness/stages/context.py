@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.catalog import Entry
+from harness.devices import CPU
 from harness.registry import load_one
 from harness.store import Store
 
@@ -19,20 +20,23 @@ class Context:
     Attributes:
         store: where inputs are read and the output is written.
         data_dir: the user's data folder, or None.
+        device: where networks are trained: ``cpu``, ``cuda`` (the process's current one) or ``cuda:INDEX``.
     """
 
     store: Store
     data_dir: Path | None = None
+    device: str = CPU
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Context:
         """The inverse of :meth:`to_json`; opens the store."""
         folder = data.get("data_dir")
-        return cls(Store(Path(data["store"])), None if folder is None else Path(folder))
+        return cls(Store(Path(data["store"])), None if folder is None else Path(folder), data.get("device", CPU))
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping for a worker."""
-        return {"store": str(self.store.root), "data_dir": None if self.data_dir is None else str(self.data_dir)}
+        folder = None if self.data_dir is None else str(self.data_dir)
+        return {"store": str(self.store.root), "data_dir": folder, "device": self.device}
 
 
 def component_class(ref: Mapping[str, Any]) -> type[Any]:

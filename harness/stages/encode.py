@@ -9,7 +9,7 @@ from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
 from harness.stage import Stage
 from harness.stages.context import Context, component
-from harness.stages.reading import as_float32, read_features, read_graphs
+from harness.stages.reading import as_float32, on_cpu, read_features, read_graphs
 from harness.training.bases import Encoder
 
 
@@ -22,7 +22,9 @@ def body(stage: Stage, context: Context) -> None:
     encoder.seed = payload["seed"]
     encoder.rng = generator(payload["seed"], "method")
     graphs = {
-        split: read_graphs(context.store, payload["data"], split, max_batch_nodes=encoder.max_batch_nodes)
+        split: read_graphs(context.store, payload["data"], split, max_batch_nodes=encoder.max_batch_nodes).to(
+            context.device
+        )
         for split in payload["splits"]
     }
     with context.store.create(stage) as draft, seeded(payload["seed"], "encoder"):
@@ -30,7 +32,7 @@ def body(stage: Stage, context: Context) -> None:
         epochs: list[int] = []
         for epoch, module in encoder.fit(graphs[payload["train"]]):
             embeddings |= {f"{epoch}/{split}": value for split, value in _embed(encoder, module, graphs, epoch).items()}
-            draft.write_tensors(f"weights-{epoch}", {name: v.detach() for name, v in module.state_dict().items()})
+            draft.write_tensors(f"weights-{epoch}", on_cpu(module.state_dict()))
             epochs.append(epoch)
         draft.write_tensors("embeddings", embeddings)
         draft.write_json("snapshots", {"epochs": epochs, "flags": encoder.flags})

@@ -99,5 +99,15 @@ def read_oracle(store: Store, key: str, split: str, names: Sequence[str]) -> dic
 
 
 def as_float32(tensor: Tensor) -> Tensor:
-    """A float32 copy that owns its memory."""
-    return tensor.detach().to(torch.float32).clone()
+    """A float32 copy on the CPU that owns its memory."""
+    return tensor.detach().to("cpu", torch.float32, copy=True)
+
+
+def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors without their gradients, as an artifact takes them."""
+    return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+
+
+def placed(tensors: Mapping[str, Tensor], device: str) -> dict[str, Tensor]:
+    """The tensors on a device."""
+    return {name: tensor.to(device) for name, tensor in tensors.items()}

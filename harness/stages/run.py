@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from harness.devices import CPU, on_device
 from harness.stage import Stage
 from harness.stages.context import Context
 
@@ -24,6 +26,14 @@ def run(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
     """Run one stage and write its artifact.
 
     Returns:
-        facts for the progress display (may be empty).
+        facts for the record and the progress display; ``placed`` says on which device, where it is not the CPU.
     """
-    return body_of(stage)(stage, Context.from_json(context)) or {}
+    return run_placed(stage, Context.from_json(context))
+
+
+def run_placed(stage: Stage, context: Context) -> dict[str, Any]:
+    """Run a stage on the context's device if it trains networks, else on the CPU; see :func:`run`."""
+    device = context.device if stage.trains else CPU
+    with on_device(device) as facts:
+        found = body_of(stage)(stage, replace(context, device=device)) or {}
+    return {**found, "placed": facts} if facts else found

@@ -16,6 +16,7 @@ from harness.stage import Stage
 from harness.stages.context import Context, component, component_class
 from harness.stages.reading import (
     as_float32,
+    placed,
     read_graphs,
     read_info,
     read_labels,
@@ -37,14 +38,15 @@ def body(stage: Stage, context: Context) -> None:
     parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
     train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts, max_batch_nodes=bound)
     environment, train, count = _environments(context, payload, train)
-    learner = _learner(payload, settings, train, count)
+    train = train.to(context.device)
+    learner = _learner(payload, settings, train, count).to(context.device)
     if payload.get("annotate"):
-        learner.annotations = context.store.open(payload["annotate"]).tensors("extra")
+        learner.annotations = placed(context.store.open(payload["annotate"]).tensors("extra"), context.device)
     kept = _spurious(context, payload, learner)
     learner.upstream_outputs = read_upstream(context, payload)
     task = read_task(payload["task"])
     graphs = {
-        split: read_graphs(store, payload["data"], split, parts=parts, max_batch_nodes=bound)
+        split: read_graphs(store, payload["data"], split, parts=parts, max_batch_nodes=bound).to(context.device)
         for split in payload["splits"]
     }
     data = TrainingData(
@@ -52,7 +54,7 @@ def body(stage: Stage, context: Context) -> None:
         validation={split: graphs[split] for split in payload["validation"]},
         score=_scorer(store, payload, task),
         monitor=payload["monitor"],
-        spurious=None if kept is None else kept.spurious,
+        spurious=None if kept is None else kept.spurious.to(context.device),
         assign_batch=environment.assign_batch if environment is not None else None,
     )
     trained = fit(learner, data, settings, seed=payload["seed"])
@@ -105,7 +107,7 @@ def _spurious(context: Context, payload: Mapping[str, Any], learner: Learner) ->
         weighting=learner.weighting,
         min_train_margin=learner.min_train_margin,
     )
-    learner.model_scores, learner.model_weights = kept.scores, kept.weights
+    learner.model_scores, learner.model_weights = kept.scores.to(context.device), kept.weights.to(context.device)
     return kept
 
 
@@ -165,8 +167,9 @@ def restore(
     settings = LoopSettings(**payload["loop"])
     parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
     train = read_graphs(context.store, payload["data"], payload["train"], parts=parts, max_batch_nodes=bound)
+    train = train.to(context.device)
     artifact = context.store.open(key)
-    learner = _learner(payload, settings, train, int(artifact.read_json("info")["environments"]))
+    learner = _learner(payload, settings, train, int(artifact.read_json("info")["environments"])).to(context.device)
     rules = artifact.read_json("checkpoints")
     wanted = LAST if checkpoint == "last" else best_rule(payload["monitor"])
     rule = wanted if wanted in rules else next(iter(rules))

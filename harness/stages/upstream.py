@@ -30,7 +30,8 @@ def read_upstream(context: Context, payload: Mapping[str, Any]) -> dict[str, Any
     found: dict[str, Any] = {}
     for role, item in payload.get("upstream", {}).items():
         if item["kind"] == "environment":
-            found[role] = context.store.open(item["key"]).tensors("env")["env"].clone()
+            ids = context.store.open(item["key"]).tensors("env")["env"]
+            found[role] = ids.to(context.device, copy=True)
         else:
             found[role] = _outputs(context, item["stage"], item["checkpoint"])
     return found

@@ -188,7 +188,7 @@ def _validate(
     """Score every validation split, keep the first best of each; True where the monitored one got better."""
     improved = False
     for split, batches in watch.items():
-        logits = predict(learner, batches)
+        logits = predict(learner, batches).cpu()
         score = data.score(split, logits)
         row[f"score/{split}"] = score
         trained.ever_finite = trained.ever_finite or bool(torch.isfinite(logits).all())
@@ -217,11 +217,12 @@ def _close(learner: Learner, trained: Trained) -> None:
 
 
 def _state(learner: Learner) -> State:
-    return {name: value.detach().clone() for name, value in learner.state_dict().items()}
+    return {name: value.detach().to("cpu", copy=True) for name, value in learner.state_dict().items()}
 
 
 def _finite(learner: Learner) -> bool:
-    return all(bool(torch.isfinite(value).all()) for value in learner.parameters())
+    found = [torch.isfinite(value).all() for value in learner.parameters()]
+    return not found or bool(torch.stack(found).all())  # asked once, as a GPU is waited for each time
 
 
 def predict(learner: Learner, batches: Iterable[Batch]) -> Tensor:

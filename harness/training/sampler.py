@@ -81,7 +81,7 @@ def epoch_batches(
     """
     if groups_per_batch:
         return _grouped_epoch(train, batch_size, groups_per_batch, rng)
-    order = torch.randperm(len(train), generator=rng)
+    order = torch.randperm(len(train), generator=rng).to(train.x.device)
     order = order if reorder is None else reorder(order)
     if min(len(order), batch_size) < MIN_BATCH:
         return Epoch(train, order, ())
@@ -94,12 +94,12 @@ def _grouped_epoch(train: PackedGraphs, batch_size: int, groups: int, rng: torch
     if train.env is None:
         raise ValueError("environments per batch need training graphs with environment ids")
     steps = steps_per_epoch(len(train), batch_size, groups_per_batch=groups)
-    rows = grouped_order(train.env, batch_size, groups, steps, rng)
+    rows = grouped_order(train.env.cpu(), batch_size, groups, steps, rng)
     if not train.max_batch_nodes:
-        return Epoch(train, rows.flatten(), [rows[0].numel()] * steps)
-    each = fitting(train.node_ptr.diff()[rows], train.max_batch_nodes)
+        return Epoch(train, rows.flatten().to(train.x.device), [rows[0].numel()] * steps)
+    each = fitting(train.node_ptr.cpu().diff()[rows], train.max_batch_nodes)
     taken = torch.arange(rows.size(2)) < each.reshape(-1, 1, 1)
-    return Epoch(train, rows[taken.expand_as(rows)], (each * rows.size(1)).tolist())
+    return Epoch(train, rows[taken.expand_as(rows)].to(train.x.device), (each * rows.size(1)).tolist())
 
 
 def fitting(nodes: Tensor, bound: int) -> Tensor:

@@ -149,7 +149,7 @@ class GALA(SubgraphLearner):
         if len(repeated) == 0:
             return order
         order = torch.cat([order, repeated])
-        return order[torch.randperm(len(order), generator=self.rng)]
+        return order[torch.randperm(len(order), generator=self.rng).to(order.device)]
 
     def weight(self, term: str) -> float:
         return 0.0 if term == "contrast" and self.epoch < self.warmup_epochs else super().weight(term)

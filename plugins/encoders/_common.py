@@ -66,10 +66,11 @@ def train(
         raise DataError(f"encoder '{encoder.name}' contrasts graphs with each other and needs two; found {len(graphs)}")
     if not encoder.snapshots:
         raise UserError(f"encoder '{encoder.name}', hyperparameter 'snapshots': name at least one epoch")
+    module.to(graphs.x.device)
     optimizer = torch.optim.Adam(module.parameters(), lr=encoder.lr, fused=True)
     for epoch in range(1, max(encoder.snapshots) + 1):
         module.train()
-        total = torch.zeros(())
+        total = torch.zeros((), device=graphs.x.device)
         order = torch.randperm(len(graphs), generator=encoder.rng)
         for batch in graphs.batches(encoder.batch_size, order, at_least=2):
             if batch.num_graphs < 2:

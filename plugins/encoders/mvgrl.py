@@ -117,7 +117,7 @@ class MVGRL(Encoder):
 
     def embed(self, module, graphs):
         module.eval()
-        out = torch.empty(len(graphs), self.hidden)
+        out = torch.empty(len(graphs), self.hidden, device=graphs.x.device)
         with torch.no_grad():
             for ids in by_size(graphs.node_ptr.diff(), _EMBED):
                 out[ids] = module(self._with_blocks(graphs.batch(ids), graphs))

@@ -88,7 +88,7 @@ class EIIL(Environment):
         task = task_of(logits, train.y)
         known = has_label(train.y, task)
         gradient = scale_gradient(logits[known], train.y[known], task)
-        ids = torch.full((len(train),), -1)
+        ids = torch.full((len(train),), -1, device=known.device)
         ids[known] = self.split(gradient)
         return ids
 
@@ -96,7 +96,7 @@ class EIIL(Environment):
         """(n,) ids 0 and 1 from the derivatives g (n,)."""
         if float(gradient.abs().median()) < FLAT:
             return self.random_split(gradient, "the reference model has fitted nearly every training graph")
-        a = torch.randn(len(gradient), generator=self.rng, dtype=gradient.dtype).requires_grad_()
+        a = torch.randn(len(gradient), generator=self.rng, dtype=gradient.dtype).to(gradient.device).requires_grad_()
         adam = Adam([a], lr=self.lr)
         for _ in range(self.steps):
             adam.zero_grad()
@@ -111,7 +111,7 @@ class EIIL(Environment):
     def random_split(self, gradient: Tensor, why: str) -> Tensor:
         """Two random halves, with a flag."""
         self.flags.append(f"random split: {why}")
-        return torch.randperm(len(gradient), generator=self.rng) % 2
+        return torch.randperm(len(gradient), generator=self.rng).to(gradient.device) % 2
 
 
 def objective(q: Tensor, gradient: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ class MoleOOD(Environment):
         self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         del oracle, upstream
-        model = LatentModel(self, self.k)
+        model = LatentModel(self, self.k).to(train.x.device)
         self.fit(model, train)
         model.eval()
         with torch.no_grad():
@@ -81,9 +81,9 @@ class MoleOOD(Environment):
         log_q, risks = torch.cat([log_q for log_q, _ in results]), torch.cat([risk for _, risk in results])
         known = has_label(train.y, self.info.task)
         self.describe(log_q[known].exp())
-        ids = torch.full((len(train),), -1)
+        ids = torch.full((len(train),), -1, device=known.device)
         ids[known] = torch.unique(log_q[known].argmax(1), return_inverse=True)[1]
-        return ids, {"expected_risk": (risks * self.log_prior().exp()).sum(1)}
+        return ids, {"expected_risk": (risks * self.log_prior().to(risks).exp()).sum(1)}
 
     def fit(self, model: "LatentModel", train: PackedGraphs) -> None:
         """Train; leave the weights of the epoch with the lowest mean objective."""
@@ -114,7 +114,7 @@ class MoleOOD(Environment):
             known: (B,) which graphs have a label; the others count nowhere.
         """
         q, count = log_q.exp() * known.unsqueeze(1), known.sum().clamp(min=1)
-        divergence = (q * (log_q - self.log_prior())).sum()
+        divergence = (q * (log_q - self.log_prior().to(log_q))).sum()
         return (q * risks).sum() / count + (divergence / count if self.kl_reduction == "mean" else divergence)
 
     def log_prior(self) -> Tensor:
@@ -128,7 +128,7 @@ class MoleOOD(Environment):
         """Add a flag where the ids say nothing: one environment for all, or q as good as the prior."""
         if self.k > 1 and len(q.argmax(1).unique()) == 1:
             self.flags.append("all graphs are in one environment")
-        if self.k > 1 and float((q - self.log_prior().exp()).abs().max()) < 0.01:
+        if self.k > 1 and float((q - self.log_prior().to(q).exp()).abs().max()) < 0.01:
             self.flags.append("the posterior equals the prior, so that the environments are noise")
 
 

@@ -1,0 +1,161 @@
+"""A device that is not there: tensors say that they are on it, while they are computed on the CPU.
+
+On it the rules of a GPU hold, so that what breaks them is found on a machine without one: the tensors of an operation
+are all on one device, numbers are drawn on the generator's device, and NumPy reads the CPU only. It also counts what
+would make the CPU wait for a GPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Final
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+ELSEWHERE: Final = "meta"
+"""The name of the device: the one of torch's that needs no hardware."""
+_DEVICE: Final = torch.device(ELSEWHERE)
+_MOVES: Final = ("copy_", "_to_copy")
+_INDEXING: Final = ("index", "index_put", "index_put_", "_index_put_impl_")
+"""A GPU's tensor may be indexed by one of the CPU."""
+_WAITS: Final = ("_local_scalar_dense", "nonzero", "_unique2", "unique_dim", "unique_consecutive", "equal", "bincount")
+"""Operations after which the CPU knows something of the result, such as its size."""
+
+
+class _Away(Tensor):
+    """A tensor that says it is on the device; ``held`` is the tensor on the CPU."""
+
+    held: Tensor
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> _Away:
+        made: _Away = Tensor._make_wrapper_subclass(
+            cls,
+            inner.size(),
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=_DEVICE,
+        )
+        made.held = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Called where no :class:`_Rules` are active."""
+        raise RuntimeError("a tensor was used outside the block in which its device exists")
+
+
+class _Rules(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Runs every operation on the CPU and enforces the device's rules."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.waits: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = dict(kwargs or {})
+        name = func.overloadpacket.__name__
+        tensors = [value for value in tree_flatten((args, given))[0] if isinstance(value, Tensor)]
+        away = any(isinstance(tensor, _Away) for tensor in tensors)
+        if given.get("device") is not None:
+            to = torch.device(given["device"]) == _DEVICE
+            self._note(name == "_to_copy" and away and not to, "copy to the CPU")
+            away, given["device"] = to, torch.device("cpu") if to else given["device"]
+        elif away and name not in _MOVES:
+            _check_devices(name, tensors)
+        if name == "copy_":
+            self._note(isinstance(tensors[1], _Away) and not isinstance(tensors[0], _Away), "copy to the CPU")
+            away = isinstance(tensors[0], _Away)
+        if away:
+            _check_generator(name, args, given)
+            self._count(name, args, given)
+        found = func(*tree_map(_inside, args), **tree_map(_inside, given))
+        written = _written(func, args, given)
+        return written if written is not None else tree_map(_outside, found) if away else found
+
+    def _note(self, happened: bool, what: str) -> None:
+        self.waits[what] += happened
+
+    def _count(self, name: str, args: Sequence[Any], given: Mapping[str, Any]) -> None:
+        masks = name in _INDEXING and any(
+            index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
+        )
+        unsized = name == "repeat_interleave" and given.get("output_size") is None
+        self._note(name in _WAITS or masks or unsized, f"{name} by mask" if masks else name)
+
+
+class _Python(TorchFunctionMode):
+    """What torch does on the CPU before any operation is dispatched: from Python's numbers, and to them."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = dict(kwargs or {})
+        if func in (torch.tensor, torch.as_tensor) and given.get("device") is not None:
+            device = given.pop("device")
+            return func(*args, **given).to(device)
+        if func is Tensor.tolist and isinstance(args[0], _Away):
+            return args[0].cpu().tolist()
+        return func(*args, **given)
+
+
+def _check_devices(name: str, tensors: Sequence[Tensor]) -> None:
+    """Refuse a mixture; a number from the CPU, and an index from there, may go with the device's tensors."""
+    if name in _INDEXING:
+        tensors = [tensors[0], *(tensors[-1:] if name != "index" else ())]
+    allowed = 0 if name not in ("cat", "stack") else -1
+    if any(not isinstance(tensor, _Away) and tensor.dim() > allowed for tensor in tensors):
+        raise RuntimeError(f"Expected all tensors to be on the same device, but '{name}' got some of the CPU")
+
+
+def _check_generator(name: str, args: Sequence[Any], given: Mapping[str, Any]) -> None:
+    if any(isinstance(value, torch.Generator) for value in (*args, *given.values())):
+        raise RuntimeError(f"'{name}' draws on another device than its generator's, which is on the CPU")
+
+
+def _written(func: Any, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+    """The argument that an operation writes to and returns; None where it returns something new."""
+    returned = func._schema.returns
+    if not returned or returned[0].alias_info is None or not returned[0].alias_info.is_write:
+        return None
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            return args[place] if place < len(args) else given[argument.name]
+    return None
+
+
+def _inside(value: Any) -> Any:
+    return value.held if isinstance(value, _Away) else value
+
+
+def _outside(value: Any) -> Any:
+    return _Away(value) if isinstance(value, Tensor) and not isinstance(value, _Away) else value
+
+
+@contextmanager
+def elsewhere() -> Iterator[Counter[str]]:
+    """Let the device :data:`ELSEWHERE` exist inside the block: ``module.to(ELSEWHERE)``, ``graphs.to(ELSEWHERE)``.
+
+    Yields:
+        how often the CPU would have waited for a GPU, by cause.
+    """
+    with _Rules() as rules, _Python(), _fused_there():
+        yield rules.waits
+
+
+@contextmanager
+def _fused_there() -> Iterator[None]:
+    """Torch's fused optimizers run on the devices of a list, on which this one is not."""
+    module = import_module("torch.optim.optimizer")
+    known: Callable[[], list[str]] = module._get_fused_kernels_supported_devices
+    with patch.object(module, known.__name__, lambda: [*known(), ELSEWHERE]):
+        yield

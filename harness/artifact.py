@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.errors import BenchError, UserError
 from harness.keys import hash_file
+from harness.untrusted import FILE_NAME, parse_json, read_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 META = "meta.json"
 TENSORS = ".safetensors"
 JSON = ".json"
+MOST_META = 64 << 20
+"""Bytes of a description."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -108,7 +112,7 @@ class Meta:
         Raises:
             OSError, ValueError: there is none, or it is damaged.
         """
-        return cls.parse((folder / META).read_text(encoding="utf-8"))
+        return cls.parse(read_text(folder / META, MOST_META))
 
     @classmethod
     def parse(cls, text: str) -> Meta:
@@ -117,11 +121,13 @@ class Meta:
         Raises:
             ValueError: it is damaged, or no description at all.
         """
-        data = json.loads(_verified(text))
+        data = parse_json(_verified(text))
         try:
             meta = cls(**data)
-            for item in meta.files.values():
+            for name, item in meta.files.items():
                 int(item["size"]), str(item["sha256"])
+                if not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
+                    raise ValueError(f"{name!r} cannot name a file of an artifact")
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{META} is damaged ({error})") from None
         return meta
@@ -252,21 +258,32 @@ class Artifact:
 
     def read_json(self, name: str) -> Any:
         """The value written by :meth:`Draft.write_json`."""
-        return json.loads(self.path(name + JSON).read_text(encoding="utf-8"))
+        path = self.path(name + JSON)
+        try:
+            return parse_json(read_text(path))
+        except ValueError as error:
+            self._damaged(path.name, str(error))
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         """The tensors written by :meth:`Draft.write_tensors`, memory-mapped.
 
         The mapping is private to the process: writing into a tensor never changes the artifact.
         """
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        return load_file(self.path(name + TENSORS))
+        path = self.path(name + TENSORS)
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            self._damaged(path.name, str(error))
 
     def _checked(self, name: str) -> Path:
         path, expected = self.folder / name, self.meta.files[name]
         try:
-            stat = path.stat()
+            stat = path.lstat()
+            if not S_ISREG(stat.st_mode):
+                self._damaged(name, "it is a link or a folder")
             if stat.st_size != expected["size"]:
                 self._damaged(name, f"{stat.st_size} bytes instead of {expected['size']}")
             mark = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_size)
@@ -276,7 +293,7 @@ class Artifact:
             self._damaged(name, error.strerror or str(error))
         return path
 
-    def _damaged(self, name: str, why: str) -> None:
+    def _damaged(self, name: str, why: str) -> NoReturn:
         self._put_aside(self.key, f"{name}: {why}")
         raise MissingArtifact(self.key, f"the artifact of '{self.meta.title or self.key}' is damaged ({name}: {why})")
 

@@ -21,6 +21,7 @@ from typing import Any
 from harness.data import Role
 from harness.errors import DataError
 from harness.spec import SelectSettings
+from harness.untrusted import check_types, for_spreadsheet, parse_json, read_text, shown
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
 LAST = "last"
@@ -49,6 +50,7 @@ class ResultRow:
         oracle: oracle fields that were opened; ``uses_validation_labels``: validation labels shaped training.
         cell, key: the short id of the cell, and the key of its last stage.
         seconds, cpu_seconds: wall and processor time of the training stage; ``peak_memory`` its bytes.
+        device: the name of the GPU that it ran on, empty for the CPU; ``peak_device_memory`` the bytes taken there.
     """
 
     dataset: str
@@ -73,6 +75,8 @@ class ResultRow:
     seconds: float | None = None
     cpu_seconds: float | None = None
     peak_memory: int | None = None
+    device: str = ""
+    peak_device_memory: int | None = None
     traceback: str = ""
 
     def __post_init__(self) -> None:
@@ -229,10 +233,15 @@ class RunResults:
         if not isinstance(data, Mapping):
             raise ValueError("expected a mapping")
         values = _known(cls, data)
+        check_types(cls, [data])
+        for part, items in ((DatasetFacts, "datasets"), (MethodFacts, "entries"), (ResultRow, "rows")):
+            check_types(part, data[items])
         values["datasets"] = tuple(DatasetFacts(**_known(DatasetFacts, item)) for item in data["datasets"])
         values["entries"] = tuple(_entry(item) for item in data["entries"])
         values["rows"] = tuple(ResultRow(**_known(ResultRow, item)) for item in data["rows"])
-        return cls(**values)
+        found = cls(**values)
+        _check_labels(found)
+        return found
 
     def save(self, path: Path) -> None:
         """Write as strict JSON with a line for each row, whole or not at all."""
@@ -248,7 +257,7 @@ class RunResults:
             DataError: the file is missing, not strict JSON, or not a results file.
         """
         try:
-            return cls.from_json(loads(path.read_text(encoding="utf-8")))
+            return cls.from_json(loads(read_text(path)))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path}: not a readable results file ({type(error).__name__}: {error})") from error
 
@@ -262,6 +271,17 @@ def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     """The class's own fields, lists as tuples."""
     names = _names(cls)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in names}
+
+
+def _check_labels(results: RunResults) -> None:
+    """Refuse names that no suite can give, and rows of datasets that are not there."""
+    known = {dataset.label for dataset in results.datasets}
+    used = {entry.dataset for entry in results.entries} | {row.dataset for row in results.rows}
+    if used - known:
+        raise ValueError(f"there is no dataset {min(used - known)!r}")
+    for label in {results.suite, results.run, *known, *results.methods, *(row.method for row in results.rows)}:
+        if not label.isprintable():
+            raise ValueError(f"{shown(label)} is no printable name")
 
 
 def _entry(data: Mapping[str, Any]) -> MethodFacts:
@@ -293,13 +313,9 @@ def loads(text: str) -> Any:
     """Read strict JSON.
 
     Raises:
-        ValueError: malformed text, or a bare NaN or Infinity.
+        ValueError: malformed text, a number that is not finite, or brackets nested too deeply.
     """
-
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
+    return parse_json(text)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -329,4 +345,6 @@ def rows_to_csv(rows: Iterable[ResultRow]) -> str:
 def _csv_field(value: Any) -> Any:
     if isinstance(value, (Mapping, tuple)):
         return dumps(value, indent=None).strip()
+    if isinstance(value, str):
+        return for_spreadsheet(value)
     return "" if value is None else str(value).lower() if isinstance(value, bool) else value

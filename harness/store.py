@@ -26,7 +26,7 @@ from harness.keys import digest, file_digest
 from harness.locks import Lease, try_lock
 from harness.shards import present
 from harness.stage import Failure, Stage
-from harness.storage import leftovers
+from harness.storage import leftovers, makers
 from harness.storage.leftovers import begin_draft
 from harness.storage.placing import move
 from harness.untrusted import parse_json, read_text
@@ -289,6 +289,8 @@ class Store:
     def keep_record(self, key: str, facts: Mapping[str, Any]) -> None:
         """Keep what is known of a stage that was executed elsewhere: it says nothing of how long it takes here."""
         self._write(self.record_path(key), facts)
+        with writing(self.root):
+            makers.note(self.root, key, facts, self._write)
 
     def record_path(self, key: str) -> Path:
         """Where the record of a stage's execution is or would be."""

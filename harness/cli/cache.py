@@ -10,6 +10,7 @@ from harness.cli import options
 from harness.cli.cache_screens import bytes_text
 from harness.cli.main import app
 from harness.errors import UserError
+from harness.untrusted import visible
 
 if TYPE_CHECKING:
     from harness.storage.checking import Problem
@@ -60,7 +61,7 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
         print(dumps({"artifacts": [asdict(info) for info in found]}), end="")
         return
     for info in found:
-        print(f"{info.key[:12]}  {bytes_text(info.size):>9}  {info.title}")
+        print(visible(f"{info.key[:12]}  {bytes_text(info.size):>9}  {info.title}"))
 
 
 @cache.command()
@@ -86,7 +87,7 @@ def verify(
         cured = _mended(problem) if repair else ""
         left += not repair or cured.startswith("not repaired")
         if not json:
-            print(f"{problem}{f'; {cured}' if cured else ''}")
+            print(visible(f"{problem}{f'; {cured}' if cured else ''}"))
     code = 1 if left else 0
     if json:
         texts = [str(problem) for problem in problems]

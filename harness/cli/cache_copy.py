@@ -9,6 +9,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.cache import cache
+from harness.untrusted import visible
 
 if TYPE_CHECKING:
     from harness.storage.exchange import Copied
@@ -113,5 +114,5 @@ def _end(done: Copied, verb: str, where: str, json: bool) -> None:
     if json:
         print(dumps(asdict(done)), end="")
     else:
-        print("\n".join(copied_lines(done, verb, where)))
+        print(visible("\n".join(copied_lines(done, verb, where))))
     raise typer.Exit(1 if done.refused else 0)

@@ -33,10 +33,10 @@ class Guarded(TyperGroup):
         except BenchError as error:
             if debug:
                 raise
-            print(f"error: {error}", file=sys.stderr)
+            _tell(f"error: {error}")
             raise SystemExit(error.exit_code) from None
         except KeyboardInterrupt as error:
-            print(str(error) or "interrupted", file=sys.stderr)
+            _tell(str(error) or "interrupted")
             raise SystemExit(getattr(error, "exit_code", INTERRUPTED)) from None
         except BrokenPipeError:
             _discard_output()
@@ -48,8 +48,15 @@ class Guarded(TyperGroup):
                 _discard_output()
                 print(f"error: cannot write: {error.strerror}", file=sys.stderr)
                 raise SystemExit(UserError.exit_code) from None
-            print(f"internal error: {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
+            _tell(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
             raise SystemExit(1) from None
+
+
+def _tell(text: str) -> None:
+    """To the error stream, without what a name in a message could do to the terminal."""
+    from harness.untrusted import visible
+
+    print(visible(text), file=sys.stderr)
 
 
 def _discard_output() -> None:

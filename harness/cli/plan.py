@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli import options
 from harness.cli.main import app
+from harness.untrusted import visible
 
 if TYPE_CHECKING:
     from harness.plan.status import StageStatus
@@ -26,7 +27,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
-    from harness.plan.status import survey
+    from harness.plan.status import made_otherwise, survey
     from harness.runs.session import open_session
 
     given = options.session_options(
@@ -42,13 +43,15 @@ def plan(
     )
     session = open_session(suite, given)
     statuses = survey(session.plan, session.store)
+    otherwise = made_otherwise(session.plan, session.store)
     if json:
         from harness.results import dumps
 
-        print(dumps(_as_json(session.suite.name, statuses)), end="")
+        print(dumps(_as_json(session.suite.name, statuses, otherwise)), end="")
         return
-    for line in _lines(session.suite.name, len(session.plan.cells), statuses):
-        print(line)
+    notes = [f"note: {line}" for line in otherwise]
+    for line in [*_lines(session.suite.name, len(session.plan.cells), statuses), *([""] if notes else []), *notes]:
+        print(visible(line))
 
 
 def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
@@ -88,9 +91,10 @@ def _reasons(statuses: list[StageStatus]) -> list[str]:
     return lines
 
 
-def _as_json(name: str, statuses: list[StageStatus]) -> dict[str, Any]:
+def _as_json(name: str, statuses: list[StageStatus], otherwise: list[str]) -> dict[str, Any]:
     return {
         "suite": name,
+        "made_otherwise": otherwise,
         "stages": [
             {
                 "kind": status.stage.kind,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.cli.standing import Standings
+from harness.untrusted import visible
 
 if TYPE_CHECKING:
     from harness.engine import Event
@@ -102,7 +103,7 @@ class Tally:
 
 def _brief(failure: Failure) -> str:
     """Status and the first line of the reason."""
-    return f"{failure.status}: {failure.reason.partition(chr(10))[0]}"
+    return visible(f"{failure.status}: {failure.reason.partition(chr(10))[0]}")
 
 
 def clock_text(seconds: float | None) -> str:

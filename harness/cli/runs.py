@@ -8,6 +8,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
+from harness.untrusted import visible
 
 
 @app.command()
@@ -38,6 +39,6 @@ def runs(
         return
     for record in records:
         overrides = f"  {' '.join(record.results.overrides)}" if record.results.overrides else ""
-        print(f"{record.id}  {record.status:<11}  {counted(len(record.cells), 'cell')}{overrides}")
+        print(visible(f"{record.id}  {record.status:<11}  {counted(len(record.cells), 'cell')}{overrides}"))
     if not records:
         print("no runs")

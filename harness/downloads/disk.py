@@ -21,9 +21,12 @@ class NoRoomError(UserError):
 
 
 def safe_parts(name: str) -> tuple[str, ...] | None:
-    """A relative path with ``/`` as its parts, or None where it is absolute, leads upwards or is not portable."""
+    """A relative path with ``/`` as its parts, or None where it is absolute, leads upwards or is not portable.
+
+    What is not printable is not portable either, and could steer the terminal that shows it.
+    """
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
-    unsafe = name.startswith("/") or "\\" in name or "\0" in name or _DRIVE.match(name)
+    unsafe = name.startswith("/") or "\\" in name or not name.isprintable() or _DRIVE.match(name)
     return None if unsafe or ".." in parts else parts
 
 

@@ -11,10 +11,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.downloads.disk import require_room, writing
-from harness.downloads.web import Interrupted, OutOfRange, Unreachable, open_url, sorting_faults, total_of
+from harness.downloads.web import Interrupted, OutOfRange, Unreachable, byte_count, open_url, sorting_faults, total_of
 from harness.errors import DataError
+from harness.sizes import size_text
 
+MOST_BYTES = 64 * 10**9
+"""Bytes that are taken from a server that does not say how many come."""
 _CHUNK = 1 << 16
+_LOOK = 1 << 26
+_SPARE = 10**9
+"""Bytes that such a server leaves on the disk."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +184,7 @@ class Transfer:
             raise Unreachable(
                 f"{self._url} answers with a web page, not with a file: a log-in or a proxy may be between"
             )
-        length = response.headers.get("Content-Length")
-        total = int(length) if length and length.isdecimal() else None
+        total = byte_count(response.headers.get("Content-Length"))
         if self._size is not None and total is not None and total != self._size:
             raise Unreachable(
                 f"{self._url} sends {total} bytes where {self._size} are expected: another file is there now"
@@ -193,11 +198,17 @@ class Transfer:
     def _receive(self, response: http.client.HTTPResponse, at: int, total: int | None) -> None:
         require_room(self._part.parent, (total or self._size or at) - at)
         self._watcher.begun(self._part.name.removesuffix(".part"), at, total or self._size)
+        most, looked = MOST_BYTES if total is None else total, at
         with writing(self._part), self._part.open("ab") as stream:
             while block := self._block(response):
                 at += len(block)
                 if self._size is not None and at > self._size:
                     raise Unreachable(f"{self._url} sends more than the {self._size} bytes expected")
+                if at > most:
+                    raise DataError(f"{self._url} sends ever more without saying how much; {size_text(at)} came")
+                if total is None and at - looked > _LOOK:
+                    require_room(self._part.parent, _SPARE)
+                    looked = at
                 stream.write(block)
                 self._watcher.moved(at)
         if total is not None and at < total:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
 import lzma
 import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from harness.downloads.disk import require_room, safe_parts, writing
 from harness.errors import DataError
@@ -23,6 +25,7 @@ MOST_BYTES = 64 * 10**9
 _GROWTH = 200
 _SMALL = 10**9
 _CHUNK = 1 << 20
+_MOST_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,8 @@ def unpack(archive: Path, folder: str, target: Path) -> list[Path]:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as opened:
                 return _write(archive, folder, target, _zip_members(opened))
-        if tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tar:
-                return _write(archive, folder, target, _tar_members(tar))
+        with _tar_bytes(archive) as content, suppress(_NoTar), _opened_tar(content, _most(archive)) as tar:
+            return _write(archive, folder, target, _tar_members(tar))
     raise DataError("what was fetched is neither a zip nor a tar archive")
 
 
@@ -114,6 +116,75 @@ def _tar_members(opened: tarfile.TarFile) -> Iterator[_Member]:
             yield _Member(info.name, info.size, partial(_tar_stream, opened, info))
 
 
+class _NoTar(Exception):
+    """The content is no tar archive."""
+
+
+class _Bounded(io.RawIOBase):
+    """The content of an archive, of which no more is read than is plausible, at once or in all.
+
+    The format lets a header say how long it is, and Python reads a header as a whole.
+    """
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._most = stream, most
+
+    def read(self, size: int = -1) -> bytes:
+        """Read bytes."""
+        if not 0 <= size <= _MOST_AT_ONCE:
+            raise DataError("the archive has a header of an implausible size")
+        data = self._stream.read(size)
+        if self._stream.tell() > self._most:
+            raise DataError("the archive would unpack to more than is plausible")
+        return data
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        if whence == io.SEEK_SET and offset > self._most:
+            raise DataError("the archive would unpack to more than is plausible")
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place."""
+        return self._stream.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+
+_PACKED: tuple[tuple[bytes, Callable[..., Any]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"BZh", bz2.open),
+    (b"\xfd7zXZ", lzma.open),
+)
+
+
+def _tar_bytes(archive: Path) -> IO[bytes]:
+    """The tar archive itself, unpacked as it is read."""
+    with archive.open("rb") as stream:
+        start = stream.read(6)
+    opened: IO[bytes] = next((opener for magic, opener in _PACKED if start.startswith(magic)), io.open)(archive, "rb")
+    return opened
+
+
+@contextmanager
+def _opened_tar(content: IO[bytes], most: int) -> Iterator[tarfile.TarFile]:
+    """The archive.
+
+    Raises:
+        _NoTar: it is none.
+    """
+    try:
+        opened = tarfile.TarFile(fileobj=_Bounded(content, most))
+    except tarfile.ReadError:
+        raise _NoTar from None
+    with opened:
+        yield opened
+
+
 def _tar_stream(opened: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
     stream = opened.extractfile(info)
     if stream is None:
@@ -123,7 +194,10 @@ def _tar_stream(opened: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 
 def _require_safe(name: str) -> None:
     if safe_parts(name) is None:
-        raise DataError(f"the archive holds a path that leads out of its folder: {name!r}; nothing is unpacked")
+        raise DataError(
+            f"the archive holds a path that leads out of its folder, or that not every system has: {name!r}; "
+            "nothing is unpacked"
+        )
 
 
 def _write(archive: Path, folder: str, target: Path, members: Iterable[_Member]) -> list[Path]:
@@ -147,7 +221,9 @@ def _choose(
     """The members below a folder with the parts of their names, and the top-level names of the others."""
     chosen: list[tuple[tuple[str, ...], _Member]] = []
     others: set[str] = set()
-    for member in members:
+    for count, member in enumerate(members):
+        if count > MOST_FILES:
+            raise DataError(f"the archive holds more than {MOST_FILES:,} files, which is not plausible")
         parts = safe_parts(member.name) or ()
         if len(parts) > len(inside) and parts[: len(inside)] == inside and parts[0] != "__MACOSX":
             chosen.append((parts, member))

@@ -119,15 +119,20 @@ def _answered(url: str, error: urllib.error.HTTPError) -> Exception:
 
 def _seconds(text: str | None) -> float | None:
     try:
-        return None if text is None else min(max(float(text), 0.0), _LONGEST_WAIT)
+        wait = _LONGEST_WAIT if text is None else float(text)
     except ValueError:
         return None
+    return None if text is None or wait != wait else min(max(wait, 0.0), _LONGEST_WAIT)  # noqa: PLR0124 - not a number
 
 
 def total_of(headers: email.message.Message) -> int | None:
     """The whole file's size in ``Content-Range``, or None."""
-    total = (headers.get("Content-Range") or "").rpartition("/")[2].strip()
-    return int(total) if total.isdecimal() else None
+    return byte_count((headers.get("Content-Range") or "").rpartition("/")[2].strip())
+
+
+def byte_count(text: str | None) -> int | None:
+    """A number of bytes as a header gives it, or None for anything else."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 @contextmanager

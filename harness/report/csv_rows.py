@@ -11,6 +11,7 @@ from harness.report.published import Beside
 from harness.report.table import TableRow
 from harness.results import dumps
 from harness.stats.intervals import Interval
+from harness.untrusted import for_spreadsheet
 
 _PUBLISHED = ("mean", "spread", "n", "difference", "low", "high", "verdict", "reason")
 
@@ -70,4 +71,4 @@ def _plain(value: Any) -> Any:
         return str(value).lower()
     if isinstance(value, (dict, list)):
         return dumps(value, indent=None).strip()
-    return value
+    return for_spreadsheet(value) if isinstance(value, str) else value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.errors import BenchError
+from harness.errors import BenchError, DataError
 from harness.results import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
 from harness.runs import made
 from harness.runs.record import CellRecord, RunRecord
@@ -14,13 +14,20 @@ from harness.selection import mark_selected
 from harness.stage import Failure
 from harness.store import Store
 
-TIMES = ("seconds", "cpu_seconds", "peak_memory")
+TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
 """What the store's record of a stage says of its cost."""
 
 
 def collect(record: RunRecord, store: Store) -> RunResults:
-    """The results of a run as they stand in the store, with the selected configurations marked."""
+    """The results of a run as they stand in the store, with the selected configurations marked.
+
+    Raises:
+        DataError: the record names cells of rows that it does not have.
+    """
     facts = {(entry.dataset, entry.method): entry for entry in record.results.entries}
+    stray = next((cell for cell in record.cells if (cell.dataset, cell.method) not in facts), None)
+    if stray is not None:
+        raise DataError(f"run {record.id}: the cell {stray.id} is of no row of its results")
     rows = [row for cell in record.cells for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store)]
     built = {label: _built(store, key) for label, key in record.prepared.items()}
     datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
@@ -96,7 +103,7 @@ def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
 def _scored(
     base: ResultRow, scores: list[dict[str, Any]], recorded: Mapping[str, Any], splits: list[str], rules: list[str]
 ) -> list[ResultRow]:
-    times: dict[str, Any] = {name: recorded.get(name) for name in TIMES}
+    times: dict[str, Any] = {name: recorded.get(name) for name in TIMES} | {"device": _device(recorded)}
     by_place = {(row["rule"], row["split"]): row for row in scores}
     rows = []
     for rule in dict.fromkeys([*rules, *(row["rule"] for row in scores)]):
@@ -121,6 +128,11 @@ def _scored(
             }
             rows.append(replace(base, checkpoint=rule, **value, **times))
     return rows
+
+
+def _device(recorded: Mapping[str, Any]) -> str:
+    device = str(recorded.get("provenance", {}).get("device", CPU))
+    return "" if device == CPU else device
 
 
 def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | None:

@@ -11,9 +11,11 @@ from typing import Any
 
 from harness.analysis import Cell
 from harness.results import dumps, loads, write_text
+from harness.untrusted import FILE_NAME, check_types, for_spreadsheet, read_text
 
 FINDING = "finding.json"
 FOLDER = "analyses"
+_CELLS = (str, int, float, bool, type(None))
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,23 @@ def save_finding(finding: Finding, folder: Path) -> None:
     write_text(folder / FINDING, dumps(vars(finding)))
     if finding.columns:
         stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerows([finding.columns, *finding.rows])
+        rows = [[for_spreadsheet(cell) if isinstance(cell, str) else cell for cell in row] for row in finding.rows]
+        csv.writer(stream, lineterminator="\n").writerows([map(for_spreadsheet, finding.columns), *rows])
         write_text(folder / "table.csv", stream.getvalue())
+
+
+def _sound(finding: Finding) -> Finding:
+    """The finding, unless it is not as :func:`save_finding` writes one: it may be another's.
+
+    Raises:
+        ValueError: it is so.
+    """
+    width = len(finding.columns)
+    if any(len(row) != width or not all(type(cell) in _CELLS for cell in row) for row in finding.rows):
+        raise ValueError("a row does not fit the columns")
+    if not all(FILE_NAME.fullmatch(name) for name in finding.figures):
+        raise ValueError("a figure lies elsewhere")
+    return finding
 
 
 def load_findings(run: Path) -> list[tuple[Finding, Path]]:
@@ -86,12 +103,13 @@ def load_findings(run: Path) -> list[tuple[Finding, Path]]:
     found = []
     for path in sorted((run / FOLDER).glob(f"*/{FINDING}")):
         try:
-            data = loads(path.read_text(encoding="utf-8"))
+            data = loads(read_text(path))
+            check_types(Finding, [data])
             values: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
             }
             values["rows"] = tuple(tuple(row) for row in data["rows"])
-            found.append((Finding(**values), path.parent))
+            found.append((_sound(Finding(**values)), path.parent))
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found

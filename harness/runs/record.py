@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.results import RunResults, dumps, loads, write_text
+from harness.untrusted import PART, RUN_ID, check_types, read_text, shown
 
 RECORD = "run.json"
 RESULTS = "results.json"
@@ -76,9 +77,34 @@ class RunRecord:
         """
         path = folder / RECORD
         try:
-            data = loads(path.read_text(encoding="utf-8"))
+            data = loads(read_text(path))
+            check_types(cls, [data])
+            check_types(CellRecord, data["cells"])
             data["results"] = RunResults.from_json(data["results"])
             data["cells"] = tuple(CellRecord(**cell) for cell in data["cells"])
-            return cls(**data)
+            record = cls(**data)
+            _check(record)
+            return record
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path}: not a readable run record ({type(error).__name__}: {error})") from error
+
+
+def _check(record: RunRecord) -> None:
+    """Refuse a record whose names would lead elsewhere, or whose failures are none: it may be another's.
+
+    Raises:
+        ValueError: it is so.
+    """
+    if not RUN_ID.fullmatch(record.id):
+        raise ValueError(f"{shown(record.id)} cannot be the name of a run")
+    parts = {*record.prepared.values(), *record.failures}
+    for cell in record.cells:
+        parts |= {cell.id, cell.train, cell.score, *cell.needs}
+    wrong = next((part for part in parts if not (isinstance(part, str) and PART.fullmatch(part))), None)
+    if wrong is not None:
+        raise ValueError(f"{shown(wrong)} cannot be a key")
+    for failure in record.failures.values():
+        if not {"status", "reason", "traceback"} >= set(failure) >= {"status", "reason"}:
+            raise ValueError("a failure has other keys than status, reason and traceback")
+        if not all(isinstance(text, str) for text in failure.values()):
+            raise ValueError("a failure holds something else than texts")

@@ -11,6 +11,7 @@ from harness.errors import UserError
 from harness.names import file_name
 from harness.results import RunResults
 from harness.selection import ScoreTable, choose
+from harness.untrusted import MOST_SUITE, parse_yaml, read_text, visible
 
 HEADER = """\
 # The configurations that run {run} selected on {dataset}: {how}.
@@ -48,7 +49,7 @@ def selected_suites(results: RunResults, resolved: Mapping[str, Any]) -> dict[st
         if reference not in methods:
             suite["report"] = {k: v for k, v in suite.get("report", {}).items() if k != "reference"}
         kept = {name: value for name, value in suite.items() if name not in ("budget", "analyses") and value != {}}
-        text = HEADER.format(run=results.run, dataset=dataset.label, how=", ".join(sorted(rules)) or "none")
+        text = HEADER.format(run=results.run, dataset=visible(dataset.label), how=", ".join(sorted(rules)) or "none")
         if lacking:
             text += f"# Left out, as their search has not finished or has no result: {', '.join(lacking)}.\n"
         if methods:
@@ -74,12 +75,10 @@ def resolved_suite(folder: Path) -> dict[str, Any]:
     Raises:
         UserError: it is not there or cannot be read.
     """
-    import yaml
-
     path = folder / "suite.yaml"
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+        data = parse_yaml(read_text(path, MOST_SUITE))
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}: the run's suite cannot be read: {error}") from None
     if not isinstance(data, dict):
         raise UserError(f"{path}: the run's suite is not a table")

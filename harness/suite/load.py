@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from harness.hparams import HParam
 from harness.published import publications
 from harness.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
 from harness.suite.analyses import read_analyses, read_trackers, written_analysis
+from harness.suite.bounds import Cells
 from harness.suite.checks import (
     Pair,
     check_environment,
@@ -89,11 +91,12 @@ class _Loader:
         methods = self._checked_methods(all_methods)
         report = self._report([method.label for method in all_methods], [method.row.label for method in methods])
         datasets = self._datasets()
-        pairs = [(d, m) for d in datasets for m in methods] if self.protocol else []
+        cells = Cells(self.tree.place, self.problems)
+        few = bool(self.protocol) and cells.fit(datasets, methods, seeds)
         analyses = self._analyses(datasets, [method.label for method in all_methods])
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
         cluster = read_cluster(self.tree.get("cluster"), self.problems)
-        rows = tuple(row for pair in pairs if (row := self._row(*pair)) is not None)
+        rows = self._rows(datasets, methods, cells, len(seeds)) if few else ()
         self.problems.check()
         return Suite(
             name=name,
@@ -111,6 +114,18 @@ class _Loader:
             overrides=self.overrides.texts(),
             resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses, trackers),
         )
+
+    def _rows(
+        self, datasets: Iterable[CheckedDataset], methods: Iterable[CheckedMethod], cells: Cells, seeds: int
+    ) -> tuple[Row, ...]:
+        rows: list[Row] = []
+        for dataset, method in product(datasets, methods):
+            row = self._row(dataset, method)
+            if row is not None:
+                rows.append(row)
+                if not cells.add(seeds * len(row.configurations)):
+                    break
+        return tuple(rows)
 
     def _name(self) -> str:
         leaf = self.tree.get("name")
@@ -147,7 +162,7 @@ class _Loader:
         return self._distinct_seeds([(Leaf(number, place), place) for number in numbers])
 
     def _distinct_seeds(self, given: list[tuple[Tree, Place]]) -> list[int]:
-        seeds: list[int] = []
+        seeds: dict[int, None] = {}
         for tree, place in given:
             seed = tree.value if isinstance(tree, Leaf) else None
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
@@ -156,8 +171,8 @@ class _Loader:
             elif seed in seeds:
                 self.problems.add(place, f"the seed {seed} is given twice")
             else:
-                seeds.append(seed)
-        return seeds
+                seeds[seed] = None
+        return list(seeds)
 
     def _budget(self) -> int | None:
         tree = self.tree.get("budget")

@@ -136,13 +136,18 @@ class Shape:
         result = Table(tree.place)
         for label, value in tree.entries.items():
             place = tree.key(label)
-            if not label.strip() or len(label) > 200 or not label.isprintable():
-                self.problems.add(place, f"a name in '{name}' must be printable text of 1 to 200 characters")
+            if not self._label(label, place, name):
                 continue
             row = self.method(value, label) if name == "methods" else self.dataset(value, label)
             if row is not None:
                 result = result.put(label, row, place)
         return result
+
+    def _label(self, label: str, place: Place, name: str) -> bool:
+        sound = bool(label.strip()) and len(label) <= 200 and label.isprintable()
+        if not sound:
+            self.problems.add(place, f"a name in '{name}' must be printable text of 1 to 200 characters")
+        return sound
 
     def dataset(self, tree: Tree, label: str) -> Table | None:
         """A dataset: a component that may also override settings."""
@@ -166,6 +171,8 @@ class Shape:
             return result
         assert isinstance(tree, Table)
         for label, value in tree.entries.items():
+            if not self._label(label, tree.key(label), "analyses"):
+                continue
             part = self.component(value, f"analysis '{label}'")
             if part is not None:
                 result = result.put(label, part, tree.key(label))

@@ -8,6 +8,9 @@ from typing import Any
 
 from harness.errors import Problem, SuiteError
 
+MAX_PROBLEMS = 200
+MAX_MESSAGE = 5_000
+"""Characters of one message: a suite's own names stand in it."""
 Scalar = None | bool | int | float | str
 
 
@@ -124,7 +127,12 @@ def describe(tree: Tree) -> str:
         return "a table"
     if isinstance(tree, Items):
         return "a list"
-    return "nothing" if tree.value is None else repr(tree.value)
+    return "nothing" if tree.value is None else shortened(repr(tree.value))
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """The text, cut where it is longer than anybody would read."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 class Problems:
@@ -136,11 +144,21 @@ class Problems:
         self._noted = 0
 
     def add(self, place: Place, message: str) -> None:
-        """Note one fault; the same fault twice is reported once."""
+        """Note one fault; the same fault twice is reported once.
+
+        Raises:
+            SuiteError: there are more than :data:`MAX_PROBLEMS`.
+        """
         self._noted += 1
+        message = shortened(message, MAX_MESSAGE)
         self._files.setdefault(place.file, len(self._files))
         key = (place.file, place.line, place.column, message)
         self._found.setdefault(key, Problem(str(place), message))
+        if len(self._found) > MAX_PROBLEMS:
+            del self._found[key]
+            raise SuiteError(
+                [*self._ordered(), Problem(str(place), f"more than {MAX_PROBLEMS} faults; the rest is not shown")]
+            )
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -156,5 +174,7 @@ class Problems:
             SuiteError: there is at least one problem.
         """
         if self._found:
-            order = sorted(self._found, key=lambda key: (self._files[key[0]], *key[1:]))
-            raise SuiteError(self._found[key] for key in order)
+            raise SuiteError(self._ordered())
+
+    def _ordered(self) -> list[Problem]:
+        return [self._found[key] for key in sorted(self._found, key=lambda key: (self._files[key[0]], *key[1:]))]

@@ -17,6 +17,7 @@ from harness.suite.tree import Items, Leaf, Place, Problems, Scalar, Table, Tree
 MAX_BYTES = 1_000_000
 MAX_NODES = 100_000
 MAX_DEPTH = 50
+MAX_DIGITS = 1000
 
 _TAG = "tag:yaml.org,2002:"
 _CORE = (
@@ -157,6 +158,8 @@ def _convert(kind: str, text: str) -> Scalar:
                 raise ValueError(text)
             return text.lower() == "true"
         case "int":
+            if len(text) > MAX_DIGITS:
+                raise ValueError(text)
             return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
         case "float":
             return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))

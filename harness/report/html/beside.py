@@ -86,6 +86,6 @@ def _figure(paths: Sequence[Path]) -> str:
     A figure is shown as an image and not as part of the page, so that nothing in it can run or refer to anything.
     """
     for path in sorted(paths, key=lambda path: list(_TYPES).index(path.suffix) if path.suffix in _TYPES else 9):
-        if path.suffix in _TYPES and path.is_file() and path.stat().st_size <= LARGEST_FIGURE:
+        if path.suffix in _TYPES and path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_FIGURE:
             return f"data:{_TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
     return ""

@@ -25,6 +25,7 @@ from harness.results import LAST, RunResults
 from harness.runs.record import RunRecord
 from harness.selection import ScoreTable
 from harness.store import Store
+from harness.untrusted import MOST_SUITE, parse_yaml, read_text
 
 COPIES = ("latex", "markdown", "csv")
 STATISTICS_UP_TO = 40
@@ -236,8 +237,8 @@ def _failures(record: RunRecord, titles: Mapping[str, str]) -> list[Failed]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        return read_text(path, MOST_SUITE)
+    except (OSError, ValueError):
         return ""
 
 
@@ -251,11 +252,8 @@ def _tail(path: Path) -> str:
 
 def _parsed(suite: str) -> Mapping[str, Any]:
     """The suite as plain data; empty where it cannot be read."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        tree = yaml.load(suite, Loader=loader)
-    except yaml.YAMLError:
+        tree = parse_yaml(suite)
+    except ValueError:
         return {}
     return tree if isinstance(tree, Mapping) else {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import warnings
 
 import planted_analyses as analyses
 import planted_trackers as trackers
@@ -51,7 +53,7 @@ TRACKERS = [
 ]
 
 
-# What planted bugs leave open ends somewhere, sometime.
+# What planted bugs leave open is told when it is collected.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -66,6 +68,9 @@ def patience(monkeypatch):
     for child in psutil.Process().children():
         if child not in before and child.name().startswith("python"):
             child.kill()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # here, and not in a test that comes later
 
 
 @pytest.mark.parametrize(("component", "expected"), ANALYSES + TRACKERS, ids=lambda value: getattr(value, "name", ""))

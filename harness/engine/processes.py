@@ -108,12 +108,6 @@ class Processes:
                 pauses += self._judge(slot)
         return min(pauses, default=None)
 
-    def end(self, future: Future[Report], failure: Failure) -> None:
-        """End one stage that runs; its future gets this failure."""
-        for slot in self._slots:
-            if slot.runs(future) and not slot.condemned:
-                slot.condemn(failure)
-
     def kill(self) -> None:
         """Kill every worker."""
         for slot in self._slots:

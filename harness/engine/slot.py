@@ -66,10 +66,6 @@ class Slot:
         """Whether a stage is running."""
         return self._future is not None and not self._future.done()
 
-    def runs(self, future: Future[Report]) -> bool:
-        """Whether this future's stage is running."""
-        return self.busy and self._future is future
-
     @property
     def usable(self) -> bool:
         """Whether another stage can be given to it: the process lives, was not condemned and has a sound device."""

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -25,9 +24,9 @@ from harness.engine.cluster.facts import differences, facts
 from harness.engine.contract import Job, Report
 from harness.engine.processes import PRELOAD, Processes, available_cores
 from harness.provenance import cpu_model
-from harness.stage import Failure, Stage
+from harness.stage import Stage
 
-_IDLE: Final = 900.0  # seconds without a stage after which it leaves; the next stage starts another
+_IDLE: Final = 120.0  # seconds without a stage after which it leaves; the next stage starts another
 _LONGEST: Final = 5.0  # seconds between two looks at the clock
 
 
@@ -78,14 +77,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class End:
-    """End a stage that runs."""
-
-    number: int
-    failure: Failure
-
-
-@dataclass(frozen=True)
 class Hello:
     """The answer to :class:`Start`: what is wrong here, and the file left in the meeting folder."""
 
@@ -107,7 +98,7 @@ class _Agent:
         order = start.order
         self._line = line
         self._sending = threading.Lock()
-        self._running: dict[int, Future[Report]] = {}
+        self._running: set[int] = set()
         self._machine = machine()
         log = None if order.logs is None else order.logs / f"workers-{start.name}.log"
         self._send(Hello(*_look_around(order, start.name)))
@@ -130,16 +121,13 @@ class _Agent:
             self._engine.kill()
             self._engine.close()
 
-    def _take(self, message: Run | End) -> None:
-        if isinstance(message, Run):
-            future = self._engine.submit(message.stage)
-            self._running[message.number] = future
-            future.add_done_callback(lambda done: self._answer(message.number, done.result()))
-        elif message.number in self._running:
-            self._engine.end(self._running[message.number], message.failure)
+    def _take(self, message: Run) -> None:
+        future = self._engine.submit(message.stage)
+        self._running.add(message.number)
+        future.add_done_callback(lambda done: self._answer(message.number, done.result()))
 
     def _answer(self, number: int, report: Report) -> None:
-        self._running.pop(number, None)
+        self._running.discard(number)
         self._send((number, replace(report, detail={**report.detail, "machine": self._machine})))
 
     def _send(self, message: object) -> None:

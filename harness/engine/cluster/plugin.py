@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from distributed import WorkerPlugin, get_worker
 
-from harness.engine.cluster.agent import End, Hello, Order, Run, Start
+from harness.engine.cluster.agent import Hello, Order, Run, Start
 from harness.engine.contract import Report
 from harness.stage import Failure, Stage
 
@@ -80,16 +80,16 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
         return Hello(["it is about to close"], "") if agent is None else agent.hello
 
     def run(self, stage: Stage, wanted: Callable[[], bool]) -> Report:
-        """Run a stage; end it as soon as nobody wants it any more."""
+        """Run a stage; end the agent as soon as nobody wants the stage any more."""
         agent = self._present()
         if agent is None:
             return Report(Failure("killed", "the run has ended on this worker"), {}, self._name)
         if agent.hello.complaints:
             return Report(Failure("killed", f"{self._name}: {'; '.join(agent.hello.complaints)}"), {}, self._name)
-        number, future = agent.submit(stage)
+        future = agent.submit(stage)
         while not wait([future], timeout=_LOOK).done:
-            if not wanted():
-                agent.end(number)
+            if not wanted():  # nothing cancels a single stage: the run is over, or the worker closes
+                agent.close()
         report = future.result()
         return replace(report, worker=f"{self._name} {report.worker}".strip())
 
@@ -136,7 +136,7 @@ class _Agent:
             return Hello(["bench cannot be started there, see the worker's own output"], "")
         return hello
 
-    def submit(self, stage: Stage) -> tuple[int, Future[Report]]:
+    def submit(self, stage: Stage) -> Future[Report]:
         """Run a stage; the future holds a report even when the agent dies."""
         number, future = next(self._numbers), Future[Report]()
         self._waiting[number] = future
@@ -147,12 +147,7 @@ class _Agent:
             self._lose()
         if not self.alive:
             self._lose()
-        return number, future
-
-    def end(self, number: int) -> None:
-        """End a stage."""
-        with self._lock, suppress(OSError):
-            self._line.send(End(number, Failure("killed", "the run was interrupted")))
+        return future
 
     def close(self) -> None:
         """End the agent with everything that it runs."""

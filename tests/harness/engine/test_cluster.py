@@ -32,6 +32,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     processes.start_scheduler()
     processes.start_worker("one", "--no-nanny", "--resources", "GPU=1")
     processes.start_worker("two")
+    processes.wait_for_workers()
     yield processes
     processes.stop()
 

@@ -58,8 +58,8 @@ def _text(value: Any, where: _Where) -> str:
         return repr(value)
     if value is None or kind is bool:
         return _WORDS[value]
-    if isinstance(value, Mapping):
-        names = sorted(_name(name, where) for name in value)
+    if kind is dict or isinstance(value, Mapping):
+        names = sorted([name if type(name) is str else _name(name, where) for name in value])
         return "{" + ",".join([f"{_quoted(name)}:{_text(value[name], (where, name))}" for name in names]) + "}"
     if isinstance(value, (list, tuple, set, frozenset)):
         texts = [_text(item, (where, position)) for position, item in enumerate(value)]

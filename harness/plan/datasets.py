@@ -7,18 +7,29 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.catalog import Catalog
+from harness.catalog import Catalog, Entry
 from harness.data import Dataset, Declaration, Download
 from harness.errors import DataError
 from harness.keys import digest
-from harness.registry import load_one
+from harness.registry import load_one, plugins_off
 from harness.spec import ComponentSpec
 
 
 class DatasetFacts:
-    """Answers for each dataset once, by value."""
+    """Answers for each dataset once, by value.
 
-    def __init__(self, catalog: Catalog, data_dir: Path | None, file_digest: Callable[[Path], str]) -> None:
+    Args:
+        naming: is called with a dataset and the code that it names, before that runs.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        data_dir: Path | None,
+        file_digest: Callable[[Path], str],
+        naming: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._naming = naming
         self._catalog, self._data_dir, self._file_digest = catalog, data_dir, file_digest
         self._made: dict[str, Dataset] = {}
         self._declared: dict[str, Declaration] = {}
@@ -26,10 +37,21 @@ class DatasetFacts:
     def _dataset(self, spec: ComponentSpec) -> tuple[str, Dataset]:
         name = json.dumps([spec.name, dict(spec.params)], sort_keys=True)
         if name not in self._made:
-            made = load_one(self._catalog.get("dataset", spec.name))(**spec.params)
+            entry = self._catalog.get("dataset", spec.name)
+            self._tell_code(entry, spec)
+            made = load_one(entry)(**spec.params)
             _refuse_idle(made)
             self._made[name] = made
         return name, self._made[name]
+
+    def _tell_code(self, entry: Entry, spec: ComponentSpec) -> None:
+        """Tell of the code that a dataset names, or refuse it."""
+        for name in entry.traits.get("names_code", ()):
+            target = spec.params.get(name, entry.hparams[name].default)
+            if plugins_off():
+                raise DataError(f"dataset '{spec.name}' would run code that '{name}' names, which --no-plugins forbids")
+            if target and self._naming is not None:
+                self._naming(spec.name, str(target))
 
     def declare(self, spec: ComponentSpec) -> Declaration:
         """The dataset's declaration.

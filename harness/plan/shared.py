@@ -36,11 +36,12 @@ class Shared:
 
     def digest(self, preimage: Mapping[str, Any]) -> str:
         """:func:`harness.keys.digest` of a preimage; the text of a shared part is made once."""
-        return digest_of({name: self._text(part) for name, part in preimage.items()})
+        texts = self._texts
+        return digest_of(
+            {name: self._text(part) if id(part) in texts else canonical(part) for name, part in preimage.items()}
+        )
 
     def _text(self, part: Any) -> str:
-        if id(part) not in self._texts:
-            return canonical(part)
         text = self._texts[id(part)]
         if text is None:
             text = self._texts[id(part)] = canonical(part)

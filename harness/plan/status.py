@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.devices import CPU
 from harness.keys import difference
 from harness.plan.nearest import Nearest
+from harness.provenance import versions
+from harness.storage.makers import differences
 
 if TYPE_CHECKING:
     from harness.plan.build import Plan
@@ -131,6 +134,22 @@ class Clock:
             known = self._places.get(stage.place) or self._kinds.get(stage.kind)
             self._estimates[stage.place] = median(known) if known else None
         return self._estimates[stage.place]
+
+
+def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
+    """A line for each way in which what is cached was made otherwise than it would be now; see ``storage.makers``.
+
+    Args:
+        device: where a run would train networks.
+    """
+    return differences(
+        store.root,
+        plan.stages.keys(),
+        lambda key: plan.stages[key].trains,
+        store.present,
+        versions=versions(),
+        device=device,
+    )
 
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:

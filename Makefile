@@ -33,6 +33,8 @@ bench: install
 	$(BIN)/python benchmarks/erm_step.py
 	$(BIN)/python benchmarks/mvgrl.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/planning.py
+	$(BIN)/python benchmarks/cells.py
 	$(BIN)/python benchmarks/method_cost.py
 	$(BIN)/python benchmarks/datasets.py
 	$(BIN)/python benchmarks/dataset_statistics.py

@@ -74,8 +74,8 @@ class Store:
         Raises:
             StoreError: the folder cannot be written; the text names the path.
         """
-        probe = self._folder("tmp") / f"probe-{uuid.uuid4().hex}"
-        with writing(probe):
+        probe, lock = begin_draft(self._folder("tmp"), "probe")
+        with lock, writing(probe):
             probe.touch()
             probe.unlink()
         self.sweep()

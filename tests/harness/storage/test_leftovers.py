@@ -139,3 +139,16 @@ def test_a_leftover_is_removed_under_its_lock(store: Store, monkeypatch: pytest.
     monkeypatch.setattr(module, "_delete", delete)
     assert sweep(store.root) == 1
     assert locked == [True]
+
+
+def test_the_probe_of_a_start_is_not_taken_for_a_leftover(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.touch
+
+    def touch(self: Path) -> None:
+        real(self)
+        monkeypatch.setattr(Path, "touch", real)
+        fresh(store).require_writable()
+
+    monkeypatch.setattr(Path, "touch", touch)
+    store.require_writable()
+    assert inside(store, "tmp") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from harness.stage import Stage
     from harness.store import Store
 
-FEW = 200
-"""Up to so many stored artifacts are all compared with a stage."""
+FEW = 20
+"""At most so many stored artifacts are compared with a stage."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 Leaves = dict[str, str]
 
@@ -28,8 +28,8 @@ class Nearest:
     def find(self, stage: Stage) -> Mapping[str, Any] | None:
         """Its preimage, or None where nothing is stored at the place.
 
-        Where more than :data:`FEW` are stored, those are looked at that differ in code, data and what all of them
-        share, and in one other value at most; where there are none, the newest.
+        Where more than :data:`FEW` are stored, those count that differ in code, data and what all of them share; where
+        there are none, those that differ in one other value too; else the newest. Of either, the newest are compared.
         """
         if stage.place not in self._places:
             self._places[stage.place] = _Stored([preimage for _, preimage in self._store.preimages(stage.place)])
@@ -51,12 +51,13 @@ class _Stored:
         best = min(self._candidates(mine), key=lambda position: len(self._leaves[position].items() ^ wanted))
         return self._preimages[best]
 
-    def _candidates(self, mine: Leaves) -> list[int] | range:
+    def _candidates(self, mine: Leaves) -> Sequence[int]:
         count = len(self._preimages)
         if count <= FEW:
             return range(count)
-        found = [position for name in self._names(mine) for position in self._alike.get(name, ())[-FEW:]]
-        return found or range(count - FEW, count)
+        same, *others = [self._alike.get(name, []) for name in self._names(mine)]
+        found = same or sorted(position for positions in others for position in positions[-FEW:])
+        return found[-FEW:] or range(count - FEW, count)
 
     @cached_property
     def _varying(self) -> list[str]:

@@ -74,11 +74,16 @@ class BrokenPlugin:
 
 
 class Catalog:
-    """All registered components, looked up by kind and name."""
+    """All registered components, looked up by kind and name.
 
-    def __init__(self, entries: Iterable[Entry], broken: Iterable[BrokenPlugin] = ()) -> None:
+    ``broken`` plugins could not be loaded; ``withheld`` ones were not, as ``--no-plugins`` asks.
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry], broken: Iterable[BrokenPlugin] = (), withheld: Iterable[str] = ()
+    ) -> None:
         self._entries = {(entry.kind, entry.name): entry for entry in entries}
-        self.broken = tuple(broken)
+        self.broken, self.withheld = tuple(broken), tuple(withheld)
 
     def of_kind(self, kind: str) -> list[Entry]:
         """The components of a kind, by name."""
@@ -108,7 +113,8 @@ class Catalog:
         known = self.names(kind)
         text = f"no {kind} is called '{name}'{did_you_mean(name, known)}; there are: {', '.join(known) or 'none'}"
         broken = ", ".join(item.plugin for item in self.broken)
-        return f"{text} (these plugins could not be loaded: {broken})" if broken else text
+        text += f" (these plugins could not be loaded: {broken})" if broken else ""
+        return f"{text} (not loaded, as --no-plugins asks: {', '.join(self.withheld)})" if self.withheld else text
 
     def __iter__(self) -> Any:
         order = {kind: position for position, kind in enumerate(KINDS)}

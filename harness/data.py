@@ -184,6 +184,8 @@ class Dataset(Component):
     kind: ClassVar[str] = "dataset"
     family: ClassVar[str] = ""
     """Which of a protocol's families of defaults holds, e.g. ``synthetic`` or ``ogb``."""
+    names_code: ClassVar[Sequence[str]] = ()
+    """Hyperparameters that name code which is run: ``bench plan`` tells of it, ``--no-plugins`` forbids it."""
     listed: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Settings that ``bench data list`` shows, one line each, e.g. one for each public set; none: the defaults."""
 

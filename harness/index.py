@@ -19,7 +19,7 @@ from harness.component import KINDS
 from harness.errors import UserError
 from harness.folders import index_root
 from harness.keys import hash_file
-from harness.registry import Source, all_sources, refuse_duplicates
+from harness.registry import Source, all_sources, allowed, file_source, refuse_duplicates
 from harness.source import component_digest, room_files, rooms_digest
 
 FORMAT = 3
@@ -50,6 +50,7 @@ def load_catalog(
         UserError: two plugins register one name; a named file cannot be loaded; with ``strict``, any plugin.
     """
     sources, missing = all_sources([*suite_files, *plugin_files])
+    sources, withheld = allowed(sources, plugin_files)
     cache = _Cache()
     known = {source: entries for source in sources if (entries := cache.read(source)) is not None}
     broken = [BrokenPlugin(name, "", reason) for name, reason in missing.items()]
@@ -59,7 +60,12 @@ def load_catalog(
     _report(broken, plugin_files, suite_files, strict)
     entries = [cache.complete(entry) for source in sources for entry in known.get(source, ())]
     refuse_duplicates(entries)
-    return Catalog(entries, broken)
+    return Catalog(entries, broken, withheld)
+
+
+def is_known(plugin_file: Path) -> bool:
+    """Whether a plugin file has been loaded before, with all that it follows from as it is now. Imports nothing."""
+    return _Cache().read(file_source(plugin_file)) is not None
 
 
 def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 BUILT_IN = "built-in"
 GROUP = "equad_bench"
+NO_PLUGINS = "BENCH_NO_PLUGINS"
+"""Where this variable is set, no plugin is loaded but ours and those that the command line names."""
 _NAME = re.compile(r"\w[\w.+-]*")
 _log = logging.getLogger(__name__)
 
@@ -143,6 +146,24 @@ def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str
         named = file_source(path)
         sources.setdefault(named.file, named)
     return list(sources.values()), missing
+
+
+def plugins_off() -> bool:
+    """Whether :data:`NO_PLUGINS` asks for our own plugins alone."""
+    return os.environ.get(NO_PLUGINS, "").strip().lower() not in ("", "0", "false", "no")
+
+
+def allowed(sources: Sequence[Source], named: Iterable[Path]) -> tuple[list[Source], tuple[str, ...]]:
+    """The plugins that may be loaded, and the names of those that :data:`NO_PLUGINS` withholds.
+
+    Args:
+        named: files that the command line names: who names one wants it.
+    """
+    if not plugins_off():
+        return list(sources), ()
+    wanted = {path.resolve() for path in named}
+    kept = [source for source in sources if source.plugin == BUILT_IN or source.file in wanted]
+    return kept, tuple(dict.fromkeys(source.plugin for source in sources if source not in kept))
 
 
 def load_source(source: Source) -> list[type[Component]]:
@@ -287,6 +308,7 @@ def load_components(files: Sequence[Path] = (), *, strict: bool = False) -> Mapp
         UserError: two plugins register one name; with ``strict``, a plugin cannot be loaded.
     """
     sources, missing = all_sources(files)
+    sources, _ = allowed(sources, files)
     faults = [f"plugin {name} cannot be loaded: {reason}" for name, reason in missing.items()]
     found: dict[tuple[str, str], tuple[Source, type[Component]]] = {}
     for source in sources:

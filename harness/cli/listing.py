@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import completion, options
+from harness.cli.code import tell_withheld
 from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
 
@@ -66,6 +67,7 @@ def _list_suites(json: bool) -> None:
 def _warn(catalog: Catalog) -> None:
     for broken in catalog.broken:
         print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+    tell_withheld(catalog)
 
 
 @app.command()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ from harness._version import __version__
 from harness.errors import BenchError, UserError
 
 INTERRUPTED = 130
+_ANYWHERE = ("--debug", "--no-plugins")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -88,14 +89,37 @@ def _version(shown: bool) -> None:
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; allowed anywhere on the line.")] = False,
+    no_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--no-plugins",
+            help="Run no code of suites or installed plugins, also BENCH_NO_PLUGINS=1; allowed anywhere on the line.",
+        ),
+    ] = False,
 ) -> None:
-    del version, debug
+    del version, debug, no_plugins
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the ``bench`` script."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    flags = ("--debug",) if "--debug" in given else ()
+    flags = tuple(flag for flag in _ANYWHERE if flag in given)
     from harness.cli import commands  # noqa: F401  (registers the commands)
 
-    app(args=[item for item in given if item not in flags], prog_name="bench", obj=flags)
+    with _without_plugins() if _ANYWHERE[1] in flags else nullcontext():
+        app(args=[item for item in given if item not in flags], prog_name="bench", obj=flags)
+
+
+@contextmanager
+def _without_plugins() -> Iterator[None]:
+    """Through the environment, so that it holds in every process that is started."""
+    from harness.registry import NO_PLUGINS
+
+    before = os.environ.get(NO_PLUGINS)
+    os.environ[NO_PLUGINS] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(NO_PLUGINS)
+        if before is not None:
+            os.environ[NO_PLUGINS] = before

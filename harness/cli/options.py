@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import completion
+from harness.cli.code import tell_strange
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.catalog import Entry
+    from harness.runs.foreign import Tell
     from harness.runs.session import Options
 
 Suite = Annotated[
@@ -105,6 +107,7 @@ def session_options(
     trackers: list[str] | None = None,
     plugins: list[Path] | None = None,
     strict: bool = False,
+    tell: Tell = tell_strange,
 ) -> Options:
     """The options of :func:`harness.runs.session.open_session`."""
     from harness.runs.session import Options
@@ -118,7 +121,7 @@ def session_options(
         methods=tuple(methods or ()),
         trackers=tuple(trackers or ()),
     )
-    return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict)
+    return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict, tell)
 
 
 def one_device(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.cli import options
+from harness.cli import code, options
 from harness.cli.main import app
 from harness.untrusted import visible
 
@@ -40,14 +40,17 @@ def plan(
         methods=methods,
         plugins=plugin,
         strict=strict,
+        tell=code.tell,
     )
     session = open_session(suite, given)
+    code.tell_withheld(session.catalog)
     statuses = survey(session.plan, session.store)
     otherwise = made_otherwise(session.plan, session.store)
     if json:
         from harness.results import dumps
 
-        print(dumps(_as_json(session.suite.name, statuses, otherwise)), end="")
+        plugins = code.as_json(session.suite.plugins)
+        print(dumps({**_as_json(session.suite.name, statuses, otherwise), "plugins": plugins}), end="")
         return
     notes = [f"note: {line}" for line in otherwise]
     for line in [*_lines(session.suite.name, len(session.plan.cells), statuses), *([""] if notes else []), *notes]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli import code, completion, options
 from harness.cli.main import app
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def run(
 ) -> None:
     """Run what a suite needs and show its table. What is cached is not run again."""
     from harness.cli.progress import make_progress
+    from harness.plan.status import made_otherwise
     from harness.runs.execute import EngineOptions, execute
     from harness.runs.session import open_session
     from harness.suite import named_cluster
@@ -78,8 +79,9 @@ def run(
     session = open_session(suite, given)
     for broken in session.catalog.broken:
         print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+    code.tell_withheld(session.catalog)
     if profile is None and engine == "dask":
-        profile = session.suite.cluster
+        profile = code.cluster_of(session.suite)
     engine_options = EngineOptions(
         engine,
         jobs,
@@ -89,6 +91,8 @@ def run(
         device=device,
         jobs_per_device=jobs_per_device,
     )
+    for line in made_otherwise(session.plan, session.store, ", ".join(engine_options.devices) or "cpu"):
+        print(f"note: {line}", file=sys.stderr)
     with make_progress(session, quiet=quiet) as progress:
         try:
             outcome = execute(session, given, engine_options, progress.observe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from harness.cli import options
+from harness.cli import code, options
 from harness.cli.main import app
 
 
@@ -36,6 +36,7 @@ def validate(
         methods=methods,
         plugins=plugin,
         strict=strict,
+        tell=code.tell,
     )
     try:
         session = open_session(suite, given)
@@ -47,6 +48,7 @@ def validate(
         print(dumps({"valid": False, "problems": problems}), end="")
         raise typer.Exit(2) from None
     opened = session.suite
+    code.tell_withheld(session.catalog)
     sizes = {
         "dataset": len(opened.datasets),
         "method": len(opened.methods),
@@ -55,6 +57,17 @@ def validate(
     }
     if json:
         counts = {f"{noun}s": number for noun, number in sizes.items()}
-        print(dumps({"valid": True, "suite": str(opened.path), **counts, "problems": []}), end="")
+        print(
+            dumps(
+                {
+                    "valid": True,
+                    "suite": str(opened.path),
+                    **counts,
+                    "plugins": code.as_json(opened.plugins),
+                    "problems": [],
+                }
+            ),
+            end="",
+        )
         return
     print(f"{opened.path}: valid; {', '.join(counted(number, noun) for noun, number in sizes.items())}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from harness.catalog import Catalog
 from harness.index import load_catalog
 from harness.plan import Plan, build_plan
 from harness.plan.datasets import DatasetFacts
+from harness.runs.foreign import Code, Tell, plugin_code
 from harness.spec import Suite
 from harness.store import Store
 from harness.suite import Overrides, find_suite, load_suite, peek_plugins
@@ -27,6 +28,7 @@ class Options:
         overrides: changes of the suite, visible in every output.
         plugins: further plugin files.
         strict_plugins: a plugin that cannot be loaded is an error.
+        tell: is told of the code that the suite brings, before any of it runs.
     """
 
     store: Path | None = None
@@ -34,6 +36,7 @@ class Options:
     overrides: Overrides = field(default_factory=Overrides)
     plugins: Sequence[Path] = ()
     strict_plugins: bool = False
+    tell: Tell | None = None
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,24 @@ def open_session(name: str, options: Options) -> Session:
         UserError: anything that the user can mend; nothing has been run.
     """
     path = find_suite(name)
-    catalog = load_catalog(options.plugins, suite_files=peek_plugins(path), strict=options.strict_plugins)
+    files = peek_plugins(path)
+    if options.tell is not None:
+        for code in plugin_code(files):
+            options.tell(code)
+    catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
-    facts = DatasetFacts(catalog, options.data_dir, store.file_digest)
+    facts = DatasetFacts(catalog, options.data_dir, store.file_digest, _naming(options.tell))
     with _uncollected():
         suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
         plan = build_plan(suite, catalog, facts)
+    if suite.cluster is not None and options.tell is not None:
+        options.tell(Code("for --engine dask alone", suite.cluster.title))
     return Session(suite, catalog, facts, plan, store)
+
+
+def _naming(tell: Tell | None) -> Callable[[str, str], None] | None:
+    """What is called with a dataset and the code that it names."""
+    return None if tell is None else lambda dataset, target: tell(Code(f"named by dataset '{dataset}'", target))
 
 
 @contextmanager

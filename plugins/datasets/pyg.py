@@ -52,6 +52,7 @@ class PyG(Dataset):
 
     name = "pyg"
     family = "pyg"
+    names_code = ("dataset",)
 
     dataset: str = hparam("", help="module:Class or file.py:Class, e.g. torch_geometric.datasets:GNNBenchmarkDataset")
     arguments: dict[str, Any] = hparam({}, help="the class's arguments, e.g. {name: CSL}")

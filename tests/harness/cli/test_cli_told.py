@@ -201,7 +201,8 @@ class TestValidate:
         self, bench: Bench, tmp_path: Path
     ) -> None:
         self.write(tmp_path, SUITE)
-        told = bench("validate", "suite.yaml", code=2)[1].splitlines()
+        code, *told = bench("validate", "suite.yaml", code=2)[1].splitlines()
+        assert code.startswith("code of this suite: plugin file: "), "told before it runs"
         assert told[0].startswith("error: suite.yaml:2:11: the plugin")
         assert "ZeroDivisionError" in told[0]
         assert told[1].startswith("suite.yaml:4:9: unknown key 'epochz' in 'train' (did you mean 'epochs'?)")

@@ -1,0 +1,54 @@
+"""Code that comes with a suite, on the error stream before it runs; and what ``--no-plugins`` leaves out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import UserError
+from harness.untrusted import visible
+
+if TYPE_CHECKING:
+    from harness.catalog import Catalog
+    from harness.cluster import Profile
+    from harness.runs.foreign import Code
+    from harness.spec import Suite
+
+
+def tell(code: Code) -> None:
+    """Tell of code, whatever it is: for commands that are asked what a suite would do."""
+    print(visible(f"code of this suite: {code}"), file=sys.stderr, flush=True)
+
+
+def tell_strange(code: Code) -> None:
+    """Tell of code that has not run before and is no file below the current folder: for commands that run suites."""
+    if not code.known and not (code.digest and Path(code.place).is_relative_to(Path.cwd())):
+        tell(code)
+
+
+def tell_withheld(catalog: Catalog) -> None:
+    """Tell what ``--no-plugins`` leaves out."""
+    for name in catalog.withheld:
+        print(visible(f"not loaded, as --no-plugins asks: {name}"), file=sys.stderr)
+
+
+def cluster_of(suite: Suite) -> Profile | None:
+    """The suite's own cluster.
+
+    Raises:
+        UserError: ``--no-plugins`` forbids it, as its options say what is run on which machines.
+    """
+    from harness.registry import plugins_off
+
+    if suite.cluster is not None and plugins_off():
+        raise UserError("the suite's own 'cluster' is not used, as --no-plugins asks; name one with --cluster")
+    return suite.cluster
+
+
+def as_json(plugins: Sequence[Path]) -> list[dict[str, str]]:
+    """The plugin files of a suite for commands that print JSON."""
+    from harness.runs.foreign import plugin_code
+
+    return [{"file": code.place, "sha256": code.digest} for code in plugin_code(plugins)]

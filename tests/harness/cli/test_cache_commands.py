@@ -1,0 +1,148 @@
+"""``bench cache gc``, ``verify --repair``, ``push`` and ``pull`` as they are typed."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "storage"))
+
+from exchange_kit import other
+from store_kit import fill, flip, stage
+from test_collecting import record_run, titles, use
+
+from harness.cli.cache_screens import CopyProgress, bytes_text
+from harness.cli.main import main
+from harness.store import Store
+
+Bench = Callable[..., str]
+
+
+@pytest.fixture
+def bench(store: Store, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Runs ``bench cache …`` on the store; gives what it printed, after checking its exit code."""
+    monkeypatch.setenv("BENCH_STORE", str(store.root))
+
+    def run(*words: str, code: int = 0) -> str:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main(["cache", *words])
+        assert int(ended.value.code or 0) == code, out.getvalue() + err.getvalue()
+        return out.getvalue() + err.getvalue()
+
+    return run
+
+
+@pytest.fixture
+def three(store: Store) -> Store:
+    for seed in (1, 2, 3):
+        fill(store, stage(seed))
+        use(store, stage(seed), seed)
+    return store
+
+
+def test_gc_tells_and_does_nothing_without_yes(three: Store, bench: Bench) -> None:
+    told = bench("gc", "--older-than", "30d")
+    assert "would remove 3 artifacts and 0 leftovers" in told
+    assert "nothing has been removed; --yes does it" in told
+    assert "train ERM, seed 1" in told
+    assert bench("gc", "--older-than", "30d", "--dry-run") == told
+    assert titles(three) == ["1", "2", "3"]
+    assert "would remove 0 artifacts" in bench("gc")
+
+
+def test_gc_with_yes(three: Store, bench: Bench) -> None:
+    size = three.list()[0].size
+    told = bench("gc", "--max-size", str(2 * size), "--yes")
+    assert told.splitlines()[-1] == (
+        f"removed 1 artifact and 0 leftovers, {bytes_text(size)}; artifacts then take {bytes_text(2 * size)}"
+    )
+    assert titles(three) == ["2", "3"]
+    data = json.loads(bench("gc", "--older-than", "1h", "--json"))
+    assert (len(data["artifacts"]), data["removed"], data["bytes_before"]) == (2, False, 2 * size)
+    assert json.loads(bench("gc", "--older-than", "1h", "--json", "-y"))["removed"] is True
+    assert titles(three) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--yes", "--dry-run"), "exclude each other"),
+        (("--forget-runs",), "without --unreachable-from"),
+        (("--older-than", "-1"), "must not be negative"),
+        (("--older-than", "soon"), "write 90, 15m or 2h"),
+        (("--max-size", "big"), "--max-size"),
+        (("--unreachable-from", "nosuch"), "nosuch"),
+    ],
+)
+def test_gc_options_that_make_no_sense(bench: Bench, words: tuple[str, ...], text: str) -> None:
+    assert text in bench("gc", *words, code=2)
+
+
+def test_gc_keeps_what_suites_and_runs_need(three: Store, bench: Bench) -> None:
+    record_run(three, [stage(1)])
+    assert "would remove 2 artifacts" in bench("gc", "--unreachable-from", "quick")
+    assert "would remove 3 artifacts" in bench("gc", "--unreachable-from", "quick", "--forget-runs")
+
+
+def test_verify_tells_and_repairs(three: Store, bench: Bench) -> None:
+    assert bench("verify") == "3 artifacts are sound, 0 problems\n"
+    flip(three.artifact_folder(stage(1).key) / "info.json")
+    (three.root / "tmp" / "dead").mkdir()
+    told = bench("verify", code=1)
+    assert f"{stage(1).key[:12]} (train ERM, seed 1): info.json: content differs from what was written\n" in told
+    assert "2 artifacts are sound, 1 problem" in told
+    assert "--repair puts" in told
+    assert bench("verify", code=1) == told, "it changes nothing"
+    data = json.loads(bench("verify", "--json", code=1))
+    assert (data["sound"], len(data["problems"]), data["repaired"]) == (2, 1, 0)
+    mended = bench("verify", "--repair")
+    assert "put aside; the next run that needs it makes it again" in mended
+    assert "1 leftover of dead processes removed" in mended
+    assert bench("verify") == "2 artifacts are sound, 0 problems\n"
+    assert list((three.root / "tmp").iterdir()) == []
+
+
+def test_verify_says_what_it_could_not_repair(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    flip(three.artifact_folder(stage(1).key) / "info.json")
+
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    assert "not repaired: cannot write" in bench("verify", "--repair", code=1)
+
+
+def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = record_run(three, [stage(1)])
+    for name in ("suite.yaml", "results.json"):
+        (three.runs / run / name).write_text("{}")
+    team = str(three.root.with_name("team"))
+    assert f"pushed 1 artifact and 1 run, 96 B to {team}" in bench("push", team, run)
+    assert f"pushed 2 artifacts and 1 run, 192 B to {team}; 1 artifact was there" in bench("push", team)
+    mine = other(three, "mine")
+    monkeypatch.setenv("BENCH_STORE", str(mine.root))
+    assert f"pulled 1 artifact and 1 run, 96 B from {team}" in bench("pull", team, run)
+    flip(other(three, "team").artifact_folder(stage(2).key) / "info.json")
+    told = bench("pull", team, code=1)
+    assert f"{stage(2).key[:12]}: refused: info.json: content differs from what was written" in told
+    assert "pulled 1 artifact and 1 run" in told
+    data = json.loads(bench("pull", team, "--json", code=1))
+    assert (data["artifacts"], data["present"], list(data["refused"])) == (0, 2, [stage(2).key[:12]])
+    assert "a run of this store may be named too" in bench("push", team, "nosuch", code=2)
+    assert "cannot use nosuch://x" in bench("push", "nosuch://x", code=2)
+
+
+def test_progress_is_told_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.cli.cache_screens.time.monotonic", iter([0.0, 1.0, 11.0, 11.0]).__next__)
+    progress = CopyProgress("pulled")
+    progress(0, 3, 0)
+    progress(1, 3, 2000)
+    progress.close()
+    assert capsys.readouterr().err == "pulled: 1 of 3 artifacts, 2.0 kB\n"

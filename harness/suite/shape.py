@@ -23,7 +23,7 @@ from harness.suite.settings import (
     TOP_KEYS,
     TRAIN,
 )
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, mark_faulty
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, mark_faulty, shortened
 
 _COMPONENT = "a component is NAME or {use: NAME, hyperparameters…}"
 EXAMPLES = {"datasets": "{SPMotif: {use: spmotif}}", "methods": "{ERM: {baseline: erm}}"}
@@ -206,7 +206,7 @@ class Shape:
     def method(self, tree: Tree, label: str) -> Table | None:
         """A method's table, or a bundle's."""
         if not isinstance(tree, Table):
-            written = tree.value if isinstance(tree, Leaf) and isinstance(tree.value, str) else "NAME"
+            written = shortened(tree.value) if isinstance(tree, Leaf) and isinstance(tree.value, str) else "NAME"
             message = f"method '{label}' is {describe(tree)}; write {{baseline: {written}}}, or {', '.join(PIPELINE)}"
             self.problems.add(tree.place, message)
             return None

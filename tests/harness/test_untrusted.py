@@ -1,0 +1,93 @@
+"""Reading and showing what comes from others: bounded, strict, and harmless on a screen and in a spreadsheet."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.untrusted import check_types, for_spreadsheet, parse_json, parse_yaml, read_text, shown, visible
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\u2066", "\u2028", "\x7f", "\ud800"])
+def test_what_steers_a_terminal_is_written_out(text: str) -> None:
+    made = visible(f"a{text}b")
+    assert made == f"a\\u{ord(text[0]):04x}{text[1:]}b"
+    assert json.loads(visible(json.dumps(text, ensure_ascii=False))) == text, "JSON stays what it was"
+
+
+def test_plain_text_stays() -> None:
+    assert visible("ERM ± 0.1\n\tγ → 数 é") == "ERM ± 0.1\n\tγ → 数 é"
+
+
+@pytest.mark.parametrize("text", ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_formula_is_no_formula(text: str) -> None:
+    assert for_spreadsheet(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["-", "ERM", "a=1", "", "1e-3", "IRM-2"])
+def test_other_fields_stay(text: str) -> None:
+    assert for_spreadsheet(text) == text
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "-Infinity", "1e999", "9" * 5000, '{"a":' * 50_000, "{", ""])
+def test_json_bombs(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_json(text)
+
+
+def test_aliases_in_a_runs_suite_are_counted_as_often_as_they_stand() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    with pytest.raises(ValueError, match="5,000,000 values"):
+        parse_yaml("\n".join(lines))
+    assert parse_yaml("a: &a [1]\nb: *a\n") == {"a": [1], "b": [1]}
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "&a [*a]", "!!python/object/apply:os.system [true]", "a: !x b", "\x1b"])
+def test_yaml_that_nobody_here_writes(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_yaml(text)
+
+
+def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("x" * 100)
+    assert read_text(path, 100) == "x" * 100
+    with pytest.raises(ValueError, match="more than 99 B"):
+        read_text(path, 99)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="utf-8"):
+        read_text(path)
+
+
+@dataclass
+class Row:
+    name: str
+    count: int
+    value: float | None
+    tags: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ({"name": 3}, "'name' of a Row is a int"),
+        ({"count": True}, "'count' of a Row is a bool"),
+        ({"value": "0.5"}, "'value' of a Row is a str"),
+        ({"tags": "abc"}, "'tags' of a Row is a str"),
+        ({"tags": ["a", 1]}, "'tags' holds a int"),
+        ([1], "a Row is no mapping"),
+    ],
+)
+def test_types_of_fields(item: object, told: str) -> None:
+    check_types(Row, [{"name": "a", "count": 1, "value": 1, "tags": ["a"]}, {"value": None}, {"value": 0.5}])
+    with pytest.raises(ValueError, match=told):
+        check_types(Row, [{"name": "a"}, item])
+
+
+def test_shown_is_short_and_harmless() -> None:
+    assert shown("\x1b") == r"'\x1b'"
+    assert len(shown("x" * 10_000)) < 100

@@ -16,7 +16,7 @@ from harness.artifact import writing
 from harness.cluster import QUEUES, Profile
 from harness.engine.cluster.agent import Order
 from harness.engine.cluster.facts import facts
-from harness.engine.cluster.starting import connect, start_cluster
+from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
 from harness.locks import Lease, try_lock
 from harness.store import Store
@@ -72,7 +72,8 @@ class Cluster:
         if self._order is not None:
             return
         try:
-            self._own = start_cluster(self.profile, self._jobs)
+            with interrupts_held_back():
+                self._own = start_cluster(self.profile, self._jobs)
             self.client = connect(self._own or self.profile.address, self.profile)
             self._order = self._settled(order)
             self.register()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import resource_tracker
 from typing import Any, Final
 
 from harness.cluster import QUEUES, Profile
@@ -13,6 +17,7 @@ from harness.errors import UserError
 
 _BATCH: Final = {"slurm": ("SLURMCluster", "sbatch"), "pbs": ("PBSCluster", "qsub"), "lsf": ("LSFCluster", "bsub")}
 """Class of dask-jobqueue and command that submits a job."""
+_SILENT: Final = "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED"
 
 
 def need(module: str) -> Any:
@@ -44,7 +49,7 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
         return None
     options = cluster_options(profile, jobs)
     retries = 3 if profile.retries is None else profile.retries
-    with dask.config.set({"distributed.scheduler.allowed-failures": retries, "logging": {"distributed": "error"}}):
+    with dask.config.set({"distributed.scheduler.allowed-failures": retries, _SILENT: "critical"}):
         try:
             if profile.kind == "local":
                 cluster = distributed.LocalCluster(**options)
@@ -57,6 +62,20 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     elif profile.kind in QUEUES:
         cluster.scale(profile.workers)
     return cluster
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """For starting a cluster: Dask's thread for it inherits the mask, as does all that this thread will start.
+
+    So Ctrl-C, which reaches the whole terminal group, stays the main thread's business.
+    """
+    resource_tracker.ensure_running()  # first, because starting it lifts the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def batch_class(profile: Profile) -> Any:
@@ -76,8 +95,9 @@ def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]
     options = dict(profile.options)
     if profile.kind == "local":
         workers = 0 if profile.adapt is not None else profile.workers or jobs or available_cores()
-        ours = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": None}
+        ours = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
         return {**ours, **options, **({"resources": dict(profile.offers)} if profile.offers else {})}
+    options["scheduler_options"] = {"dashboard_address": ":0", **options.get("scheduler_options", {})}
     if profile.offers:
         offered = ",".join(f"{name}={amount:g}" for name, amount in profile.offers.items())
         options["worker_extra_args"] = [*options.get("worker_extra_args", ()), "--resources", offered]

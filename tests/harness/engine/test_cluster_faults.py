@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -157,7 +158,7 @@ def test_nobody_at_the_address(store: Store, log: ToyStore) -> None:
 def test_workers_that_come_and_go_with_the_work(store: Store, log: ToyStore, tmp_path: Path) -> None:
     """A cluster of our own with adaptive scaling: from none to two workers; nothing is left of it at the end."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    environment = {"PYTHONPATH": f"{HERE}:{ROOT}", "COLOUR": "blue"}
+    environment = {"PYTHONPATH": f"{HERE}:{ROOT}"}
     cluster = Cluster(Profile("local", adapt=(0, 2), environment=environment))
     stages = diamond()
     try:
@@ -188,9 +189,12 @@ from harness.engine.cluster.connection import Cluster
 
 if __name__ == "__main__":
     store = ToyStore(Path(sys.argv[1]))
-    cluster = Cluster(Profile("address", address=sys.argv[2]))
+    where = sys.argv[2]
+    cluster = Cluster(Profile("local", workers=1) if where == "local" else Profile("address", address=where))
     try:
         go([stage("a", do="sleep", seconds=60)], store, cluster, body=BODY)
+    except KeyboardInterrupt:
+        sys.exit(130)
     finally:
         cluster.close()
 """
@@ -212,6 +216,27 @@ def test_a_killed_run_leaves_no_stage_running(processes: Processes, tmp_path: Pa
     finally:
         program.kill()
         program.wait()
+
+
+def test_ctrl_c_ends_a_cluster_of_our_own_without_a_word(tmp_path: Path) -> None:
+    """A terminal sends it to every process of the group."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    store = ToyStore(tmp_path / "toy")
+    command = [sys.executable, str(tmp_path / "program.py"), str(store.root), "local"]
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT}"}
+    program = subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        wait_until(lambda: bool(store.runs("a")))
+        family = psutil.Process(program.pid).children(recursive=True)
+        os.killpg(program.pid, signal.SIGINT)
+        output, _ = program.communicate(timeout=30)
+    finally:
+        program.kill()
+        program.wait()
+    assert (program.returncode, output) == (130, "")
+    wait_until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family), 10)
 
 
 def test_a_slow_worker_does_less(processes: Processes, tmp_path: Path) -> None:

@@ -205,6 +205,7 @@ class Transfer:
                 if self._size is not None and at > self._size:
                     raise Unreachable(f"{self._url} sends more than the {self._size} bytes expected")
                 if at > most:
+                    self.discard()
                     raise DataError(f"{self._url} sends ever more without saying how much; {size_text(at)} came")
                 if total is None and at - looked > _LOOK:
                     require_room(self._part.parent, _SPARE)

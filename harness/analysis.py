@@ -122,7 +122,8 @@ class Cost:
         kind: ``prepare``, ``encode``, ``quantify``, ``annotate``, ``train`` or ``score``.
         title: for people.
         cells: (dataset, method, seed) of every cell that builds on it.
-        seconds, cpu_seconds: wall and processor time, None where not recorded; ``peak_memory`` bytes.
+        seconds, cpu_seconds: wall and processor time, None where not recorded; ``peak_memory`` bytes, and
+            ``peak_device_memory`` those on a GPU, None where it had none.
     """
 
     kind: str
@@ -131,6 +132,7 @@ class Cost:
     seconds: float | None = None
     cpu_seconds: float | None = None
     peak_memory: int | None = None
+    peak_device_memory: int | None = None
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def reason_of(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     text = lines[0].strip() if lines else ""
     if _of_device_memory(error):
-        return f"{_cut(text)}{place_of(error)}; {_DEVICE_MEMORY}"
+        return f"{_cut(text).rstrip('.')}{place_of(error)}; {_DEVICE_MEMORY}"
     where = ""
     if not isinstance(error, BenchError):
         name, where = type(error).__name__, place_of(error)

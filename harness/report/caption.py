@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from harness.report.average import AverageColumn
@@ -36,6 +37,7 @@ def caption(table: Table, averages: Sequence[AverageColumn] = (), *, differences
         _variants(table),
         _skipped(table),
         _protocol(table),
+        _devices(table),
         _difference(table) if differences else "",
         *(_average(column) for column in averages),
         _incomplete(table),
@@ -184,6 +186,19 @@ def _protocol(table: Table) -> str:
     results = table.results
     overrides = f" Overridden on the command line: {'; '.join(results.overrides)}." if results.overrides else ""
     return f"Protocol: {results.protocol}.{overrides}"
+
+
+def _devices(table: Table) -> str:
+    """GPUs on which cells were trained; nothing where all were on the CPU."""
+    trained = {row.cell: row.device for row in table.results.rows if row.status == "ok"}
+    counts = Counter(trained.values())
+    on_cpu = counts.pop("", 0)
+    if not counts:
+        return ""
+    if len(counts) == 1 and not on_cpu:
+        return f"Trained on {next(iter(counts))}."
+    told = [*counts.most_common(), *([("the CPU", on_cpu)] if on_cpu else [])]
+    return f"Trained on {'; '.join(f'{device} ({count} of {len(trained)} cells)' for device, count in told)}."
 
 
 def _difference(table: Table) -> str:

@@ -239,6 +239,7 @@ def costs(session: Session) -> list[Cost]:
                 seconds=took.get("seconds"),
                 cpu_seconds=took.get("cpu_seconds"),
                 peak_memory=took.get("peak_memory"),
+                peak_device_memory=took.get("peak_device_memory"),
             )
         )
     return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from harness.devices import CPU
 from harness.errors import BenchError, DataError
 from harness.results import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
 from harness.runs import made

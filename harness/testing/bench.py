@@ -145,11 +145,14 @@ def assign(environment: Environment, toy: Toy, seed: int) -> tuple[Tensor, Mappi
     if environment.trains_networks:
         info = LearnerInfo(toy.task, FEATURES, Features("none"), 0, len(toy.train), total_steps=9, epochs=EPOCHS)
         environment.setup(info, kit_model(), seed=seed, batch_size=BATCH, lr=1e-2)
+    device = toy.train.x.device
     if environment.requires not in ("", "env"):
-        environment.groups = {environment.requires: toy_oracle(environment.requires, toy)}
-    oracle = {name: toy_oracle(name, toy) for name in sorted(environment.oracle)}
+        environment.groups = {environment.requires: toy_oracle(environment.requires, toy).to(device)}
+    oracle = {name: toy_oracle(name, toy).to(device) for name in sorted(environment.oracle)}
+    made_up = upstream_outputs(environment, replace(toy, train=toy.train.to("cpu")))
+    upstream = {role: placed(item, device) for role, item in made_up.items()}
     with seeded(seed, "environment"):
-        assigned = environment.assign(toy.train, oracle, upstream_outputs(environment, toy))
+        assigned = environment.assign(toy.train, oracle, upstream)
     return assigned if isinstance(assigned, tuple) else (assigned, {})
 
 
@@ -198,6 +201,13 @@ def upstream_outputs(component: Component, toy: Toy) -> dict[str, Any]:
                 torch.randn(count, WIDTH, generator=rng).relu() + toy.train.env[:, None],  # type: ignore[index]
             )
     return found
+
+
+def placed(item: Any, device: torch.device | str) -> Any:
+    """A made-up result on a device."""
+    if isinstance(item, UpstreamTraining):
+        return replace(item, logits=item.logits.to(device), embeddings=item.embeddings.to(device))
+    return item.to(device)
 
 
 def _targets(toy: Toy) -> Tensor:

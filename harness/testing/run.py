@@ -13,6 +13,7 @@ from harness.testing import (
     analyses,
     backbones,
     datasets,
+    device,
     encoders,
     environments,
     learner_hparams,
@@ -34,6 +35,7 @@ LEARNER = (
     *learner_prediction.CHECKS,
     *learner_odd.CHECKS,
     *learner_hparams.CHECKS,
+    device.learner_on_another_device,
 )
 
 
@@ -42,11 +44,11 @@ def checks_of(kind: str) -> tuple[CheckFunction, ...]:
     known: dict[str, tuple[CheckFunction, ...]] = {
         "baseline": LEARNER,
         "decorrelator": LEARNER,
-        "encoder": encoders.CHECKS,
+        "encoder": (*encoders.CHECKS, device.encoder_on_another_device),
         "quantifier": quantifiers.CHECKS,
-        "environment": environments.CHECKS,
+        "environment": (*environments.CHECKS, device.environment_on_another_device),
         "dataset": datasets.CHECKS,
-        "backbone": backbones.CHECKS,
+        "backbone": (*backbones.CHECKS, device.backbone_on_another_device),
         "analysis": analyses.CHECKS,
         "tracker": trackers.CHECKS,
     }

@@ -105,7 +105,7 @@ class KitEncoder(Encoder):
         """An epoch is one step on all graphs."""
         backbone = KitBackbone(layers=self.layers, hidden=self.hidden)
         backbone.build(self.node_features, self.edge_features)
-        network = _Network(backbone)
+        network = _Network(backbone).to(graphs.x.device)
         adam = Adam(network.parameters(), lr=self.lr)
         everything = graphs.batch(torch.arange(len(graphs)))
         for epoch in range(1, max(self.snapshots) + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ KINDS = ("encode", "quantify", "annotate", "train")
 
 
 class Runtime(Analysis):
-    """Seconds of processor time per training seed, by kind of stage, and the largest peak of memory.
+    """Seconds of processor time per training seed, by kind of stage, and the largest peaks of memory (also on GPUs).
 
     All stages that a method's cells build on count, of every configuration that was tried, divided by the number of
     seeds. A stage that several methods share, such as an encoder, counts in full for each: that is what the method
@@ -27,15 +27,17 @@ class Runtime(Analysis):
 
     def present(self, study: Study) -> Findings:
         rows = []
+        on_gpu = any(cost.peak_device_memory for cost in study.costs)
         for (dataset, method), took in _costs(study).items():
             seconds = [_seconds(took, kind, study) for kind in KINDS]
-            peaks = [cost.peak_memory for cost in took if cost.peak_memory]
+            peak = _peak(cost.peak_memory for cost in took)
+            there = (_peak(cost.peak_device_memory for cost in took),) if on_gpu else ()
             shared = sum(len({method for _, method, _ in cost.cells}) > 1 for cost in took if cost.kind != "prepare")
             unknown = sum(cost.cpu_seconds is None for cost in took if cost.kind in KINDS)
-            peak = max(peaks) / 1e6 if peaks else None
-            rows.append((dataset, method, *seconds, sum(s or 0.0 for s in seconds), peak, shared, unknown))
+            rows.append((dataset, method, *seconds, sum(s or 0.0 for s in seconds), peak, *there, shared, unknown))
+        peaks = ("peak, MB", *(["peak on GPU, MB"] if on_gpu else []))
         return Findings(
-            ("dataset", "method", *(f"{kind}, s" for kind in KINDS), "all, s", "peak, MB", "shared stages", "unknown"),
+            ("dataset", "method", *(f"{kind}, s" for kind in KINDS), "all, s", *peaks, "shared stages", "unknown"),
             tuple(rows),
             ("Processor seconds per seed over all configurations; a dash: the method has no such stage.",),
         )
@@ -74,6 +76,11 @@ def _costs(study: Study) -> dict[tuple[str, str], list[Cost]]:
 def _seconds(took: Sequence[Cost], kind: str, study: Study) -> float | None:
     chosen = [cost.cpu_seconds or 0.0 for cost in took if cost.kind == kind]
     return sum(chosen) / len(study.results.seeds) if chosen else None
+
+
+def _peak(values: Iterable[int | None]) -> float | None:
+    """The largest number of bytes, in MB; None where none is known."""
+    return max((value / 1e6 for value in values if value), default=None)
 
 
 @hookimpl

@@ -96,7 +96,7 @@ def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
     extra = _ACTIONS[stage.payload["do"]](stage, store) or {}
     for key in (stage.key, *stage.outputs):
         store.write(key)
-    return extra
+    return {**extra, "place": context.get("device")}
 
 
 def broken_body(stage: Stage, context: dict[str, Any]) -> None:
@@ -124,6 +124,14 @@ class Recorder:
 
 def _raise(stage: Stage, store: ToyStore) -> None:
     raise ValueError("the loss is\nof the wrong shape")
+
+
+class AcceleratorError(RuntimeError):
+    """Named as torch's, without torch."""
+
+
+def _spoil(stage: Stage, store: ToyStore) -> None:
+    raise AcceleratorError("CUDA error: an illegal memory access was encountered")
 
 
 def _exit(stage: Stage, store: ToyStore) -> None:
@@ -213,6 +221,7 @@ def _delay(stage: Stage, store: ToyStore) -> None:
 
 
 _ACTIONS = {
+    "spoil": _spoil,
     "ok": lambda stage, store: None,
     "raise": _raise,
     "exit": _exit,

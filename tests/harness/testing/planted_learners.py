@@ -326,3 +326,27 @@ class Exits(Baseline):
 
     def loss(self, batch):
         raise SystemExit(7)
+
+
+class OnTheCPU(Baseline):
+    """A tensor is made where torch makes it by default."""
+
+    name = "on-the-cpu"
+
+    def loss(self, batch):
+        risk = self.risk(self(batch), batch)
+        return {"erm": (risk * torch.ones(len(risk))).mean()}
+
+
+class OnTheCPUInOneMode(Baseline):
+    """Draws of the learner's own generator are not moved, with one choice alone."""
+
+    name = "on-the-cpu-in-one-mode"
+    probes = {"noise": {"noise": "some"}}
+    noise: str = hparam("none", choices=["none", "some"])
+
+    def loss(self, batch):
+        logits = self(batch)
+        if self.noise == "some":
+            logits = logits + torch.rand(logits.shape, generator=self.rng)
+        return {"erm": self.risk(logits, batch).mean()}

@@ -44,7 +44,7 @@ class SoundEncoder(Encoder):
     name = "sound"
 
     def fit(self, graphs):
-        network = Network(self.node_features, self.hidden, self.layers)
+        network = Network(self.node_features, self.hidden, self.layers).to(graphs.x.device)
         adam = torch.optim.Adam(network.parameters(), lr=self.lr)
         for epoch in range(1, max(self.snapshots) + 1):
             for batch in graphs.batches(self.batch_size, torch.randperm(len(graphs), generator=self.rng)):

@@ -39,6 +39,8 @@ LEARNERS = [
     ),
     (learners.NeedsEdges, "graphs_without_edges"),
     (learners.NeedsTwoClasses, "one_class batch_of_two"),
+    (learners.OnTheCPU, "learner_on_another_device"),
+    (learners.OnTheCPUInOneMode, "learner_on_another_device"),
 ]
 OTHERS = [
     (others.SoundEncoder, ""),

@@ -1,0 +1,125 @@
+"""Slots of devices: who runs where, several on each, CPU stages beside them, and a process whose device is spoilt."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import BODY, Recorder, ToyStore, stage
+
+from harness.engine import make_engine, run
+from harness.engine.processes import Processes
+from harness.engine.ready import Ready
+from harness.engine.worker import attempt
+from harness.errors import UserError
+from harness.stage import Stage
+
+
+class Slots:
+    """Of an engine what the queues ask."""
+
+    def __init__(self, slots: int, device_slots: int) -> None:
+        self.slots, self.device_slots = slots, device_slots
+
+
+def of_kind(kind: str, key: str, **more: Any) -> Stage:
+    return replace(stage(key, **more), kind=kind)
+
+
+def test_which_stages_train_networks() -> None:
+    kinds = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
+    assert [kind for kind in kinds if of_kind(kind, "a").trains] == ["encode", "train"]
+    assert of_kind("annotate", "a", loop={}).trains
+
+
+def test_each_lane_fills_by_itself() -> None:
+    ready = Ready(Slots(1, 2))  # type: ignore[arg-type]
+    train, quantify = of_kind("train", "t"), of_kind("quantify", "q")
+    for rank, item in enumerate((train, quantify)):
+        ready.push((0.0, rank), item)
+    assert ready.open([])[0][1] == "q"
+    assert ready.open([quantify])[0][1] == "t"
+    assert ready.open([quantify, train])[0][1] == "t"
+    assert ready.open([quantify, train, train]) is None
+
+
+def test_without_device_slots_there_is_one_lane() -> None:
+    ready = Ready(Slots(1, 0))  # type: ignore[arg-type]
+    ready.push((0.0, 1), of_kind("quantify", "q"))
+    ready.push((0.0, 0), of_kind("train", "t"))
+    assert ready.open([])[0][1] == "t"
+    assert ready.open([of_kind("train", "x")]) is None
+
+
+def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) -> None:
+    store, recorder = ToyStore(tmp_path), Recorder()
+    trainings = [stage(f"t{i}", do="sleep", seconds=0.3) for i in range(4)]
+    others = [of_kind("quantify", f"q{i}", do="sleep", seconds=0.3) for i in range(2)]
+    engine = Processes(jobs=1, devices=("cuda:0", "cuda:1"), jobs_per_device=2)
+    assert (engine.slots, engine.device_slots) == (1, 4)
+    outcome = run(
+        [*trainings, *others], store=store, body=BODY, context=store.context, engine=engine, observer=recorder
+    )
+    assert outcome.failures == {}
+    places = {key: recorder.last(key).detail["place"] for key in outcome.finished}
+    assert sorted(places[item.key] for item in trainings) == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
+    assert {places[item.key] for item in others} == {"cpu"}
+    pids = {key: store.runs(key)[0] for key in places}
+    assert len({pids[item.key] for item in trainings}) == 4
+    assert not {pids[item.key] for item in trainings} & {pids[item.key] for item in others}
+
+
+def test_a_worker_with_a_spoilt_device_runs_nothing_more(tmp_path: Path) -> None:
+    store, recorder = ToyStore(tmp_path), Recorder()
+    engine = Processes(jobs=1, devices=("cuda:0",), jobs_per_device=1)
+    stages = [stage("a", do="spoil"), stage("b")]
+    outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine, observer=recorder)
+    assert outcome.finished == ["b"]
+    assert outcome.failures["a"].status == "device"
+    assert store.failure("a") is None, "it runs again next time"
+    assert store.runs("a") != store.runs("b")
+
+
+def test_the_fork_server_leaves_gpus_alone() -> None:
+    """What it loads must not ask for devices: CUDA that has started does not survive a fork."""
+    import torch
+
+    asked: list[str] = []
+    module = "harness.engine.preload"
+    before = sys.modules.pop(module, None)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_lazy_init", "is_available", "device_count", "current_device"):
+            patch.setattr(torch.cuda, name, lambda *_, name=name: asked.append(name))
+        import signal
+
+        patch.setattr(signal, "signal", lambda *_: None)
+        __import__(module)
+    sys.modules.pop(module, None)
+    if before is not None:
+        sys.modules[module] = before
+    assert "_lazy_init" not in asked
+    assert "current_device" not in asked
+    assert not torch.cuda.is_initialized()
+
+
+def test_spent_is_told_of_no_other_failure() -> None:
+    def fails() -> None:
+        raise ValueError("no")
+
+    assert "spent" not in attempt(fails).detail
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs_per_device": 2}, "--jobs-per-device goes with"),
+        ({"jobs_per_device": 0, "devices": ("cuda:0",)}, "--jobs-per-device must be positive"),
+        ({"name": "inline", "devices": ("cuda:0", "cuda:1")}, "2 devices need worker processes"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_engine(**options)

@@ -337,9 +337,10 @@ class Store:
 
     @staticmethod
     def new_run_name(suite: str) -> str:
-        """A name for a new run: sortable by time, unique among concurrent runs."""
+        """A name for a new run; those of a suite sort by time, down to the 65,536th part of a second."""
         label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in suite)[:60] or "run"
-        return f"{time.strftime('%Y%m%d-%H%M%S')}-{label}-{uuid.uuid4().hex[:4]}"
+        now = time.time()
+        return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{label}-{int(now % 1 * 65536):04x}"
 
     def new_run(self, name: str) -> Path:
         """Make the folder of a new run, by a name from :meth:`new_run_name`."""

@@ -30,7 +30,7 @@ from harness.runs.tracking import Tracking
 from harness.spec import AnalysisSpec, ComponentSpec
 from harness.stage import Failure, Stage
 from harness.stages.context import Context
-from harness.storage.holds import held
+from harness.storage.holds import begun
 
 if TYPE_CHECKING:
     from harness.cluster import Profile
@@ -100,8 +100,11 @@ def execute(
     store = session.store
     _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
-    name = store.new_run_name(session.suite.name)
-    with terminable(), held(store, name), connected(engine_options, session.catalog) as connection:
+    with (
+        terminable(),
+        begun(store, session.suite.name) as name,
+        connected(engine_options, session.catalog) as connection,
+    ):
         return _execute(session, options, connection, observe, store.new_run(name))
 
 

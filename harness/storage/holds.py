@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from harness.locks import Lease
 from harness.storage.leftovers import RUN, close_run
 
 if TYPE_CHECKING:
@@ -14,21 +15,32 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def held(store: Store, run: str) -> Iterator[None]:
-    """Say that a run is going on, until the block or the process ends; tidies its folder where the block raises.
+def begun(store: Store, suite: str) -> Iterator[str]:
+    """The name of a new run, which is going on until the block or the process ends; where it raises, it is tidied.
 
     Raises:
         StoreError: the store cannot be written.
     """
-    while (lease := store.try_lease(RUN + run)) is None:  # somebody who looks for leftovers has it for a moment
-        time.sleep(0.01)
+    name, lease = _own_name(store, suite)
     try:
-        yield
+        yield name
     except BaseException:
-        close_run(store.runs / run)
+        close_run(store.runs / name)
         raise
     finally:
         lease.release()
+
+
+def _own_name(store: Store, suite: str) -> tuple[str, Lease]:
+    """A name that nobody else has, and its lock; who looks for leftovers may have that for a moment."""
+    while True:
+        name = store.new_run_name(suite)
+        lease = store.try_lease(RUN + name)
+        if lease is not None:
+            if not (store.runs / name).exists():
+                return name, lease
+            lease.release()
+        time.sleep(0.001)
 
 
 def running(store: Store) -> set[str]:

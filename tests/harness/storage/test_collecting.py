@@ -17,7 +17,7 @@ from harness.results import RunResults
 from harness.runs.record import CellRecord, RunRecord
 from harness.stage import Stage
 from harness.storage.collecting import Removed, Rules, choose, remove
-from harness.storage.holds import held, running
+from harness.storage.holds import begun, running
 from harness.storage.reach import keys_of_runs, keys_of_stage
 from harness.store import Store
 
@@ -131,8 +131,8 @@ def test_runs_say_what_they_need(three: Store) -> None:
 
 
 def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
-    run = record_run(three, [stage(1)])
-    with held(three, run):
+    with begun(three, "toy") as run:
+        record_run(three, [stage(1)], run)
         assert running(fresh(three)) == {run}
         choice = choose(fresh(three), Rules(max_size=0))
         assert choice.in_use == 1
@@ -146,7 +146,8 @@ def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
 
 def test_a_run_that_began_after_the_choice_keeps_what_it_needs(three: Store) -> None:
     choice = choose(three, Rules(max_size=0))
-    with held(three, record_run(three, [stage(2)])):
+    with begun(three, "toy") as run:
+        record_run(three, [stage(2)], run)
         assert remove(three, choice).held == 1
     assert titles(three) == ["2"]
 
@@ -165,22 +166,21 @@ def test_what_is_leased_or_was_opened_since_stays(three: Store) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from harness.storage.holds import held
+from harness.storage.holds import begun
 from harness.store import Store
-with held(Store(Path(sys.argv[1])), sys.argv[2]):
-    print("held", flush=True)
+with begun(Store(Path(sys.argv[1])), "toy") as name:
+    print(name, flush=True)
     time.sleep(60)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 def test_a_killed_run_keeps_nothing(three: Store) -> None:
-    run = record_run(three, [stage(1)])
-    words = [sys.executable, "-c", HOLDER, str(three.root), run]
+    words = [sys.executable, "-c", HOLDER, str(three.root)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        assert running(three) == {run}
+        name = holder.stdout.readline().strip()
+        assert running(three) == {name}
         holder.kill()
     assert running(three) == set()
 
@@ -192,8 +192,7 @@ def test_without_locks_a_running_run_is_still_known(three: Store, monkeypatch: p
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", unsupported)
-    run = record_run(three, [stage(1)])
-    with held(three, run):
+    with begun(three, "toy") as run:
         for _ in range(2):
             assert running(fresh(three)) == {run}, "asking does not take its mark away"
     assert running(three) == set()
@@ -207,3 +206,21 @@ def test_a_reader_of_what_is_collected_meets_no_half(three: Store) -> None:
     assert not three.has(stage(1).key)
     fill(three, stage(1))
     assert three.open(stage(1).key).read_json("info") == {"value": 1}
+
+
+def test_runs_of_a_suite_sort_by_time_within_a_second(store: Store) -> None:
+    """The latest run is the one that began last, also of those that began in the same second."""
+    names = []
+    for _ in range(20):
+        with begun(store, "toy") as name:
+            store.new_run(name)
+            names.append(name)
+    assert names == sorted(set(names))
+    assert list((store.root / "leases").iterdir()) == []
+
+
+def test_a_run_that_ends_before_it_has_a_record_leaves_no_folder(store: Store) -> None:
+    with pytest.raises(KeyboardInterrupt), begun(store, "toy") as name:  # noqa: PT012
+        store.new_run(name)
+        raise KeyboardInterrupt
+    assert list(store.runs.iterdir()) == []

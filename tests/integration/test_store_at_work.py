@@ -1,0 +1,180 @@
+"""The store between people and beside running processes: shared baselines, collection, repair, early ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from integration_kit import TOY, Workshop, bench
+
+from harness.runs.find import all_runs
+from harness.stage import Stage
+from harness.storage.collecting import Rules, choose, remove
+from harness.store import DiskFullError, Store
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """A workshop whose suite has been run."""
+    folder = tmp_path_factory.mktemp("made")
+    workshop = Workshop(folder)
+    workshop.write(TOY)
+    (folder / "toy_plugin.py").symlink_to(Path(__file__).with_name("toy_plugin.py"))
+    assert workshop.run().exit_code == 0
+    return workshop
+
+
+def colleague(made: Workshop, folder: Path) -> Workshop:
+    """The same suite with another store."""
+    other = Workshop(folder)
+    other.write(TOY)
+    (folder / "toy_plugin.py").symlink_to(made.folder / "toy_plugin.py")
+    return other
+
+
+def test_a_team_trains_a_baseline_once(made: Workshop, tmp_path: Path, values) -> None:
+    team = str(tmp_path / "team")
+    told = made.command("cache", "push", team, "suite.yaml").stdout
+    assert told.startswith("pushed 21 artifacts, ")
+    mine = colleague(made, tmp_path)
+    assert mine.command("cache", "pull", team, "suite.yaml").stdout.startswith("pulled 21 artifacts, ")
+    assert "nothing to run" in mine.command("plan", "suite.yaml").stdout
+    outcome = mine.run()
+    assert mine.ran() == []
+    assert values(outcome.results) == values(made.run_of("toy"))
+    assert mine.command("cache", "verify").stdout == "21 artifacts are sound, 0 problems\n"
+    again = mine.command("cache", "pull", team, "suite.yaml", "--methods", "ERM").stdout
+    assert again.startswith("pulled 0 artifacts, 0 B from")
+
+
+def test_a_run_can_be_shown_elsewhere(made: Workshop, tmp_path: Path) -> None:
+    team, run = str(tmp_path / "team"), all_runs(Store(made.store))[-1].id
+    assert "21 artifacts and 1 run" in made.command("cache", "push", team, run).stdout
+    mine = colleague(made, tmp_path)
+    assert "21 artifacts and 1 run" in mine.command("cache", "pull", team, run).stdout
+    assert mine.command("report", run).stdout == made.command("report", run).stdout
+
+
+def test_collecting_keeps_what_suite_and_runs_need(made: Workshop, tmp_path: Path) -> None:
+    mine = colleague(made, tmp_path)
+    mine.command("cache", "pull", str(made.store), "suite.yaml")
+    mine.run(methods=["ERM"])
+    mine.write(TOY.split("  IRM:")[0])
+    assert (
+        "would remove 0 artifacts"
+        in mine.command("cache", "gc", "--unreachable-from", "suite.yaml", "--max-size", "1GB").stdout
+    )
+    told = mine.command("cache", "gc", "--unreachable-from", "suite.yaml", "--yes").stdout
+    assert "removed 14 artifacts" in told
+    mine.run()
+    assert mine.ran() == []
+    assert mine.command("cache", "verify").returncode == 0
+
+
+def test_collecting_everything_beside_a_run_loses_nothing(made: Workshop, tmp_path: Path, values) -> None:
+    """At each event of a run, all that may go goes."""
+    mine = colleague(made, tmp_path)
+    session = mine.open()
+    gone: list[str] = []
+
+    def collect(_: object) -> None:
+        store = Store(mine.store)
+        gone.extend(info.title for info in remove(store, choose(store, Rules(max_size=0))).artifacts)
+
+    from harness.runs.execute import EngineOptions, execute
+    from harness.runs.session import Options
+
+    outcome = execute(session, Options(store=mine.store), EngineOptions("inline"), collect)
+    assert gone == []
+    assert values(outcome.results) == values(made.run_of("toy"))
+
+
+def test_damage_is_repaired_and_made_again(made: Workshop, tmp_path: Path, values) -> None:
+    mine = colleague(made, tmp_path)
+    mine.command("cache", "pull", str(made.store))
+    store = Store(mine.store)
+    scores = [info for info in store.list() if info.kind == "score"]
+    (store.artifact_folder(scores[0].key) / "scores.json").write_text("{}")
+    told = mine.command("cache", "verify", "--repair").stdout
+    assert "scores.json has 2 bytes instead of" in told
+    outcome = mine.run()
+    assert mine.ran() == [scores[0].title]
+    assert values(outcome.results) == values(made.run_of("toy"))
+
+
+def test_sigterm_leaves_a_record_and_its_exit_code(workshop: Workshop) -> None:
+    workshop.write(TOY.split("methods:")[0] + "methods:
+  Bad: {baseline: {use: misbehave, how: loop}}
+")
+    process = subprocess.Popen(
+        bench("run", "suite.yaml", "--engine", "inline"),
+        cwd=workshop.folder,
+        env=workshop.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if "finished prepare" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 143, rest
+    assert "interrupted; finished stages are kept" in rest
+    (record,) = all_runs(Store(workshop.store))
+    assert record.status == "interrupted"
+    assert (workshop.store / "runs" / record.id / "report.html").is_file()
+    assert list((workshop.store / "leases").iterdir()) == list((workshop.store / "tmp").iterdir()) == []
+
+
+def test_a_full_disk_in_the_parent_leaves_a_record(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Store.try_lease
+
+    def full(self: Store, key: str) -> object:
+        if key.startswith("run-"):
+            return real(self, key)
+        raise DiskFullError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "try_lease", full)
+        with pytest.raises(DiskFullError):
+            workshop.run(methods=["ERM"])
+    (record,) = all_runs(Store(workshop.store))
+    assert record.status == "failed"
+    assert workshop.run(methods=["ERM"]).exit_code == 0
+
+
+def test_costs_that_cannot_be_kept_end_no_run(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Store, stage: Stage, facts: object) -> None:  # noqa: ARG001
+        raise DiskFullError("the disk is full")
+
+    monkeypatch.setattr(Store, "record_run", full)
+    assert workshop.run(methods=["ERM"], seeds="1").exit_code == 0
+
+
+def test_a_run_that_was_killed_says_so_after_the_next_start(made: Workshop, tmp_path: Path) -> None:
+    mine = colleague(made, tmp_path)
+    mine.command("cache", "pull", str(made.store), all_runs(Store(made.store))[-1].id)
+    store = Store(mine.store)
+    (record,) = all_runs(store)
+    path = store.runs / record.id / "run.json"
+    path.write_text(path.read_text().replace('"status": "finished"', '"status": "running"'))
+    (path.parent / ".run.json.half").touch()
+    (store.runs / "20260101-000000-toy-0000").mkdir()
+    (store.root / "leases").mkdir(exist_ok=True)
+    for name in (record.id, "20260101-000000-toy-0000"):
+        (store.root / "leases" / f"run-{name}.lock").touch()
+    assert {run.status for run in all_runs(store)} == {"running"}
+    mine.run()
+    told = json.loads(mine.command("runs", "--json").stdout)["runs"]
+    assert [run["status"] for run in told] == ["interrupted", "finished"]
+    assert not (path.parent / ".run.json.half").exists()
+    assert len(list(store.runs.iterdir())) == 2

@@ -187,8 +187,9 @@ class Store:
                 preimage=stage.preimage,
                 created=time.time(),
             )
+            if chosen == stage.key:  # before the artifact: an entry without one does no harm
+                self.index(stage.place, stage.key, stage.preimage)
         if chosen == stage.key:
-            self.index(stage.place, stage.key, stage.preimage)
             self.clear_failure(chosen)
 
     @contextmanager

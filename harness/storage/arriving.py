@@ -48,6 +48,8 @@ def receive(store: Store, source: Source, key: str, moved: Moved) -> None:
                 _copy(source, key, name, item, folder / name, moved)
             with writing(folder):
                 (folder / META).write_text(text, encoding="utf-8")
+            if key == stage_key(meta):
+                store.index(meta.place, key, meta.preimage)
     except (OSError, ValueError, RecursionError) as error:
         raise Refused(f"{type(error).__name__}: {error}") from None
     _tell(store, source, meta)
@@ -143,10 +145,9 @@ def _no_constant(text: str) -> None:
 
 
 def _tell(store: Store, source: Source, meta: Meta) -> None:
-    """Enter an artifact that has arrived under its place, with what is known of its making."""
+    """Keep what is known of the making of an artifact that has arrived, and forget that it failed here."""
     if meta.key != stage_key(meta):
         return
-    store.index(meta.place, meta.key, meta.preimage)
     store.clear_failure(meta.key)
     with suppress(OSError, ValueError, RecursionError, Refused):
         facts = json.loads(_text(source.record(meta.key), "record"), parse_constant=_no_constant)

@@ -149,3 +149,22 @@ except DiskFullError as error:
     done = subprocess.run([sys.executable, "-c", code, str(store.root)], capture_output=True, text=True, check=True)
     assert "the disk is full" in done.stdout
     assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_an_artifact_is_never_without_its_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may become full between the two: the entry comes first, as one without an artifact does no harm."""
+
+    def full(*_: object) -> None:
+        raise DiskFullError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "index", full)
+        with pytest.raises(DiskFullError):
+            fill(store, stage())
+    assert not store.has(stage().key)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_commit", full)
+        with pytest.raises(DiskFullError):
+            fill(store, stage())
+    assert store.preimages(stage().place) == []
+    assert store.verify() == []

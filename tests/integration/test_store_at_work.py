@@ -106,9 +106,7 @@ def test_damage_is_repaired_and_made_again(made: Workshop, tmp_path: Path, value
 
 
 def test_sigterm_leaves_a_record_and_its_exit_code(workshop: Workshop) -> None:
-    workshop.write(TOY.split("methods:")[0] + "methods:
-  Bad: {baseline: {use: misbehave, how: loop}}
-")
+    workshop.write(TOY.split("methods:")[0] + "methods:\n  Bad: {baseline: {use: misbehave, how: loop}}\n")
     process = subprocess.Popen(
         bench("run", "suite.yaml", "--engine", "inline"),
         cwd=workshop.folder,

@@ -23,9 +23,12 @@ _SILENT: Final = "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED"
 def need(module: str) -> Any:
     """A module of the extra ``cluster``.
 
+    ``dask_jobqueue`` takes Ctrl-C and SIGTERM for itself when it is imported; they are taken back here.
+
     Raises:
         UserError: it is not installed.
     """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         return import_module(module)
     except ImportError as error:
@@ -35,6 +38,10 @@ def need(module: str) -> Any:
                 "pip install equad-bench[cluster]"
             ) from None
         raise
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
 
 
 def start_cluster(profile: Profile, jobs: int | None) -> Any:

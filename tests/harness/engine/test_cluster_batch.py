@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("dask_jobqueue", reason="needs the extra `cluster`")
+if find_spec("dask_jobqueue") is None:
+    pytest.skip("needs the extra `cluster`", allow_module_level=True)
 
 from cluster_kit import HERE, ROOT, go, wait_until
 from toy import BODY, Recorder, ToyStore, stage
@@ -17,7 +20,7 @@ from toy import BODY, Recorder, ToyStore, stage
 from harness.cluster import Profile
 from harness.engine import make_engine
 from harness.engine.cluster.connection import Cluster
-from harness.engine.cluster.starting import batch_class, cluster_options, start_cluster
+from harness.engine.cluster.starting import batch_class, cluster_options, need, start_cluster
 from harness.errors import UserError
 
 COMMANDS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
@@ -109,6 +112,16 @@ def test_a_missing_package_names_the_extra(kind: str, package: str, monkeypatch:
     name = package.replace("_", "-")
     with pytest.raises(UserError, match=rf"needs the package {name}: pip install equad-bench\[cluster\]"):
         make_engine("dask", cluster=Profile(kind, workers=1))
+
+
+def test_ctrl_c_stays_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``dask_jobqueue.runner`` sets a handler when it is imported, which would end a run with exit code 0."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "dask_jobqueue"]:
+        monkeypatch.delitem(sys.modules, name)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    need("dask_jobqueue")
+    assert "dask_jobqueue.runner" in sys.modules
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 def test_a_cluster_is_for_the_dask_engine() -> None:

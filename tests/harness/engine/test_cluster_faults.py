@@ -123,6 +123,7 @@ def test_the_scheduler_restarted(processes: Processes, store: Store, log: ToySto
 def test_a_scheduler_that_stays_away_fails_what_is_left(processes: Processes, store: Store, log: ToyStore) -> None:
     processes.start_scheduler()
     processes.start_worker("one", "--no-nanny")
+    processes.wait_for_workers()
     stages = slow_stages(2, 30)
 
     def stop() -> None:

@@ -52,7 +52,8 @@ class NewComponent(Encoder):
 
     def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         """Yield the network after each epoch of `self.snapshots`."""
-        network = Network(self.node_features, self.hidden, self.layers).to(graphs.x.device)
+        network = Network(self.node_features, self.hidden, self.layers)
+        network.to(graphs.x.device)
         adam = torch.optim.Adam(network.parameters(), lr=self.lr)
         for epoch in range(1, max(self.snapshots) + 1):
             # Every draw comes from self.rng: one seed gives one result.
@@ -68,7 +69,8 @@ class NewComponent(Encoder):
     def pairs(self, h: Tensor, batch: Batch) -> Tensor:
         """The loss of one batch from its (nodes, width) embeddings."""
         source, target = batch.edge_index
-        random = torch.randint(batch.num_nodes, target.shape, generator=self.rng).to(h.device)
+        drawn = torch.randint(batch.num_nodes, target.shape, generator=self.rng)
+        random = drawn.to(h.device)
         linked, other = (h[source] * h[target]).sum(1), (h[source] * h[random]).sum(1)
         # The sum with zero keeps the loss alive where no graph of a batch has an edge.
         count = max(len(source), 1)

@@ -39,6 +39,7 @@ bench: install
 	$(BIN)/python benchmarks/datasets.py
 	$(BIN)/python benchmarks/dataset_statistics.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/cluster_faults.py --suite
 
 docs: install

@@ -26,6 +26,7 @@ import argparse
 import errno
 import io
 import json
+import logging
 import os
 import random
 import shutil
@@ -382,6 +383,7 @@ def main() -> None:
     import torch  # here, so that the forked runs have it
 
     torch.set_num_threads(1)
+    logging.getLogger("harness.store").setLevel(logging.ERROR)  # what was damaged on purpose is told enough
     folder = Path(tempfile.mkdtemp(prefix="bench-faults-"))
     kinds = [kind for kind in given.kinds if not kind.endswith("-disk") or Disk.possible(folder)]
     tallies = campaign(folder, given.rounds, given.seed, kinds, lambda line: print(line, flush=True))

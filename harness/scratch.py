@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,11 @@ class Scratch(Store):
         """The description of an artifact that is here or in the other store."""
         own = super().meta(key)
         return self._base.meta(key) if own is None and key not in self._hidden else own
+
+    def present(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys that have an artifact here or in the other store, complete or not."""
+        wanted = set(keys)
+        return super().present(wanted) | (self._base.present(wanted) - self._hidden)
 
     def open(self, key: str) -> Artifact:
         """The artifact that is here, else the other store's.

@@ -109,6 +109,7 @@ def value_of(results: RunResults, method: str) -> float | None:
 def parse(words: list[str]) -> dict[str, Any]:
     """The parameters of a command line; raises for an unknown command, option or argument."""
     command = command_line()
+    words = [word for word in words if word not in ("--debug", "--no-plugins")]  # allowed anywhere on the line
     while hasattr(command, "commands"):
         assert words[0] in command.commands, f"no command '{words[0]}'"
         command, words = command.commands[words[0]], words[1:]

@@ -144,7 +144,8 @@ def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]
     if isinstance(node, ast.ImportFrom):
         start = package[: len(package) - node.level + 1] if node.level else ()
         parent = (*start, *node.module.split(".")) if node.module else start
-        return [parent, *((*parent, alias.name) for alias in node.names)]
+        named = [parent, *((*parent, alias.name) for alias in node.names)]
+        return [parts for parts in named if parts]  # `from . import x` beside a single file has no parent
     return []
 
 

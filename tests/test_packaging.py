@@ -132,6 +132,10 @@ EXTRAS = {
     "tensorboardX": "tensorboardX",
     "mlflow": "mlflow-skinny",
     "wandb": "wandb",
+    "dask": "dask",
+    "distributed": "distributed",
+    "dask_jobqueue": "dask-jobqueue",
+    "fsspec": "fsspec",
 }
 """What is imported only where it is used, and the package that an extra brings for it."""
 

@@ -118,7 +118,7 @@ def test_other_code_is_told_and_counts_as_not_reproduced(workshop):
     )
     (cell,) = outcome.record.cells
     (workshop.folder / "_weights.py").write_text("WEIGHT = -3.0\n", encoding="utf-8")
-    done = workshop.command("reproduce", cell.id, "--engine", "inline", check=False)
+    done = workshop.command("reproduce", cell.id, "--engine", "inline", check=False, apart=True)
     assert done.returncode == 1
     assert "source of baseline heavy changed" in done.stdout
     assert done.stdout.strip().endswith("not reproduced")

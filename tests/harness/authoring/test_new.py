@@ -171,24 +171,24 @@ def bench(*words: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_it_says_what_to_do_next(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = bench("baseline", "my-method", code=0, capsys=capsys).splitlines()
-    assert lines[0] == "wrote my_method.py, my_method.yaml"
+    lines = bench("baseline", "first-method", code=0, capsys=capsys).splitlines()
+    assert lines[0] == "wrote first_method.py, first_method.yaml"
     commands = [line.split(" # ")[0].strip() for line in lines[2:]]
-    assert commands == ["bench check my_method.py", "bench plan my_method.yaml", "bench run my_method.yaml"]
-    lines = bench("baseline", "my-method", "--package", code=0, capsys=capsys).splitlines()
-    assert "pip install -e bench-my-method && bench check baseline/my-method" in lines[2]
-    assert {path.name for path in (tmp_path / "bench-my-method").rglob("*") if path.is_file()} >= {
-        *("pyproject.toml", "README.md", "ci.yml", "suite.yaml", "py.typed", "my_method.py", "test_my_method.py")
+    assert commands == ["bench check first_method.py", "bench plan first_method.yaml", "bench run first_method.yaml"]
+    lines = bench("baseline", "first-method", "--package", code=0, capsys=capsys).splitlines()
+    assert "pip install -e bench-first-method && bench check baseline/first-method" in lines[2]
+    assert {path.name for path in (tmp_path / "bench-first-method").rglob("*") if path.is_file()} >= {
+        *("pyproject.toml", "README.md", "ci.yml", "suite.yaml", "py.typed", "first_method.py", "test_first_method.py")
     }
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "my_method.yaml").write_text("mine\n", encoding="utf-8")
-    told = bench("baseline", "my-method", "--folder", str(tmp_path), code=2, capsys=capsys)
-    assert f"{tmp_path / 'my_method.yaml'} is there already, and nothing was written" in told
-    assert [path.name for path in tmp_path.iterdir()] == ["my_method.yaml"]
-    assert (tmp_path / "my_method.yaml").read_text(encoding="utf-8") == "mine\n"
-    told = bench("baseline", "my-method", "--folder", str(tmp_path / "my_method.yaml"), code=2, capsys=capsys)
+    (tmp_path / "first_method.yaml").write_text("mine\n", encoding="utf-8")
+    told = bench("baseline", "first-method", "--folder", str(tmp_path), code=2, capsys=capsys)
+    assert f"{tmp_path / 'first_method.yaml'} is there already, and nothing was written" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["first_method.yaml"]
+    assert (tmp_path / "first_method.yaml").read_text(encoding="utf-8") == "mine\n"
+    told = bench("baseline", "first-method", "--folder", str(tmp_path / "first_method.yaml"), code=2, capsys=capsys)
     assert "cannot write" in told
 
 

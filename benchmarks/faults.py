@@ -220,7 +220,7 @@ def kill_pool(rng: random.Random, at: Field, store: Path) -> int:
 def kill_worker(rng: random.Random, at: Field, store: Path) -> int:
     pid, struck = at.start(store, None, *POOL), 0
     for _ in range(rng.randrange(2, 6)):
-        time.sleep(rng.uniform(0.1, at.pool_seconds / 3))
+        time.sleep(rng.uniform(0.05, 1.5))
         struck += kill_one(rng, pid)
     code = ended(pid)
     assert code in (0, 1), f"a run that lost workers ended with {code}"
@@ -244,16 +244,18 @@ def sigterm_pool(rng: random.Random, at: Field, store: Path) -> int:
 
 def writes(*numbers: int) -> Callable[[random.Random, Field, Path], int]:
     def inject(rng: random.Random, at: Field, store: Path) -> int:
-        harm = failing_writes(rng, rng.choice(numbers), for_good=rng.random() < 0.6)
+        fired = at.folder / f"{store.name}.fired"
+        harm = failing_writes(rng, rng.choice(numbers), fired, for_good=rng.random() < 0.6)
         code = ended(at.start(store, harm))
         assert code in (0, 1, 2), f"with failing writes it ended with {code}"
-        return 1
+        return int(fired.exists())
 
     return inject
 
 
 def on_a_disk(prepare: str) -> Callable[[random.Random, Field, Path], int]:
     def inject(rng: random.Random, at: Field, store: Path) -> int:
+        struck = 1
         disk = Disk(store, f"{rng.randrange(40, 400)}k" if prepare == "full" else "64m")
         try:
             pid = at.start(store)
@@ -262,12 +264,13 @@ def on_a_disk(prepare: str) -> Callable[[random.Random, Field, Path], int]:
                 disk.again("ro")
             code = ended(pid)
             assert code in (0, 1, 2), f"on a {prepare} disk it ended with {code}"
+            struck = int(code != 0)  # it may have sufficed, or been too late
             disk.again("rw,size=64m")
             found = at.check(store)
             assert not found, "; ".join(found)
         finally:
             disk.close()
-        return 1
+        return struck
 
     return inject
 
@@ -294,15 +297,16 @@ def together(count: int, harm: Harm | None = None, *, kill: float = 0.5) -> Call
             strike(lost, signal.SIGKILL)
         codes = {pid: ended(pid) for pid in pids}
         assert all(code == 0 for pid, code in codes.items() if pid != lost), f"they ended with {list(codes.values())}"
-        return count - 1 if lost is None else count
+        return 1 + (lost is not None)
 
     return inject
 
 
 def renames(rng: random.Random, at: Field, store: Path) -> int:
-    code = ended(at.start(store, odd_renames(rng)))
+    fired = at.folder / f"{store.name}.fired"
+    code = ended(at.start(store, odd_renames(rng, fired)))
     assert code in (0, 1, 2), f"with odd renames it ended with {code}"
-    return 1
+    return int(fired.exists())
 
 
 KINDS: dict[str, tuple[int, Callable[[random.Random, Field, Path], int]]] = {

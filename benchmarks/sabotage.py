@@ -20,12 +20,12 @@ Harm = Callable[[], None]
 """Is called in the process that is harmed, before it runs."""
 
 
-def failing_writes(rng: random.Random, number: int, *, for_good: bool) -> Harm:
+def failing_writes(rng: random.Random, number: int, fired: Path, *, for_good: bool) -> Harm:
     """Writes, renames and new folders fail with an error from a random one on, for a while or for good.
 
-    A write that fails has written half, as on a disk that becomes full.
+    A write that fails has written half, as on a disk that becomes full. ``fired`` is made when the first one fails.
     """
-    first, last = (start := rng.randrange(1, 260)), start + (10**9 if for_good else rng.randrange(1, 25))
+    first, last = (start := rng.randrange(1, 200)), start + (10**9 if for_good else rng.randrange(1, 25))
     count = [0]
 
     def due() -> bool:
@@ -33,6 +33,7 @@ def failing_writes(rng: random.Random, number: int, *, for_good: bool) -> Harm:
         return first <= count[0] < last
 
     def fail(path: object) -> None:
+        mark(fired)
         raise OSError(number, os.strerror(number), str(path))
 
     def harm() -> None:
@@ -75,7 +76,7 @@ def failing_writes(rng: random.Random, number: int, *, for_good: bool) -> Harm:
     return harm
 
 
-def odd_renames(rng: random.Random) -> Harm:
+def odd_renames(rng: random.Random, fired: Path) -> Harm:
     """Each fourth rename or so fails for a while, is done but reported as failed, or shows up late."""
     seed = rng.random()
 
@@ -89,6 +90,8 @@ def odd_renames(rng: random.Random) -> Harm:
 
         def replace(self: Path, target: Path) -> Path:
             kind = drawn.random()
+            if kind < 0.25:
+                mark(fired)
             if kind < 0.15:
                 number = drawn.choice([errno.ESTALE, errno.EBUSY, errno.EEXIST])
                 raise OSError(number, os.strerror(number), str(self))
@@ -136,13 +139,19 @@ def damage(rng: random.Random, store: Path, count: int) -> list[str]:
     return told
 
 
+def mark(path: Path) -> None:
+    """Make an empty file by other means than those that are made to fail."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+
+
 def kill_one(rng: random.Random, pid: int) -> bool:
-    """Kill a random descendant of a process: a worker, the fork server or the resource tracker."""
+    """Kill a random descendant of a process, when it has some: a worker, the fork server or the resource tracker."""
     with suppress(psutil.Error):
-        family = psutil.Process(pid).children(recursive=True)
-        if family:
-            rng.choice(family).kill()
-            return True
+        while (parent := psutil.Process(pid)).status() != psutil.STATUS_ZOMBIE:
+            if family := parent.children(recursive=True):
+                rng.choice(family).kill()
+                return True
+            time.sleep(0.05)
     return False
 
 
@@ -170,7 +179,7 @@ class Disk:
     """A small disk of its own (tmpfs), where the system lets us mount one."""
 
     def __init__(self, folder: Path, size: str) -> None:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self._call("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
 

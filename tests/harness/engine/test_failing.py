@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 import torch
 
+from harness.artifact import DiskFullError, MissingArtifact, StoreError
 from harness.engine.failing import failure_of, place_of, reason_of
 from harness.errors import DataError, DivergedError, UserError
 from harness.hparams import HParam
@@ -56,3 +58,26 @@ def test_a_long_message_keeps_its_place() -> None:
     error = raised("raise ValueError('x' * 999)\n", "/somewhere/mine.py")
     assert len(reason_of(error)) < 330
     assert reason_of(error).endswith("x… (mine.py:1)")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreError("cannot write x: Permission denied"),
+        DiskFullError("the disk is full"),
+        MissingArtifact("k", "the artifact is damaged"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EROFS, "Read-only file system"),
+        OSError(errno.ESTALE, "Stale file handle"),
+        OSError(errno.EIO, "Input/output error"),
+    ],
+)
+def test_trouble_with_the_store_is_no_result_of_a_stage(error: Exception) -> None:
+    """It was stored as a failure, and the stage was not run again when the disk was back."""
+    failure = failure_of(error)
+    assert failure.status == "disk"
+    assert not failure.kept
+
+
+def test_a_plugin_s_own_file_error_is_its_fault() -> None:
+    assert failure_of(FileNotFoundError(errno.ENOENT, "No such file or directory", "mine.csv")).kept

@@ -137,6 +137,22 @@ def test_an_artifact_below_a_failed_input_counts(store: ToyStore) -> None:
     assert list(outcome.failures) == ["bad"]
 
 
+def test_an_artifact_may_show_late(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a network file system, whose clients remember for a while that something is not there."""
+    real, hidden = ToyStore.has, [3]
+
+    def has(self: ToyStore, key: str) -> bool:
+        there = real(self, key)
+        if there and hidden[0]:
+            hidden[0] -= 1
+            return False
+        return there
+
+    monkeypatch.setattr(ToyStore, "has", has)
+    outcome = go([stage("a")], store)
+    assert (outcome.finished, outcome.failures, hidden) == (["a"], {}, [0])
+
+
 def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engine.scheduler._LATE", 0.0)
     outcome = run([stage("a")], store=store, body="toy:broken_body", context={}, engine=make_engine("inline"))

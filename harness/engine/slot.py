@@ -47,13 +47,13 @@ class Slot:
         self._submitted = 0.0
         self._ready: float | None = None
         self._manager: threading.Thread | None = None
-        _start_fork_server()
-        context = multiprocessing.get_context("forkserver")
-        before = multiprocessing.active_children()
-        self._pool = ProcessPoolExecutor(
-            1, mp_context=context, initializer=worker.begin, initargs=(str(log) if log else None,)
-        )
         try:
+            _start_fork_server()
+            context = multiprocessing.get_context("forkserver")
+            before = multiprocessing.active_children()
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=context, initializer=worker.begin, initargs=(str(log) if log else None,)
+            )
             warm = self._pool.submit(worker.warm_up, self._job)  # waits until the fork server has loaded its modules
         except KeyboardInterrupt:
             _kill_fork_server()

@@ -25,6 +25,7 @@ from harness.stage import Failure, Stage
 _log = logging.getLogger(__name__)
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state
 _RECOUNT: Final = 5.0  # seconds between two counts of the workers
+_QUIET: Final = 1.0  # seconds without a scheduler before anything is said
 _PASSING: Final = ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
 _FETCH: Final = 10.0  # seconds to fetch a report
 _ARRIVAL: Final = 30.0  # seconds that a network file system may take to show what a worker has written
@@ -72,6 +73,7 @@ class Dask:
         self._lock = threading.RLock()
         self._gone: Failure | None = None
         self._down: float | None = None
+        self._told = False
         self._empty: float | None = None
         self._counted = 0.0
 
@@ -191,19 +193,26 @@ class Dask:
         with self._lock:
             if self._down is None:
                 self._down = time.monotonic()
-                patience = self._cluster.profile.patience
-                _log.warning("lost %s; waiting up to %.0f s for it", self._cluster.profile.title, patience)
+                self._told = False
 
     def _watch_connection(self) -> None:
         if self._cluster.client.status != "running":
             self._lose_connection()
         if self._down is None:
             return
+        self._tell_of_loss(time.monotonic() - self._down)
         if self._cluster.reconnect():
             self._resume()
         elif time.monotonic() - self._down > self._cluster.profile.patience:
             text = f"the scheduler of {self._cluster.profile.title} was lost for {self._cluster.profile.patience:.0f} s"
             self._give_up(Failure("killed", text))
+
+    def _tell_of_loss(self, seconds: float) -> None:
+        """Once, and not at once: Ctrl-C reaches a cluster of our own and this process at the same time."""
+        if seconds > _QUIET and not self._told:
+            self._told = True
+            patience = self._cluster.profile.patience
+            _log.warning("lost %s; waiting up to %.0f s for it", self._cluster.profile.title, patience)
 
     def _resume(self) -> None:
         """Submit again what the lost scheduler had."""

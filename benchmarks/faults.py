@@ -13,7 +13,7 @@ half-written file is left. Kinds:
   period, and a run record that says so;
 * ``full``, ``gone``, ``stale``: writes fail from a random one on, for a while or for good, with ENOSPC, EROFS or EIO,
   ESTALE;
-* ``small-disk``, ``read-only-disk``: a tmpfs that is too small, or becomes read-only during the run (root only);
+* ``small-disk``, ``read-only-disk``: a tmpfs that is too small, or is read-only after a killed run (root only);
 * ``damage``: files of a complete store are truncated, blanked, removed, or have a bit flipped;
 * ``two``, ``four``: so many processes at once on the store, in some rounds one of them killed;
 * ``renames``: renames that fail with ESTALE, EBUSY or EEXIST, are done but reported as failed, or show up late;
@@ -258,11 +258,10 @@ def on_a_disk(prepare: str) -> Callable[[random.Random, Field, Path], int]:
         struck = 1
         disk = Disk(store, f"{rng.randrange(40, 400)}k" if prepare == "full" else "64m")
         try:
-            pid = at.start(store)
             if prepare == "ro":
-                time.sleep(rng.uniform(0, at.seconds))
+                kill_parent(rng, at, store)
                 disk.again("ro")
-            code = ended(pid)
+            code = ended(at.start(store))
             assert code in (0, 1, 2), f"on a {prepare} disk it ended with {code}"
             struck = int(code != 0)  # it may have sufficed, or been too late
             disk.again("rw,size=64m")

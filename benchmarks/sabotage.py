@@ -185,8 +185,7 @@ class Disk:
 
     def again(self, options: str) -> None:
         """Change it: ``ro``, ``rw``, ``size=64m``."""
-        with suppress(subprocess.CalledProcessError):  # busy: files are open for writing
-            self._call("mount", "-o", f"remount,{options}", str(self.folder))
+        self._call("mount", "-o", f"remount,{options}", str(self.folder))
 
     def close(self) -> None:
         """Take it away."""

@@ -52,7 +52,7 @@ def distribution(names: Names) -> dict[str, str]:
     texts["bench_new_component/new_component.py"] = _read(f"{names.kind}.py")
     suite = _read(f"{names.kind}.yaml").replace(_PLUGINS_LINE, "")
     # The component is found by its entry point, and the suite bears another name than a single file's.
-    texts["suite.yaml"] = suite.replace("--plugin new_component.py", "").replace("new_component.yaml", "suite.yaml")
+    texts["suite.yaml"] = suite.replace(" --plugin new_component.py", "").replace("new_component.yaml", "suite.yaml")
     return _filled(texts, names)
 
 

@@ -109,11 +109,13 @@ def _unusable(names: Names, template: str) -> str:
 
 
 def _defined(code: str) -> set[str]:
-    """Names that a module imports or defines at its top."""
+    """Names that a module imports, assigns to or defines."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             found |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
     return found - {"NewComponent"}

@@ -27,7 +27,6 @@ from harness.runs.execute import EngineOptions, execute
 from harness.runs.session import Options, open_session
 from harness.suite import Overrides
 from harness.testing import check_component
-from harness.testing.run import checks_of
 
 ROOT = Path(__file__).resolve().parents[3]
 LONG = "a-name-of-many-words-to-try-the-limit-99"
@@ -48,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if checks_of(kind)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_passes_the_conformance_kit(kind: str, made: Path) -> None:
     (component,) = load_source(file_source(made / f"new_{kind}.py"))
     report = check_component(component)
@@ -151,6 +150,7 @@ def test_every_file_of_a_distribution_is_sound(many: tuple[Path, list[Path]]) ->
         text = file.read_text(encoding="utf-8")
         for word in ("new-component", "new_component", "NewComponent", "new component", "component-kind"):
             assert word not in text, file
+        assert not [line for line in text.splitlines() if line != line.rstrip()], file
         if file.suffix in (".yaml", ".yml"):
             assert yaml.safe_load(text)
         elif file.suffix == ".py":
@@ -209,6 +209,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("baseline", "torch", "whose name another Python module has"),
         ("baseline", "null", "means something else in YAML"),
         ("encoder", "network", "makes the class Network, whose name the file needs"),
+        ("dataset", "edges", "makes the class Edges, whose name the file needs"),
         ("decorrelator", "decorrelator", "makes the class Decorrelator, whose name the file needs"),
     ],
 )

@@ -28,7 +28,7 @@ _TYPES = MappingProxyType(
     {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "None": (type(None),), "RunResults": (dict,)}
 )
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_FORMULA = re.compile(r"[=+\-@\t\r].")
+_FORMULA = re.compile(r"[=+\-@\t\r\n].", re.DOTALL)
 
 
 def visible(text: str) -> str:

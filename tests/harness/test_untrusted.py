@@ -22,7 +22,7 @@ def test_plain_text_stays() -> None:
     assert visible("ERM ± 0.1\n\tγ → 数 é") == "ERM ± 0.1\n\tγ → 数 é"
 
 
-@pytest.mark.parametrize("text", ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=\n1+1"])
 def test_a_formula_is_no_formula(text: str) -> None:
     assert for_spreadsheet(text) == f"'{text}"
 

@@ -8,10 +8,9 @@ from typing import Any
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.hparams import HParam
-from harness.reference.differences import as_table, deviations, headline
+from harness.reference.differences import PLURALS, as_table, deviations, headline
 from harness.reference.markdown import cell, code, docstring, escaped, table
 
-PLURALS = {kind: f"{kind}s" for kind in KINDS} | {"analysis": "analyses"}
 _FACTS = {
     "needs": "needs",
     "provides": "provides",

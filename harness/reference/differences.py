@@ -16,7 +16,7 @@ from harness.reference.markdown import escaped, table
 MARKER = "<!-- Generated below this line by `make docs`; do not edit. -->"
 _PARTS = {"paper": "paper", "public": "public code", "ours": "ours", "switch": "switch"}
 _FIRST = ("baseline", "decorrelator", "encoder", "quantifier", "environment")
-_PLURALS = {"analysis": "analyses"}
+PLURALS = {kind: f"{kind}s" for kind in KINDS} | {"analysis": "analyses"}
 
 
 def deviations(entry: Entry) -> list[Mapping[str, str]]:
@@ -56,7 +56,7 @@ def as_markdown(catalog: Catalog) -> str:
     told.sort(key=lambda entry: (order[entry.kind], entry.name))
     sections = []
     for kind, entries in groupby(told, key=lambda entry: entry.kind):
-        sections.append(f"## {_PLURALS.get(kind, f'{kind}s').capitalize()}")
+        sections.append(f"## {PLURALS[kind].capitalize()}")
         sections += [_component(entry) for entry in entries]
     return "\n\n".join(sections) + "\n"
 

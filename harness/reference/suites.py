@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from harness.catalog import Catalog
-from harness.reference.components import PLURALS
+from harness.reference.differences import PLURALS
 from harness.reference.markdown import code, escaped, table
 from harness.suite.files import installed_suites, read_protocol, suites_folder
 from harness.suite.load import DEFAULT_PROTOCOL

@@ -17,7 +17,7 @@ from harness.index import load_catalog
 from harness.reference import deviations, headline
 from harness.reference.api import home, names
 from harness.reference.commands import WIDTH, anchor, commands
-from harness.reference.components import PLURALS
+from harness.reference.differences import PLURALS
 from harness.reference.markdown import docstring, escaped, table
 from harness.reference.pages import generated
 from harness.reference.syntax import find

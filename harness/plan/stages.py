@@ -82,8 +82,6 @@ class StageFactory:
 
     def _training(self, where: _Place, configuration: Configuration, depth: int = 0) -> list[Stage]:
         """Upstream stages and then the training of one configuration."""
-        if depth > _MAX_UPSTREAM:
-            raise UserError(f"'{configuration.learner.name}' builds on stages that build on it")
         pipeline = self._pipeline(where, configuration.pipeline) if configuration.pipeline else []
         learner = self._shared.of(lambda: self._learner(configuration), "learner", configuration)
         configuration, annotating = learner.configuration, learner.annotating
@@ -257,7 +255,13 @@ class StageFactory:
     def _upstream(
         self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int
     ) -> tuple[dict[str, Any], list[Stage]]:
-        """The stages that a component declares as upstream: role -> how to read it, and the stages themselves."""
+        """The stages that a component declares as upstream: role -> how to read it, and the stages themselves.
+
+        Raises:
+            UserError: it builds on itself.
+        """
+        if depth > _MAX_UPSTREAM:
+            raise UserError(f"'{spec.name}' builds on stages that build on it")
         roles: dict[str, Any] = {}
         stages: list[Stage] = []
         model, train = configuration.model, configuration.train

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, cast
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from harness import upstream
 from harness.catalog import Catalog, Entry
 from harness.data import Declaration, Features, Task
+from harness.errors import UserError
 from harness.hparams import HParam
 from harness.plan.datasets import DatasetFacts
 from harness.plan.stages import StageFactory
@@ -203,24 +204,17 @@ class TestUpstream:
         assert other[-1].payload["loop"]["epochs"] == 9
         assert own[-2].key == key("erm", train=train)
 
-    def test_a_component_that_builds_on_itself_is_refused(self) -> None:
-        circular = replace(
-            CATALOG.get("baseline", "plain-student"),
-            traits={"upstream": {"self": upstream("baseline", "plain-student")}},
-        )
-        factory = StageFactory(
-            Catalog([circular, CATALOG.get("backbone", "gin"), CATALOG.get("dataset", "data")]),
-            cast("DatasetFacts", Facts()),
-        )
-        configuration = Configuration(
-            "-",
-            {},
-            ComponentSpec("baseline", "plain-student"),
-            None,
-            None,
-            ModelSettings(ComponentSpec("backbone", "gin")),
-            TrainSettings(),
-        )
-        dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
-        with pytest.raises(Exception, match="builds on stages that build on it"):
-            factory.cell(dataset, Row("M", "D", (configuration,), SelectSettings()), configuration, 1)
+    @pytest.mark.parametrize(
+        "circular",
+        [
+            entry("baseline", "circular", upstream={"self": upstream("baseline", "circular")}),
+            entry("environment", "circular", upstream={"self": upstream("environment", "circular")}),
+        ],
+        ids=lambda found: found.kind,
+    )
+    def test_a_component_that_builds_on_itself_is_refused(self, circular: Entry, monkeypatch: Any) -> None:
+        found = [CATALOG.get(*name) for name in (("backbone", "gin"), ("dataset", "data"), ("baseline", "irm"))]
+        monkeypatch.setitem(globals(), "CATALOG", Catalog([circular, *found]))
+        learner, environment = ("circular", None) if circular.kind == "baseline" else ("irm", "circular")
+        with pytest.raises(UserError, match="'circular' builds on stages that build on it"):
+            chain(learner, environment=environment)

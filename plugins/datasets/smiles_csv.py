@@ -44,10 +44,14 @@ class _Contents:
     rows: Split | None
     domains: list[str]
 
+    def labelled(self, row: int) -> bool:
+        """Whether the row stays: of several tasks, any may lack a label."""
+        return len(self.labels[row]) > 1 or not isnan(self.labels[row][0])
+
     def environments(self, train: Sequence[int] | None) -> list[str]:
-        """The domains of the training rows in order; of all rows where those are not known."""
+        """The domains of the labelled training rows in order; of all labelled rows where those are not known."""
         rows = range(len(self.smiles)) if train is None else train
-        return sorted({self.domains[row] for row in rows} - {""})
+        return sorted({self.domains[row] for row in rows if self.labelled(row)} - {""})
 
     def also_in_train(self, rows: Split) -> dict[str, int]:
         """Split name -> rows whose SMILES, as it is written, a training row has too."""
@@ -160,7 +164,7 @@ class SmilesCSV(Dataset):
         if self.split == "scaffold":
             split = scaffold_split(scaffolds_of(molecules), total, shares)
             return dict(split.rows), split.facts
-        usable = [row for row in molecules if len(contents.labels[row]) > 1 or not isnan(contents.labels[row][0])]
+        usable = [row for row in molecules if contents.labelled(row)]
         chosen = size_split([len(molecules[row].x) for row in usable], shares)
         return {name: [usable[place] for place in places] for name, places in chosen.items()}, {}
 
@@ -188,7 +192,8 @@ class SmilesCSV(Dataset):
 
     @property
     def _no_domain(self) -> str:
-        return f"column '{self.domain_column}' (domain_column) is empty in every training row, so there is no domain"
+        name = f"column '{self.domain_column}' (domain_column)"
+        return f"{name} is empty in every labelled training row, so there is no domain"
 
     def _labels(self, table: Table) -> tuple[Labels, int]:
         names, told = self._label_columns(table), "label_columns"

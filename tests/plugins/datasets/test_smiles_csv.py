@@ -165,6 +165,15 @@ def test_domains_of_test_molecules_alone_are_no_environments(tmp_path):
     assert 2 <= min(counts) <= max(counts) <= 3
 
 
+def test_domains_of_rows_without_a_label_are_no_environments(tmp_path):
+    rows = [(s, i % 2, NAMES[i % 8], "bc"[i % 2]) for i, s in enumerate(rings(16))]
+    rows[:2] = [(smiles, "", "train", "a") for smiles, *_ in rows[:2]]
+    table(tmp_path, ["smiles", "y", "split", "lab"], rows)
+    dataset = SmilesCSV(path="t.csv", split="column", label_columns=["y"], domain_column="lab")
+    assert {graph.env for graph in dataset.build(tmp_path).splits["train"]} == {0, 1}
+    assert dataset.declare(tmp_path).environments == 2
+
+
 @pytest.mark.parametrize("split", ["column", "random", "scaffold"])
 def test_a_domain_column_without_a_domain_is_refused(split, tmp_path):
     rows = [
@@ -172,7 +181,7 @@ def test_a_domain_column_without_a_domain_is_refused(split, tmp_path):
     ]
     table(tmp_path, ["smiles", "odd", "split", "lab"], rows)
     message = refused(tmp_path, split=split, domain_column="lab", label_columns=["odd"])
-    assert "column 'lab' (domain_column) is empty in every training row, so there is no domain" in message
+    assert "column 'lab' (domain_column) is empty in every labelled training row, so there is no domain" in message
 
 
 def test_molecules_on_both_sides_of_the_split_are_counted(tmp_path):

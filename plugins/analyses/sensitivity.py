@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
-from plugins.analyses._plots import at_least, colors, legend_below, mean_and_spread, panels
+from plugins.analyses._plots import at_least, colors, legend_below, mean_and_spread, panels, plain
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ def _curve(axes: Any, tried: Sequence[_Tried], axis: str, at: Mapping[str, Any],
         places = [place for place, item in enumerate(line) if item.scores[split]]
         means, spread = [mean for mean, _ in pairs], [spread or 0.0 for _, spread in pairs]
         axes.errorbar(places, means, yerr=spread, marker="o", markersize=4, capsize=2, label=split, color=color[split])
-    axes.set_xticks(range(len(line)), [str(item.values[axis]) for item in line])
+    axes.set_xticks(range(len(line)), [plain(str(item.values[axis])) for item in line])
     axes.set_ylim(at_least(axes.get_ylim(), 0.1))
-    axes.set_xlabel(_short(axis))
+    axes.set_xlabel(_short(axis, tried[0].values))
     axes.set_ylabel("score, a fraction")
 
 
@@ -156,10 +156,10 @@ def _heat(axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, 
             color = "white" if _luminance(image.to_rgba(value)) < 0.18 else "black"
             axes.text(column, row, f"{value:.3f}", ha="center", va="center", fontsize=8, color=color)
     axes.grid(visible=False)
-    axes.set_xticks(range(len(columns)), [str(value) for value in columns])
-    axes.set_yticks(range(len(rows)), [str(value) for value in rows])
-    axes.set_xlabel(_short(names[1]))
-    axes.set_ylabel(_short(names[0]))
+    axes.set_xticks(range(len(columns)), [plain(str(value)) for value in columns])
+    axes.set_yticks(range(len(rows)), [plain(str(value)) for value in rows])
+    axes.set_xlabel(_short(names[1], tried[0].values))
+    axes.set_ylabel(_short(names[0], tried[0].values))
 
 
 def _luminance(color: Any) -> float:
@@ -168,9 +168,10 @@ def _luminance(color: Any) -> float:
     return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
-def _short(axis: str) -> str:
-    """``gamma`` for ``decorrelator.gamma``."""
-    return axis.rpartition(".")[2]
+def _short(axis: str, axes: Iterable[str]) -> str:
+    """``gamma`` for ``decorrelator.gamma``, unless another of the axes ends alike."""
+    name = axis.rpartition(".")[2]
+    return name if sum(other.rpartition(".")[2] == name for other in axes) == 1 else axis
 
 
 def _order(value: Any) -> tuple[int, float, str]:

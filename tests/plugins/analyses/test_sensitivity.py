@@ -1,5 +1,7 @@
 """Sensitivity on results made by hand: every test split by itself, other axes at the selected values."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.analysis import MeasuredCell, Study
@@ -56,3 +58,11 @@ def test_a_map_over_two_axes_holds_the_others_at_the_selected_values(study):
     for axes, split in zip(maps, ("ood_val", "id_test", "ood_test"), strict=True):
         wanted = [[score(split, GRID[f"a{a}b{b}c0"]) for b in (0, 1)] for a in (0, 1)]
         assert axes.images[0].get_array().tolist() == [pytest.approx(row) for row in wanted]
+
+
+def test_axes_that_end_alike_are_told_apart(study):
+    pytest.importorskip("matplotlib")
+    grid = {name: {"encoder.n": v["a"], "model.n": v["b"], "model.c": v["c"]} for name, v in GRID.items()}
+    results = replace(study.results, entries=(MethodFacts("Set", "M", grid),))
+    figure = Sensitivity().figure(replace(study, results=results))
+    assert [axes.get_xlabel() for axes in figure.axes] == ["encoder.n", "model.n", "c"]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import options
-from harness.cli.cache_screens import bytes_text
 from harness.cli.main import app
 from harness.errors import UserError
+from harness.sizes import size_text
 from harness.untrusted import visible
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ def size(store: options.StoreDir = None, json: options.Json = False) -> None:
         sizes = {kind: {"artifacts": len(found), "bytes": sum(found)} for kind, found in kinds.items()}
         print(dumps({"store": str(opened.root), "bytes": total, "kinds": sizes, "other": other}), end="")
         return
-    print(f"{opened.root}: {bytes_text(total)}")
+    print(f"{opened.root}: {size_text(total)}")
     for kind, found in sorted(kinds.items()):
-        print(f"  {kind:<26}{counted(len(found), 'artifact'):>16}{bytes_text(sum(found)):>12}")
+        print(f"  {kind:<26}{counted(len(found), 'artifact'):>16}{size_text(sum(found)):>12}")
     for what, taken in other.items():
-        print(f"  {what:<26}{'':16}{bytes_text(taken):>12}")
+        print(f"  {what:<26}{'':16}{size_text(taken):>12}")
 
 
 @cache.command("list")
@@ -61,7 +61,7 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
         print(dumps({"artifacts": [asdict(info) for info in found]}), end="")
         return
     for info in found:
-        print(visible(f"{info.key[:12]}  {bytes_text(info.size):>9}  {info.title}"))
+        print(visible(f"{info.key[:12]}  {size_text(info.size):>9}  {info.title}"))
 
 
 @cache.command()
@@ -153,7 +153,7 @@ def gc(
         raise UserError("--forget-runs has no meaning without --unreachable-from")
     opened = Store(store)
     age = options.parse_seconds(older_than, "--older-than")
-    if age is not None and not age >= 0:
+    if age is not None and age < 0:
         raise UserError("--older-than must not be negative")
     keep = None
     if unreachable_from:

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.words import counted
+from harness.sizes import size_text
 
 if TYPE_CHECKING:
     from harness.storage.collecting import Choice, Removed
@@ -18,23 +19,14 @@ _SHOWN = 12
 _EVERY = 10.0
 
 
-def bytes_text(count: float) -> str:
-    """``1.5 GB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def collection(choice: Choice, removed: Removed | None) -> str:
     """What goes, or has gone, by kind, with a total."""
     infos = choice.artifacts if removed is None else removed.artifacts
     lines = [*_by_kind(infos), *(_titles(infos) if removed is None else ())]
     leftovers = len(choice.leftovers) if removed is None else removed.leftovers
     size = choice.size if removed is None else removed.size
-    counts = f"{counted(len(infos), 'artifact')} and {counted(leftovers, 'leftover')}, {bytes_text(size)}"
-    rest = f"; artifacts then take {bytes_text(choice.total - sum(info.size for info in infos))}"
+    counts = f"{counted(len(infos), 'artifact')} and {counted(leftovers, 'leftover')}, {size_text(size)}"
+    rest = f"; artifacts then take {size_text(choice.total - sum(info.size for info in infos))}"
     lines.append(f"{'would remove' if removed is None else 'removed'} {counts}{rest}")
     if choice.in_use:
         lines.append(f"{counted(choice.in_use, 'artifact')} stay: a run that is going on needs them")
@@ -50,7 +42,7 @@ def _by_kind(infos: tuple[Info, ...]) -> list[str]:
     for info in infos:
         sizes[info.kind] += info.size
     return [
-        f"  {kind:<26}{counted(count, 'artifact'):>16}{bytes_text(sizes[kind]):>12}"
+        f"  {kind:<26}{counted(count, 'artifact'):>16}{size_text(sizes[kind]):>12}"
         for kind, count in sorted(counts.items())
     ]
 
@@ -58,7 +50,7 @@ def _by_kind(infos: tuple[Info, ...]) -> list[str]:
 def _titles(infos: tuple[Info, ...]) -> list[str]:
     now = time.time()
     lines = [
-        f"  {info.key[:12]}  {bytes_text(info.size):>9}  {_ago(now - info.used):>8}  {info.title}"
+        f"  {info.key[:12]}  {size_text(info.size):>9}  {_ago(now - info.used):>8}  {info.title}"
         for info in infos[:_SHOWN]
     ]
     return lines + ([f"  … and {len(infos) - _SHOWN} more"] if len(infos) > _SHOWN else [])
@@ -96,7 +88,7 @@ def copied_lines(done: Copied, verb: str, where: str) -> list[str]:
     there = (
         f"; {counted(done.present, 'artifact')} {'was' if done.present == 1 else 'were'} there" if done.present else ""
     )
-    copied = f"{counted(done.artifacts, 'artifact')}{runs}, {bytes_text(done.bytes)}"
+    copied = f"{counted(done.artifacts, 'artifact')}{runs}, {size_text(done.bytes)}"
     return [*lines, f"{verb} {copied} {where}{there}"]
 
 
@@ -114,7 +106,7 @@ class CopyProgress:
             return
         self._next = time.monotonic() + (0.2 if self._terminal else _EVERY)
         self._shown = True
-        text = f"{self._verb}: {done} of {counted(total, 'artifact')}, {bytes_text(size)}"
+        text = f"{self._verb}: {done} of {counted(total, 'artifact')}, {size_text(size)}"
         print(
             f"\r{text}\x1b[K" if self._terminal else text,
             end="" if self._terminal else "\n",

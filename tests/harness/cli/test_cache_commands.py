@@ -17,8 +17,9 @@ from exchange_kit import other
 from store_kit import fill, flip, stage
 from test_collecting import record_run, titles, use
 
-from harness.cli.cache_screens import CopyProgress, bytes_text
+from harness.cli.cache_screens import CopyProgress
 from harness.cli.main import main
+from harness.sizes import size_text
 from harness.store import Store
 
 Bench = Callable[..., str]
@@ -61,7 +62,7 @@ def test_gc_with_yes(three: Store, bench: Bench) -> None:
     size = three.list()[0].size
     told = bench("gc", "--max-size", str(2 * size), "--yes")
     assert told.splitlines()[-1] == (
-        f"removed 1 artifact and 0 leftovers, {bytes_text(size)}; artifacts then take {bytes_text(2 * size)}"
+        f"removed 1 artifact and 0 leftovers, {size_text(size)}; artifacts then take {size_text(2 * size)}"
     )
     assert titles(three) == ["2", "3"]
     data = json.loads(bench("gc", "--older-than", "1h", "--json"))
@@ -145,4 +146,4 @@ def test_progress_is_told_now_and_then(capsys: pytest.CaptureFixture[str], monke
     progress(0, 3, 0)
     progress(1, 3, 2000)
     progress.close()
-    assert capsys.readouterr().err == "pulled: 1 of 3 artifacts, 2.0 kB\n"
+    assert capsys.readouterr().err == "pulled: 1 of 3 artifacts, 2 kB\n"

@@ -97,6 +97,16 @@ def test_the_protocol_is_named(protocol, make_run):
     assert f"Protocol: {protocol}." in caption(make_run({"A": {"D": [0.5]}}, seeds=(1,), protocol=protocol))
 
 
+def test_gpus_that_cells_were_trained_on_are_named(make_run):
+    made = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": [0.5, "failed: no"]}}, seeds=(1, 2))
+    run = made.with_rows(replace(row, cell=f"{row.method}{row.seed}") for row in made.rows)
+    assert not [sentence for sentence in caption(run) if sentence.startswith("Trained on")]
+    everywhere = run.with_rows(replace(row, device="NVIDIA H100") for row in run.rows)
+    assert "Trained on NVIDIA H100." in caption(everywhere)
+    partly = run.with_rows(replace(row, device="NVIDIA H100") if row.method == "A" else row for row in run.rows)
+    assert "Trained on NVIDIA H100 (2 of 3 cells); the CPU (1 of 3 cells)." in caption(partly)
+
+
 def test_labels_with_commas_are_told_apart():
     names = ["ERM", "EQuAD, GraphCL", "Two-piece (0.7, 0.9)"]
     assert listing(names) == "ERM, 'EQuAD, GraphCL', Two-piece (0.7, 0.9)"

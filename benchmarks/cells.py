@@ -56,9 +56,7 @@ def run_once(suite: str, store: str, engine: str, cells: int) -> dict[str, Any]:
     """Run so many cells in this process."""
     chosen = EngineOptions("inline") if engine == "inline" else EngineOptions("processes", jobs=int(engine))
     first = options_for(store, 0, 1)
-    execute(
-        open_session(suite, first), first, EngineOptions("inline") if engine == "inline" else chosen, lambda _: None
-    )
+    execute(open_session(suite, first), first, chosen, lambda _: None)
     given = options_for(store, 1, cells)
     wall, parent, inside, in_workers = time.perf_counter(), time.process_time(), 0.0, 0.0
     session = open_session(suite, given)

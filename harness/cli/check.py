@@ -8,6 +8,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
+from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -71,12 +72,11 @@ def _list_rules(kinds: list[str], json: bool) -> None:
     from harness.results import dumps
     from harness.testing.rules import rule_of
     from harness.testing.run import checks_of
-    from harness.testing.select import CHECKED
 
     for kind in kinds:
-        if kind not in CHECKED:
-            raise UserError(f"no kind with rules is called '{kind}'{did_you_mean(kind, CHECKED)}: {', '.join(CHECKED)}")
-    listed = {kind: [rule_of(check) for check in checks_of(kind)] for kind in kinds or CHECKED}
+        if kind not in KINDS:
+            raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
+    listed = {kind: [rule_of(check) for check in checks_of(kind)] for kind in kinds or KINDS}
     if json:
         print(dumps({kind: [vars(rule) for rule in found] for kind, found in listed.items()}), end="")
         return

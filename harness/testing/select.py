@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.catalog import Entry
-from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
 from harness.index import load_catalog
-
-CHECKED = KINDS
-"""Kinds that have a contract to test."""
 
 
 def find(names: Sequence[str], plugins: Sequence[Path] = ()) -> list[Entry]:
@@ -21,8 +17,7 @@ def find(names: Sequence[str], plugins: Sequence[Path] = ()) -> list[Entry]:
         UserError: a name or file is not there, or a plugin cannot be loaded.
     """
     files = [Path(name) for name in names if _is_file(name)]
-    catalog = load_catalog([*plugins, *files])
-    entries = [entry for entry in catalog if entry.kind in CHECKED]
+    entries = list(load_catalog([*plugins, *files]))
     if not names:
         return entries
     found: dict[tuple[str, str], Entry] = {}

@@ -173,7 +173,7 @@ class _Open:
     def now(cls) -> _Open:
         process = psutil.Process()
         files = tuple(file.path for file in process.open_files())
-        living = [child for child in process.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+        living = [child for child in process.children(recursive=True) if _lives(child)]
         return cls(files, tuple(threading.enumerate()), tuple(living))
 
     def beyond(self, before: _Open, folder: str) -> list[str]:
@@ -186,6 +186,13 @@ class _Open:
             *(f"the thread '{name}' still runs and is no daemon: it would keep bench from ending" for name in threads),
             *(f"the process {_name(child)} still runs" for child in processes),
         ]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:  # it ended since it was listed
+        return False
 
 
 def _name(process: psutil.Process) -> str:
@@ -294,7 +301,7 @@ def _start_error(subject: TrackerSubject, folder: Path) -> BaseException | None:
     run = run_in(folder / "without")
     try:
         subject.make().start(run)
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         return error
     return None
 

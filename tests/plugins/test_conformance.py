@@ -9,9 +9,8 @@ import pytest
 from harness.index import load_catalog
 from harness.registry import BUILT_IN, load_one
 from harness.testing import check_component
-from harness.testing.select import CHECKED
 
-ENTRIES = [entry for entry in load_catalog() if entry.plugin == BUILT_IN and entry.kind in CHECKED]
+ENTRIES = [entry for entry in load_catalog() if entry.plugin == BUILT_IN]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}/{entry.name}")

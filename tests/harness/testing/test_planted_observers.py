@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import planted_analyses as analyses
 import planted_trackers as trackers
@@ -12,6 +14,7 @@ import psutil
 import pytest
 
 from harness.testing import check_component
+from harness.testing import trackers as tracker_checks
 from harness.testing.imports import loaded_at_import
 
 ANALYSES = [
@@ -80,6 +83,25 @@ def test_planted(component, expected):
     assert {outcome.check for outcome in report.with_status("failed")} >= set(expected.split()), report.text()
     if len(expected.split()) < 2:
         assert {outcome.check for outcome in report.with_status("failed")} == set(expected.split()), report.text()
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_none(monkeypatch):
+    """A tracker's helper may end between the listing of children and the look at each."""
+    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as helper:
+        ended = psutil.Process(helper.pid)
+    with monkeypatch.context() as patch:
+        patch.setattr(psutil.Process, "children", lambda *_, **__: [ended])
+        assert tracker_checks._Open.now().processes == ()
+
+
+def test_ctrl_c_is_no_fault_of_a_tracker():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    subject = tracker_checks.TrackerSubject(trackers.LongHint)
+    subject.make = lambda: SimpleNamespace(start=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        list(tracker_checks.tells_what_is_missing(subject))
 
 
 def test_an_eager_import_is_found(tmp_path, monkeypatch):

@@ -10,17 +10,16 @@ import planted_learners as learners
 import planted_others as others
 import pytest
 
-from harness.component import Component
+from harness.component import KINDS, Component
 from harness.testing import check_component
 from harness.testing.place import place_of_problem
 from harness.testing.rules import Rule, rule_of
 from harness.testing.run import checks_of
-from harness.testing.select import CHECKED
 
-RULES = {kind: [rule_of(check) for check in checks_of(kind)] for kind in CHECKED}
+RULES = {kind: [rule_of(check) for check in checks_of(kind)] for kind in KINDS}
 
 
-@pytest.mark.parametrize("kind", CHECKED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_rule_says_what_it_wants_and_why_it_may_fail(kind: str) -> None:
     assert RULES[kind]
     ids = [rule.id for rule in RULES[kind]]

@@ -22,7 +22,6 @@ from harness.suite import Overrides, find_suite
 
 NOT_RUN = {
     "make": "installs everything; that its targets are there is tested beside",
-    "pip": "changes the environment that the tests run in",
     "source": "of the shell",
     "export": "of the shell",
     "python": "benchmarks, which take minutes on a machine of their own",
@@ -30,7 +29,6 @@ NOT_RUN = {
     "bench check": "starts a process for each component; the kit is run on every plugin of the pages beside",
     "bench debug": "takes the id of a cell; has tests of its own",
     "bench profile": "takes the id of a cell; has tests of its own",
-    "bench reproduce": "takes the id of a cell; has tests of its own",
 }
 """Commands that are only checked for the options and arguments that they are given, and why."""
 NEEDS_FILES = ("bench data fetch", "bench data path", "bench data verify", "bench data describe drugood")
@@ -208,5 +206,7 @@ def follows(block: Block) -> bool:
 
 
 def test_every_reason_is_needed() -> None:
-    used = {command_name(shlex.split(line)) for page in SAID for block in read(page) for line in commands(block)}
-    assert {"make", "source", "python", "pytest", "bench check"} <= used
+    lines = [line for page in SAID for block in read(page) if block.language == "console" for line in commands(block)]
+    used = {command_name(shlex.split(line)) for line in lines}
+    assert set(NOT_RUN) <= used
+    assert not [start for start in NEEDS_FILES if not any(line.startswith(start) for line in lines)]

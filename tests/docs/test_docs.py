@@ -131,7 +131,7 @@ def test_every_command_is_understood(line: str) -> None:
         assert words[0] == pytest_plugin.OPTION
         assert len(words) == 2
     else:
-        assert first in ("source", "export", "pip")
+        assert first in ("source", "export")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

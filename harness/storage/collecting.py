@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -118,7 +117,7 @@ def remove(store: Store, choice: Choice) -> Removed:
     size = sum(info.size for info in gone)
     for path in choice.leftovers:
         size += _size(path)
-        _delete(path)
+        leftovers.delete(path)
     leftovers.sweep(store.root)
     return Removed(tuple(gone), len(choice.leftovers), size, held)
 
@@ -155,7 +154,7 @@ def _remove(store: Store, info: Info) -> bool:
         debris.mkdir(exist_ok=True)
         gone = debris / f"{info.key}-{uuid.uuid4().hex[:8]}"
         folder.rename(gone)
-        _delete(gone)
+        leftovers.delete(gone)
         for path in (store.place_folder(info.place) / f"{info.key}.json", store.record_path(info.key)):
             path.unlink(missing_ok=True)
         return True
@@ -177,11 +176,3 @@ def _size(path: Path) -> int:
     with suppress(OSError):
         return upkeep.size(path) if path.is_dir() else path.lstat().st_size
     return 0
-
-
-def _delete(path: Path) -> None:
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.artifact import StoreError, writing
 from harness.errors import DataError
 from harness.locks import Lease, try_lock
+from harness.untrusted import RUN_ID
 
 RUN = "run-"
 """How the lease of a run's name begins."""
@@ -66,14 +67,14 @@ def sweep(store: Path) -> int:
         if (lease := _claim(path)) is not None:
             with lease:  # held until it is gone: who has just chosen the same name must not begin before
                 removed += path.exists()
-                _delete(path)
+                delete(path)
             if not lease.exclusive:
-                _delete(path.with_name(path.name + _LOCK))
+                delete(path.with_name(path.name + _LOCK))
     for path in (store / "leases").glob(f"*{_LOCK}"):
         name = path.name.removesuffix(_LOCK)
         if (lease := _claim(path.with_name(name))) is not None:
             with lease:
-                if name.startswith(RUN):
+                if name.startswith(RUN) and RUN_ID.fullmatch(name.removeprefix(RUN)):  # other names lead elsewhere
                     close_run(store / "runs" / name.removeprefix(RUN))
     return removed
 
@@ -83,9 +84,9 @@ def close_run(folder: Path) -> None:
     from harness.runs.record import RECORD, RunRecord
 
     for path in folder.glob(".*"):
-        _delete(path)
+        delete(path)
     if not (folder / RECORD).exists():
-        _delete(folder)  # killed before it had written what it was
+        delete(folder)  # killed before it had written what it was
         return
     with suppress(DataError, OSError):
         record = RunRecord.load(folder)
@@ -136,7 +137,8 @@ def _host() -> str:
     return "".join(letter for letter in platform.node() if letter.isalnum())[:32] or "host"
 
 
-def _delete(path: Path) -> None:
+def delete(path: Path) -> None:
+    """Remove a file, a link or a folder with all in it, as far as that is allowed."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

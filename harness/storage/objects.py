@@ -9,13 +9,15 @@ the description of an artifact is written last and says that it is complete::
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.artifact import META
 from harness.errors import UserError
+from harness.keys import DIGEST
 from harness.runs.record import RECORD
-from harness.storage.source import KEY, RUN_FILES, is_run_id
+from harness.storage.source import RUN_FILES, is_run_id
 from harness.store import Store
 
 _FEW = 16
@@ -37,7 +39,7 @@ class Objects:
     def keys(self) -> list[str]:
         """All keys that it has complete."""
         names = [path.rsplit("/", 1)[-1].removesuffix(".json") for path in self._found("artifacts")]
-        return sorted(name for name in names if KEY.fullmatch(name))
+        return sorted(name for name in names if DIGEST.fullmatch(name))
 
     def runs(self) -> list[str]:
         """Ids of all runs that it has complete."""
@@ -93,6 +95,8 @@ class Objects:
 
     def _open(self, path: str) -> BinaryIO:
         stream: BinaryIO = self._fs.open(path, "rb")
+        if isinstance(stream, BytesIO):  # fsspec's memory hands every reader the same one, with its position
+            return BytesIO(stream.getvalue())
         return stream
 
     def _found(self, folder: str) -> list[str]:

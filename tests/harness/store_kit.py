@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from harness.keys import digest
+from harness.results import RunResults
+from harness.runs.record import CellRecord, RunRecord
 from harness.stage import Stage
 from harness.store import Store
 
@@ -36,3 +40,26 @@ def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
+
+
+def titles(store: Store) -> list[str]:
+    return sorted(info.title.rsplit(" ", 1)[-1] for info in fresh(store).list())
+
+
+def use(store: Store, made: Stage, second: int) -> None:
+    """Set when an artifact was last opened."""
+    os.utime(store.artifact_folder(made.key), (second, second))
+
+
+def record_run(store: Store, made: Sequence[Stage], name: str = "20260101-000000-toy-0000") -> str:
+    """A run folder that says it is made of these stages."""
+    cells = tuple(
+        CellRecord("id", "Toy", "ERM", "-", {}, 1, item.key, item.key, {item.key: item.title}) for item in made
+    )
+    results = RunResults(
+        suite="toy", run=name, protocol="equad", seeds=(1,), datasets=(), methods=(), entries=(), rows=()
+    )
+    folder = store.runs / name
+    folder.mkdir(parents=True)
+    RunRecord(name, "toy.yaml", results, cells, {}, "").save(folder)
+    return name

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "storage"))
-
 from exchange_kit import other
-from store_kit import fill, flip, stage
-from test_collecting import record_run, titles, use
+from store_kit import fill, flip, record_run, stage, titles, use
 
 from harness.cli.cache_screens import CopyProgress
 from harness.cli.main import main

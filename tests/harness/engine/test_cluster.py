@@ -18,6 +18,7 @@ pytest.importorskip("distributed", reason="needs the extra `cluster`")
 from cluster_kit import Processes, contents, go, profile, wait_until
 from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
+from harness import locks
 from harness.cluster import Profile
 from harness.engine import make_engine, run
 from harness.engine.cluster import connection
@@ -42,16 +43,6 @@ def cluster(dask: Processes) -> Iterator[Cluster]:
     opened = Cluster(profile(dask))
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> ToyStore:
-    return ToyStore(tmp_path / "log")
 
 
 def inline(stages: list[Any], folder: Path) -> Store:
@@ -149,8 +140,9 @@ def test_what_workers_write_must_be_seen_here(
 
     def meet_twice(self: Cluster, there: Store) -> str:
         secret = meet(self, there)
-        (copy / "tmp" / self.name).mkdir(parents=True)
-        (copy / "tmp" / self.name / "token").write_text(secret)
+        assert self._meeting is not None
+        (copy / "tmp" / self._meeting.name).mkdir(parents=True)
+        (copy / "tmp" / self._meeting.name / "token").write_text(secret)
         return secret
 
     monkeypatch.setattr(Cluster, "_meet", meet_twice)
@@ -227,3 +219,16 @@ def test_an_artifact_that_shows_late_is_waited_for(
     monkeypatch.setattr(Store, "has", late)
     outcome = go([only], store, cluster, log=log)
     assert outcome.finished == [only.key]
+
+
+def test_the_meeting_is_locked_also_when_a_sweeper_was_faster(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its lock the next run's start would take it for a leftover, while workers come late."""
+    real, answers = locks._lock, [False]
+    monkeypatch.setattr(locks, "_lock", lambda descriptor: answers.pop() if answers else real(descriptor))
+    cluster = Cluster(Profile())
+    cluster._meet(store)
+    Store(store.root).sweep()
+    assert cluster._meeting is not None
+    assert (cluster._meeting / "token").is_file()
+    cluster.close()
+    assert len(list((store.root / "tmp").iterdir())) <= 1, "the lock file that the sweeper holds"

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -22,6 +23,7 @@ from toy import BODY, STORED_BODY, Recorder, ToyStore, diamond, stage, stored_st
 from harness.cluster import Profile
 from harness.engine import make_engine, run
 from harness.engine.cluster.connection import Cluster
+from harness.engine.cluster.engine import Dask
 from harness.errors import UserError
 from harness.stage import Stage
 from harness.store import Store
@@ -33,16 +35,6 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     made = Processes(tmp_path / "dask")
     yield made
     made.stop()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> ToyStore:
-    return ToyStore(tmp_path / "log")
 
 
 def slow_stages(count: int, seconds: float) -> list[Stage]:
@@ -141,6 +133,29 @@ def test_a_scheduler_that_stays_away_fails_what_is_left(processes: Processes, st
     assert {failure.status for failure in outcome.failures.values()} == {"killed"}
     assert "was lost for 2 s" in outcome.failures[stages[1].key].reason
     assert store.failure(stages[1].key) is None, "it runs again next time"
+
+
+def test_a_scheduler_that_takes_nothing_after_a_loss_is_given_up() -> None:
+    """It answers, so it is not away; but its workers cannot load bench, say, and never will."""
+
+    def register() -> None:
+        raise UserError("the workers cannot load bench")
+
+    client = SimpleNamespace(status="running", submit=None)  # handing over a stage fails: the connection is lost
+    cluster = SimpleNamespace(
+        name="bench-x",
+        client=client,
+        profile=Profile("address", address="tcp://x", wait=0.0),
+        reconnect=lambda: True,
+        register=register,
+    )
+    engine = Dask(cluster)  # type: ignore[arg-type]
+    report = engine.submit(stage("a"))
+    time.sleep(0.01)
+    engine.tick()
+    failure = report.result(timeout=0).failure
+    assert failure is not None
+    assert failure.status == "killed"
 
 
 def test_a_cluster_without_workers(processes: Processes, store: Store, log: ToyStore) -> None:

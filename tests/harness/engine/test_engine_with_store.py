@@ -25,16 +25,6 @@ from harness.store import Store
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> ToyStore:
-    return ToyStore(tmp_path / "log")
-
-
 def go(stages: list[Stage], store: Store, log: ToyStore, engine: str = "processes", **options: Any) -> Outcome:
     made = make_engine(engine, **({"jobs": 2} if engine == "processes" else {}))
     context = {"root": str(store.root), "log": str(log.root)}

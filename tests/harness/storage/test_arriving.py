@@ -71,8 +71,12 @@ def test_names_that_lead_elsewhere_or_are_of_no_use(team: Store, name: str) -> N
         (lambda data: data["preimage"].update(seed=9), "another artifact"),
         (lambda data: data.update(key="0" * 64), "another artifact"),
         (lambda data: data.update(kind="weird"), "no stage"),
-        (lambda data: data.update(preimage=[]), "no stage"),
-        (lambda data: data.update(title=["x"]), "no text"),
+        (lambda data: data.update(preimage=[]), "'preimage' of a Meta"),
+        (lambda data: data.update(title=["x"]), "'title' of a Meta"),
+        (lambda data: data.update(title="x" * 10_000), "without end"),
+        (lambda data: data.update(created="long ago"), "'created' of a Meta"),
+        (lambda data: data["files"]["info.json"].update(sha256=5), "no size or checksum"),
+        (lambda data: data["files"]["info.json"].update(sha256="../" * 21 + "x"), "no size or checksum"),
         (lambda data: data.update(files=[]), "damaged"),
         (lambda data: data["files"]["info.json"].update(size=10**15), "disk is full"),
         (lambda data: data["files"]["info.json"].update(size=3), "larger than it may be"),
@@ -95,6 +99,7 @@ def test_descriptions_that_are_not_true(team: Store, change: Change, why: str) -
     [
         ("info.json", b"[" * 100_000),
         ("info.json", b'{"loss": NaN}'),
+        ("info.json", b'{"loss": 1e999}'),
         ("info.json", b"\xff\xfe"),
         ("weights.safetensors", b"\x80\x04\x95pickled"),
         ("weights.safetensors", b"\xff" * 8 + b"{}"),
@@ -150,3 +155,16 @@ def test_a_run_of_another_name_or_shape(team: Store) -> None:
         assert list(take(mine, str(team.root), (run,)).refused) == [f"run {run}"]
         assert list(mine.runs.glob("*")) == []
         assert list((mine.root / "tmp").glob("*")) == []
+
+
+def test_a_run_that_is_damaged_here_is_not_said_to_be_copied(team: Store) -> None:
+    run = record_run(team, [stage()], "20260101-000000-toy-0001")
+    for name in ("suite.yaml", "results.json"):
+        (team.runs / run / name).write_text("{}")
+    mine = other(team, "mine")
+    (mine.runs / run).mkdir(parents=True)
+    (mine.runs / run / "run.json").write_text("{")
+    done = take(mine, str(team.root), (run,))
+    assert done.runs == 0
+    assert "here and cannot be read" in done.refused[f"run {run}"]
+    assert list((mine.root / "tmp").glob("*")) == []

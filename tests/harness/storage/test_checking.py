@@ -94,6 +94,7 @@ def test_lesser_faults(store: Store) -> None:
     ):
         assert part in told
     assert len(problems) == 6
+    assert [problem.what.endswith("ab/cd") for problem in problems if problem.damaged] == [True], "it is no artifact"
     for problem in problems:
         problem.mend()
     assert list(inspect(store)) == []

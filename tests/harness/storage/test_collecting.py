@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from store_kit import fill, fresh, stage, truncate
+from store_kit import fill, fresh, record_run, stage, titles, truncate, use
 
 from harness.keys import digest
-from harness.results import RunResults
-from harness.runs.record import CellRecord, RunRecord
-from harness.stage import Stage
 from harness.storage.collecting import Removed, Rules, choose, remove
 from harness.storage.holds import begun, running
 from harness.storage.reach import keys_of_runs, keys_of_stage
@@ -26,15 +23,6 @@ def collect(store: Store, **rules: object) -> Removed:
     return remove(store, choose(store, Rules(**rules)))  # type: ignore[arg-type]
 
 
-def titles(store: Store) -> list[str]:
-    return sorted(info.title.rsplit(" ", 1)[-1] for info in fresh(store).list())
-
-
-def use(store: Store, made: Stage, second: int) -> None:
-    """Set when an artifact was last opened."""
-    os.utime(store.artifact_folder(made.key), (second, second))
-
-
 @pytest.fixture
 def three(store: Store) -> Store:
     """Three artifacts of equal size, the first used least recently."""
@@ -42,20 +30,6 @@ def three(store: Store) -> Store:
         fill(store, stage(seed))
         use(store, stage(seed), seed)
     return store
-
-
-def record_run(store: Store, made: Sequence[Stage], name: str = "20260101-000000-toy-0000") -> str:
-    """A run folder that says it is made of these stages."""
-    cells = tuple(
-        CellRecord("id", "Toy", "ERM", "-", {}, 1, item.key, item.key, {item.key: item.title}) for item in made
-    )
-    results = RunResults(
-        suite="toy", run=name, protocol="equad", seeds=(1,), datasets=(), methods=(), entries=(), rows=()
-    )
-    folder = store.runs / name
-    folder.mkdir(parents=True)
-    RunRecord(name, "toy.yaml", results, cells, {}, "").save(folder)
-    return name
 
 
 def test_without_rules_leftovers_go_alone(store: Store) -> None:
@@ -224,3 +198,17 @@ def test_a_run_that_ends_before_it_has_a_record_leaves_no_folder(store: Store) -
         store.new_run(name)
         raise KeyboardInterrupt
     assert list(store.runs.iterdir()) == []
+
+
+def test_an_artifact_that_goes_while_the_store_is_listed(three: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may collect it between the look at its description and the look at its folder."""
+    real = Store.meta
+
+    def meta(self: Store, key: str) -> object:
+        found = real(self, key)
+        if key == stage(2).key:
+            shutil.rmtree(self.artifact_folder(key))
+        return found
+
+    monkeypatch.setattr(Store, "meta", meta)
+    assert titles(three) == ["1", "3"]

@@ -22,11 +22,18 @@ from harness.storage.objects import Objects
 from harness.store import Store
 
 
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an object store of fsspec's, whose readers of one object share its position: one copy at a time."""
+    monkeypatch.setattr("harness.storage.exchange._AT_ONCE", 1)
+    return f"memory://{uuid.uuid4().hex}/bench"
+
+
 @pytest.fixture(params=["folder", "file", "memory"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where copies go: a folder, its URL, an object store."""
     if request.param == "memory":
-        return f"memory://{uuid.uuid4().hex}/bench"
+        return str(request.getfixturevalue("memory"))
     return f"{'file://' if request.param == 'file' else ''}{tmp_path / 'team'}"
 
 
@@ -108,9 +115,8 @@ def test_a_damaged_artifact_elsewhere_is_refused_and_stays_there(two: Store) -> 
     fill(team, stage(1))
 
 
-def test_an_interrupted_upload_goes_on(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_upload_goes_on(two: Store, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The description comes last; what has arrived is not sent again."""
-    url = f"memory://{uuid.uuid4().hex}"
     sent: list[str] = []
     cut = [True]
     real = Objects._send
@@ -124,31 +130,40 @@ def test_an_interrupted_upload_goes_on(two: Store, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Objects, "_send", send)
     with pytest.raises(KeyboardInterrupt):
-        give(two, url)
-    assert open_target(url, two).keys() == []
+        give(two, memory)
+    assert open_target(memory, two).keys() == []
     assert "info.json" in sent
     sent.clear()
     cut[0] = False
-    give(two, url)
+    give(two, memory)
     assert sorted(sent)[-2:] == ["meta.json", "meta.json"]
     assert "info.json" not in sent
-    assert len(open_target(url, two).keys()) == 2
+    assert len(open_target(memory, two).keys()) == 2
 
 
-def test_a_half_uploaded_file_is_sent_again(two: Store) -> None:
-    url = f"memory://{uuid.uuid4().hex}"
-    give(two, url)
+def test_a_half_uploaded_file_is_sent_again(two: Store, memory: str) -> None:
+    give(two, memory)
     filesystem = fsspec.filesystem("memory")
-    root = url.removeprefix("memory:/")
+    root = memory.removeprefix("memory:/")
     for path in filesystem.find(root):
         if "/blobs/" in path:
             filesystem.pipe_file(path, b"half")
         elif "/artifacts/" in path:
             filesystem.rm_file(path)
-    give(two, url)
+    give(two, memory)
     back = other(two)
-    assert take(back, url).refused == {}
+    assert take(back, memory).refused == {}
     assert contents(back) == contents(two)
+
+
+def test_readers_of_one_object_do_not_move_each_other(two: Store) -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    give(two, memory)
+    target = open_target(memory, two)
+    key = target.keys()[0]
+    first, second = target.meta(key), target.meta(key)
+    first.read()
+    assert second.read() == target.meta(key).read() != b""
 
 
 PUSHER = """
@@ -166,7 +181,7 @@ def test_several_processes_at_once(two: Store) -> None:
     for seed in range(3, 15):
         fill(two, stage(seed))
     team = two.root.with_name("team")
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])  # exchange_kit
     words = [sys.executable, "-c", PUSHER, str(two.root), str(team), here, "give"]
     processes = [subprocess.Popen(words) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]

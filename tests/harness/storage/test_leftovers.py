@@ -130,13 +130,13 @@ def test_a_leftover_is_removed_under_its_lock(store: Store, monkeypatch: pytest.
 
     path = store.root / "tmp" / "dead"
     path.mkdir(parents=True)
-    real, locked = module._delete, []
+    real, locked = module.delete, []
 
     def delete(found: Path) -> None:
         locked.append(module.try_lock(found.with_name(f"{found.name}.lock")) is None)
         real(found)
 
-    monkeypatch.setattr(module, "_delete", delete)
+    monkeypatch.setattr(module, "delete", delete)
     assert sweep(store.root) == 1
     assert locked == [True]
 
@@ -152,3 +152,16 @@ def test_the_probe_of_a_start_is_not_taken_for_a_leftover(store: Store, monkeypa
     monkeypatch.setattr(Path, "touch", touch)
     store.require_writable()
     assert inside(store, "tmp") == []
+
+
+@pytest.mark.parametrize("name", ["run-.lock", "run-...lock"])
+def test_a_lock_whose_name_is_no_runs_takes_no_folder_away(store: Store, name: str) -> None:
+    """``runs/`` and ``runs/..`` have no record of a run: they were taken for the folder of one that was cut short."""
+    fill(store, stage())
+    (store.runs / "20260101-000000-toy-0000").mkdir(parents=True)
+    (store.root / "leases").mkdir(exist_ok=True)
+    (store.root / "leases" / name).touch()
+    store.sweep()
+    assert inside(store, "runs")
+    assert fresh(store).has(stage().key)
+    assert inside(store, "leases") == []

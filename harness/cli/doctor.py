@@ -73,5 +73,7 @@ def _devices() -> list[str]:
 
     try:
         return survey_devices()
-    except (ImportError, OSError, RuntimeError) as error:
+    except (ImportError, OSError) as error:
         return [f"torch cannot be imported: {error}"]
+    except RuntimeError as error:
+        return [f"torch cannot look at its devices: {error}"]

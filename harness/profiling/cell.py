@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.devices import CPU
-from harness.errors import BenchError
+from harness.errors import BenchError, UserError
 from harness.names import file_name
 from harness.profiling.result import Profile, StageTime
 from harness.runs.execute import EngineOptions, run_targets
@@ -46,6 +46,7 @@ def profile(
         device: where networks are trained, see :class:`harness.stages.context.Context`.
 
     Raises:
+        UserError: the folder for the trace cannot be made; nothing has been run.
         BenchError: a stage before the training failed.
         Exception: whatever the learner raises.
     """
@@ -53,6 +54,8 @@ def profile(
     from harness.profiling.training import measure, plain
 
     session, cell = found.session, found.cell
+    if trace is not None:
+        _make(trace)
     _upstream(found, options, observe, device)
     context = Context(session.store, options.data_dir, device)
     path = None if trace is None else trace / file_name(f"{cell.method}-{cell.dataset}-{cell.id}.trace.json")
@@ -73,6 +76,13 @@ def profile(
         functions=own.functions,
         trace=None if own.trace is None else str(own.trace),
     )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"no trace can be written to {folder}: {error.strerror or error}") from None
 
 
 def _upstream(found: Addressed, options: Options, observe: Callable[[Event], None], device: str) -> None:

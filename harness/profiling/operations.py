@@ -23,7 +23,7 @@ class Recorder:
     Args:
         top: how many of each to keep.
         functions: whether to record Python functions too.
-        trace: file of the Chrome trace to write, or None.
+        trace: file of the Chrome trace to write, in a folder that is there, or None.
     """
 
     def __init__(self, top: int, *, functions: bool = False, trace: Path | None = None) -> None:
@@ -71,7 +71,6 @@ class Recorder:
         ]
         self.operations = _top(rows, self._top)
         if self._wanted_trace is not None:
-            self._wanted_trace.parent.mkdir(parents=True, exist_ok=True)
             self._torch.export_chrome_trace(str(self._wanted_trace))
             self.trace = self._wanted_trace
 

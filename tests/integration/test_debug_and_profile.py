@@ -178,6 +178,14 @@ def test_a_profile_says_where_the_time_goes(stopping: Workshop) -> None:
         assert text in told.getvalue()
 
 
+def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(workshop: Workshop) -> None:
+    found = address(workshop, methods=("ERM",), seeds="1")
+    taken = workshop.folder / "suite.yaml"
+    with pytest.raises(UserError, match=r"no trace can be written to .*suite\.yaml: File exists"):
+        profiling.profile(found, Options(store=workshop.store), Limits(), lambda _: None, trace=taken)
+    assert not artifacts(workshop)
+
+
 def test_a_method_is_told_of_a_later_epoch(stopping: Workshop) -> None:
     """Whoever asks for epoch 7 gets the steps of epoch 7: those before it are not run, but counted."""
     plugin = STOPS.replace("if self.step == 1:", "if self.epoch < 7 or self.step < 21:").replace(

@@ -23,9 +23,8 @@ from harness.store import Store
 
 
 @pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of an object store of fsspec's, whose readers of one object share its position: one copy at a time."""
-    monkeypatch.setattr("harness.storage.exchange._AT_ONCE", 1)
+def memory() -> str:
+    """The URL of an object store of fsspec's own."""
     return f"memory://{uuid.uuid4().hex}/bench"
 
 

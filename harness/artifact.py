@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.errors import BenchError, UserError
 from harness.keys import hash_file
-from harness.untrusted import FILE_NAME, parse_json, read_text
+from harness.untrusted import FILE_NAME, check_types, parse_json, read_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -123,12 +123,13 @@ class Meta:
         """
         data = parse_json(_verified(text))
         try:
+            check_types(cls, [data])
             meta = cls(**data)
             for name, item in meta.files.items():
                 int(item["size"]), str(item["sha256"])
                 if not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
                     raise ValueError(f"{name!r} cannot name a file of an artifact")
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"{META} is damaged ({error})") from None
         return meta
 

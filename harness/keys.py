@@ -17,7 +17,8 @@ from typing import Any
 from harness.errors import DataError
 
 _EXACT = 2**53
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""A key, or the checksum of a file, as text."""
 _SETTLED_NS = 2_000_000_000
 _CHUNK = 1 << 20
 _WORDS = MappingProxyType({None: "null", True: "true", False: "false"})
@@ -169,7 +170,7 @@ def _component(value: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _is_digest(value: Any) -> bool:
-    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+    return isinstance(value, str) and DIGEST.fullmatch(value) is not None
 
 
 def _digest_line(path: tuple[str, ...]) -> str:

@@ -30,9 +30,10 @@ def listing(store: Store) -> tuple[Info, ...]:
     found = []
     for key in store.artifact_keys():
         meta = store.meta(key)
-        if meta is not None:
-            used = store.artifact_folder(key).stat().st_mtime
-            found.append(Info(key, meta.kind, meta.place, meta.title, meta.size, meta.created, used))
+        with suppress(FileNotFoundError):  # collected meanwhile
+            if meta is not None:
+                used = store.artifact_folder(key).stat().st_mtime
+                found.append(Info(key, meta.kind, meta.place, meta.title, meta.size, meta.created, used))
     return tuple(sorted(found, key=lambda info: (info.created, info.key)))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import shutil
 import struct
 from collections.abc import Callable
@@ -14,18 +12,20 @@ from typing import Any
 
 from harness.artifact import JSON, META, TENSORS, Meta, writing
 from harness.errors import DataError
+from harness.keys import DIGEST
 from harness.runs.record import RunRecord
 from harness.stage import STAGE_KINDS
 from harness.storage.placing import move
 from harness.storage.reach import keys_of_stage, stage_key
 from harness.storage.source import RUN_FILES, Refused, Source, chunks, is_run_id
 from harness.store import DiskFullError, Store
+from harness.untrusted import parse_json
 
 _MOST_TEXT = 64 << 20
 """Bytes that a description, a record or a file of a run may have."""
 _MOST_FILES = 10_000
+_MOST_TITLE = 10_000
 _MOST_HEADER = 100 << 20
-_NAME = re.compile(r"[^./\\:\x00-\x1f][^/\\:\x00-\x1f]{0,199}")
 Moved = Callable[[int], None]
 """Is told of bytes that have arrived."""
 
@@ -50,7 +50,7 @@ def receive(store: Store, source: Source, key: str, moved: Moved) -> None:
                 (folder / META).write_text(text, encoding="utf-8")
             if key == stage_key(meta):
                 store.index(meta.place, key, meta.preimage)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise Refused(f"{type(error).__name__}: {error}") from None
     _tell(store, source, meta)
 
@@ -78,36 +78,43 @@ def receive_run(store: Store, source: Source, run: str) -> RunRecord:
             (draft / name).write_text(text, encoding="utf-8")
         try:
             record = RunRecord.load(draft)
-        except (DataError, RecursionError) as error:
+        except DataError as error:
             raise Refused(str(error)) from None
         if record.id != run:
             raise Refused(f"the record of {run} is that of another run")
         store.runs.mkdir(exist_ok=True)
-        if not folder.exists():
+        try:
             move(draft, folder)
+        except OSError:
+            if not folder.exists():
+                raise
+            return _already_here(folder)
     return record
+
+
+def _already_here(folder: Path) -> RunRecord:
+    """The record of a run that another process brought meanwhile; a damaged one is not replaced."""
+    try:
+        return RunRecord.load(folder)
+    except DataError:
+        raise Refused("it is here and cannot be read; `bench cache verify --repair` puts it aside") from None
 
 
 def _checked(key: str, text: str) -> Meta:
     """The description of an artifact whose every part may stand in a store."""
     meta = Meta.parse(text)
-    if not isinstance(meta.preimage, dict) or meta.kind not in STAGE_KINDS:
+    if meta.kind not in STAGE_KINDS:
         raise ValueError(f"{META} describes no stage")
-    if not all(isinstance(part, str) and len(part) < 10_000 for part in (meta.place, meta.title)):
-        raise ValueError(f"{META} has a place or title that is no text")
+    if max(len(meta.place), len(meta.title)) >= _MOST_TITLE:
+        raise ValueError(f"{META} has a place or title without end")
     if meta.key != key or key not in keys_of_stage(stage_key(meta)):
         raise ValueError("its description is that of another artifact")
     if len(meta.files) > _MOST_FILES:
         raise ValueError(f"it has {len(meta.files)} files")
     for name, item in meta.files.items():
-        if (
-            name == META
-            or not _NAME.fullmatch(name)
-            or Path(name).name != name
-            or Path(name).suffix not in (JSON, TENSORS)
-        ):
+        if name == META or Path(name).suffix not in (JSON, TENSORS):
             raise ValueError(f"{name!r} cannot name a file of an artifact")
-        if not isinstance(item["size"], int) or item["size"] < 0 or len(item["sha256"]) != 64:
+        if not isinstance(item["size"], int) or item["size"] < 0 or not DIGEST.fullmatch(str(item["sha256"])):
             raise ValueError(f"{name} has no size or checksum")
     return meta
 
@@ -127,7 +134,7 @@ def _copy(source: Source, key: str, name: str, item: Any, path: Path, moved: Mov
 def _well_formed(path: Path) -> None:
     """Refuse what readers would stumble over: text that is no strict JSON, tensors without a header."""
     if path.suffix == JSON:
-        json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        parse_json(path.read_text(encoding="utf-8"))
         return
     with path.open("rb") as stream:
         try:
@@ -136,12 +143,8 @@ def _well_formed(path: Path) -> None:
             raise ValueError(f"{path.name} is no safetensors file") from None
         if length > min(_MOST_HEADER, path.stat().st_size - 8):
             raise ValueError(f"{path.name} is no safetensors file")
-        if not isinstance(json.loads(stream.read(length)), dict):
+        if not isinstance(parse_json(stream.read(length).decode("utf-8")), dict):
             raise ValueError(f"{path.name} is no safetensors file")
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
 
 
 def _tell(store: Store, source: Source, meta: Meta) -> None:
@@ -149,8 +152,8 @@ def _tell(store: Store, source: Source, meta: Meta) -> None:
     if meta.key != stage_key(meta):
         return
     store.clear_failure(meta.key)
-    with suppress(OSError, ValueError, RecursionError, Refused):
-        facts = json.loads(_text(source.record(meta.key), "record"), parse_constant=_no_constant)
+    with suppress(OSError, ValueError, Refused):
+        facts = parse_json(_text(source.record(meta.key), "record"))
         if isinstance(facts, dict) and not store.record(meta.key):
             store.keep_record(meta.key, facts)
 

@@ -27,7 +27,7 @@ class Problem:
         what: the artifact, file or run, for people.
         why: what is wrong with it.
         cure: what mending does.
-        damaged: whether an artifact cannot be used for it.
+        damaged: whether an artifact, or what stands in the place of one, cannot be used for it.
         mend: does it; may raise :class:`OSError` or :class:`StoreError`.
     """
 
@@ -58,7 +58,9 @@ def _artifact_problems(store: Store, key: str) -> Iterator[Problem]:
     folder = store.artifact_folder(key)
     if not folder.is_dir():
         if (stray := _stray(store, key)) is not None:
-            yield Problem(str(stray), "it does not belong there", "put aside", lambda: _aside(store, stray))
+            yield Problem(
+                str(stray), "it does not belong there", "put aside", _putting_aside(store, stray), damaged=True
+            )
         return
     fault, title, meta = "", "", None
     try:

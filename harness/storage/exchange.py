@@ -11,10 +11,11 @@ from urllib.request import url2pathname
 
 from harness.artifact import MissingArtifact
 from harness.errors import UserError
+from harness.keys import DIGEST
 from harness.storage.arriving import receive, receive_run
 from harness.storage.objects import Objects, open_objects
 from harness.storage.reach import keys_of_run, keys_of_stage, needed
-from harness.storage.source import KEY, FolderSource, Refused, Source
+from harness.storage.source import FolderSource, Refused, Source
 from harness.store import Store
 
 _AT_ONCE = 4
@@ -69,9 +70,9 @@ def pull(store: Store, source: Source, keys: Collection[str], runs: Iterable[str
             record = receive_run(store, source, run)
             all_keys.update(*map(keys_of_stage, keys_of_run(record)))
             copied.runs += 1
-        except (Refused, TypeError) as error:
+        except Refused as error:
             copied.refused[f"run {run}"] = str(error)
-    there = source.present({key for key in all_keys if KEY.fullmatch(str(key))})
+    there = source.present({key for key in all_keys if DIGEST.fullmatch(key)})
     wanted = sorted(key for key in there if not store.has(key))
     copied.present = len(there) - len(wanted)
     work = _Work(copied, len(wanted), progress)

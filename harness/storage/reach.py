@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from harness.artifact import Meta
 from harness.errors import DataError
-from harness.keys import digest
+from harness.keys import DIGEST, digest
 from harness.plan.stages import tier_key
 from harness.runs.record import RunRecord
 from harness.storage.holds import running
 
 if TYPE_CHECKING:
     from harness.store import Store
-
-_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 def stage_key(meta: Meta) -> str:
@@ -33,7 +30,7 @@ def needed(meta: Meta, keys: Collection[str]) -> bool:
     """Whether an artifact belongs to stages with these keys: it is theirs, or an analysis of what is theirs."""
     if meta.key in keys or stage_key(meta) in keys:
         return True
-    inputs = [value for value in meta.preimage.values() if isinstance(value, str) and _KEY.fullmatch(value)]
+    inputs = [value for value in meta.preimage.values() if isinstance(value, str) and DIGEST.fullmatch(value)]
     return meta.kind == "analyse" and bool(inputs) and all(key in keys for key in inputs)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import BinaryIO, Protocol
 
 from harness.artifact import META
 from harness.errors import BenchError
+from harness.keys import DIGEST
 from harness.runs.record import RECORD, RESULTS
 from harness.store import Store
+from harness.untrusted import RUN_ID
 
-KEY = re.compile(r"[0-9a-f]{64}")
 RUN_FILES = ("suite.yaml", RESULTS, RECORD)
 """What is copied of a run folder, the record last: a report can be made of it."""
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,120}")
 
 
 class Refused(BenchError):
@@ -53,7 +52,7 @@ class Source(Protocol):
 
 def is_run_id(name: str) -> bool:
     """Whether a name can be that of a run's folder, and leads nowhere else."""
-    return _RUN.fullmatch(name) is not None
+    return RUN_ID.fullmatch(name) is not None
 
 
 class FolderSource:
@@ -69,7 +68,7 @@ class FolderSource:
 
     def keys(self) -> list[str]:
         """All keys that it has."""
-        return [key for key in self._store.artifact_keys() if KEY.fullmatch(key)]
+        return [key for key in self._store.artifact_keys() if DIGEST.fullmatch(key)]
 
     def runs(self) -> list[str]:
         """Ids of all runs that it has."""

@@ -18,7 +18,8 @@ from harness.engine.cluster.agent import Order
 from harness.engine.cluster.facts import facts
 from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
-from harness.locks import Lease, try_lock
+from harness.locks import Lease
+from harness.storage.leftovers import begin_draft
 from harness.store import Store
 
 _log = logging.getLogger(__name__)
@@ -164,7 +165,8 @@ class Cluster:
             there = Path(self.profile.store or self.store.root)
             logs = _moved(logs, self.store.root, there)
             context["store"] = str(there)
-            order = replace(order, meeting=there / "tmp" / self.name, secret=secret)
+            assert self._meeting is not None
+            order = replace(order, meeting=there / "tmp" / self._meeting.name, secret=secret)
         if self.profile.data is not None and "data_dir" in context:
             context["data_dir"] = self.profile.data
         return replace(
@@ -179,13 +181,13 @@ class Cluster:
     def _meet(self, store: Store) -> str:
         """Leave a file in the store for the workers to find; the lock keeps other runs from sweeping it away."""
         secret = uuid.uuid4().hex
-        meeting = store.root / "tmp" / self.name
-        with writing(meeting):
-            meeting.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = try_lock(meeting.with_name(f"{self.name}.lock"))
-            meeting.mkdir()
-            (meeting / "token").write_text(secret, encoding="utf-8")
-        self._meeting = meeting
+        folder = store.root / "tmp"
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._meeting, self._lock = begin_draft(folder, self.name)
+        with writing(self._meeting):
+            self._meeting.mkdir()
+            (self._meeting / "token").write_text(secret, encoding="utf-8")
         return secret
 
     def _await_workers(self) -> None:

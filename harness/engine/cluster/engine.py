@@ -201,9 +201,9 @@ class Dask:
         if self._down is None:
             return
         self._tell_of_loss(time.monotonic() - self._down)
-        if self._cluster.reconnect():
-            self._resume()
-        elif time.monotonic() - self._down > self._cluster.profile.patience:
+        if self._cluster.reconnect() and self._resume():
+            return
+        if time.monotonic() - self._down > self._cluster.profile.patience:
             text = f"the scheduler of {self._cluster.profile.title} was lost for {self._cluster.profile.patience:.0f} s"
             self._give_up(Failure("killed", text))
 
@@ -214,17 +214,18 @@ class Dask:
             patience = self._cluster.profile.patience
             _log.warning("lost %s; waiting up to %.0f s for it", self._cluster.profile.title, patience)
 
-    def _resume(self) -> None:
-        """Submit again what the lost scheduler had."""
+    def _resume(self) -> bool:
+        """Submit again what the lost scheduler had; false where it takes nothing yet."""
         try:
             self._cluster.register()
         except (UserError, OSError, RuntimeError):
-            return  # lost again; the next look tries once more
+            return False  # lost again; the next look tries once more
         self._down = None
         lost = [task for task in self._open_tasks() if task.arriving is None and _is_lost(task.remote)]
         _log.warning("%s is back; what was running runs again (%d)", self._cluster.profile.title, len(lost))
         for task in lost:
             self._send(task)
+        return True
 
     def _watch_workers(self) -> None:
         """Give up when no worker has been there for long."""

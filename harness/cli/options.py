@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -213,6 +214,9 @@ def parse_seconds(text: str | None, option: str = "--timeout") -> float | None:
         return None
     factor = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:].lower())
     try:
-        return float(text if factor is None else text[:-1]) * (factor or 1)
+        seconds = float(text if factor is None else text[:-1]) * (factor or 1)
+        if not math.isfinite(seconds):
+            raise ValueError(text)
+        return seconds
     except ValueError:
         raise UserError(f"{option}: '{text}' is not a time; write 90, 15m or 2h") from None

@@ -78,6 +78,9 @@ class TestOptions:
 
     def test_time_and_memory(self, bench: Bench) -> None:
         assert "--timeout: '5parsecs' is not a time; write" in bench("run", "quick", "--timeout", "5parsecs", code=2)[1]
+        for endless in ("inf", "nan", "infd"):
+            with pytest.raises(UserError, match="is not a time"):
+                options.parse_seconds(endless)
         assert "--memory: '3 apples' is not an amount" in bench("run", "quick", "--memory", "3 apples", code=2)[1]
 
     def test_memory_is_told_as_it_is_given(self) -> None:

@@ -155,8 +155,7 @@ def test_a_half_uploaded_file_is_sent_again(two: Store, memory: str) -> None:
     assert contents(back) == contents(two)
 
 
-def test_readers_of_one_object_do_not_move_each_other(two: Store) -> None:
-    url = f"memory://{uuid.uuid4().hex}"
+def test_readers_of_one_object_do_not_move_each_other(two: Store, memory: str) -> None:
     give(two, memory)
     target = open_target(memory, two)
     key = target.keys()[0]

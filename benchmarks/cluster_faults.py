@@ -251,10 +251,10 @@ def full_disk(folder: Path) -> bool:
     disk = folder / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    processes = Processes(folder)
     try:
         filler = disk / "filler"
         filler.write_bytes(b"x" * (1_990_000))
-        processes = Processes(folder)
         processes.start_scheduler()
         processes.start_worker("one", "--no-nanny")
         stages = [stored_stage(f"s{index}", note="x" * 20_000) for index in range(8)]
@@ -267,12 +267,12 @@ def full_disk(folder: Path) -> bool:
             finally:
                 cluster.close()
             filler.unlink(missing_ok=True)
-        processes.stop()
         full = Counter(failure.status for failure in outcomes[0].failures.values())
         same = contents(store) == contents(inline(stages, folder / "inline"))
         print(f"full disk: first {dict(full)}, then {len(outcomes[1].finished)} run, equal: {same}")
         return set(full) == {"disk"} and not outcomes[1].failures and same
     finally:
+        processes.stop()
         subprocess.run(["umount", str(disk)], check=True)
 
 

@@ -198,23 +198,25 @@ def strike(pid: int, number: signal.Signals, *, group: bool = False) -> None:
         (os.killpg if group else os.kill)(pid, number)
 
 
+def killed(pid: int) -> int:
+    """Kill a run; how many faults that is: none where it had ended by itself."""
+    strike(pid, signal.SIGKILL)
+    return int(ended(pid) == -signal.SIGKILL)
+
+
 POOL = ("--engine", "processes", "--jobs", "2")
 
 
 def kill_parent(rng: random.Random, at: Field, store: Path) -> int:
     pid = at.start(store)
     time.sleep(rng.uniform(0, at.seconds))
-    strike(pid, signal.SIGKILL)
-    ended(pid)
-    return 1
+    return killed(pid)
 
 
 def kill_pool(rng: random.Random, at: Field, store: Path) -> int:
     pid = at.start(store, None, *POOL)
     time.sleep(rng.uniform(0, at.pool_seconds))
-    strike(pid, signal.SIGKILL)
-    ended(pid)
-    return 1
+    return killed(pid)
 
 
 def kill_worker(rng: random.Random, at: Field, store: Path) -> int:
@@ -235,7 +237,7 @@ def sigterm(rng: random.Random, at: Field, store: Path, *words: str) -> int:
     assert code in (0, 143, -signal.SIGTERM), f"after SIGTERM it ended with {code}"
     statuses = {record.status for record in all_runs(Store(store))}
     assert statuses <= {"finished", "interrupted"}, f"after SIGTERM (exit code {code}) the record says {statuses}"
-    return 1
+    return int(code != 0)  # otherwise it came too late
 
 
 def sigterm_pool(rng: random.Random, at: Field, store: Path) -> int:
@@ -296,7 +298,7 @@ def together(count: int, harm: Harm | None = None, *, kill: float = 0.5) -> Call
             strike(lost, signal.SIGKILL)
         codes = {pid: ended(pid) for pid in pids}
         assert all(code == 0 for pid, code in codes.items() if pid != lost), f"they ended with {list(codes.values())}"
-        return 1 + (lost is not None)
+        return 1 + (lost is not None and codes[lost] == -signal.SIGKILL)
 
     return inject
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from pathlib import Path
 
@@ -11,13 +12,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from faults import KINDS, Field, Tally, one_round, table
+from faults import KINDS, Field, Tally, killed, one_round, table
+
+from harness.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
 ]
+LATE = ("full", "gone", "kill-parent", "sigterm")
+"""Kinds that may come after the run's last write, or its end."""
 SLICE = ("kill-parent", "sigterm", "full", "gone", "damage", "two", "renames", "no-locks")
 
 
@@ -33,22 +38,47 @@ def test_after_faults_all_is_as_if_nothing_had_happened(field: Field, kind: str)
     found = one_round(random.Random(f"slice-{kind}"), field, field.folder / kind, kind, tally)
     assert found == []
     assert (tally.rounds, tally.runs, tally.differences) == (1, 1, [])
-    assert tally.faults >= (kind not in ("full", "gone"))  # these may come after the last write
+    assert tally.faults >= (kind not in LATE)
     assert f"| `{kind}` | 1 | {tally.faults} | 1 | 0 |" in table({kind: tally})
 
 
 def test_what_a_fault_would_change_is_found(field: Field) -> None:
-    """The campaign's own check: a wrong value, a leftover and damage are differences."""
-    store = field.folder / "checked"
-    assert field.check(store) == []
-    (store / "tmp" / "left").touch()
-    (store / "leases" / "left.lock").touch()
-    field.reference = {**field.reference, "value nothing": "0.5"}
+    """The campaign's own check: a wrong value, a missing one, a held lock and a flipped bit are differences."""
+    made = field.folder / "checked"
+    assert field.check(made) == []
+    store, known = Store(made), dict(field.reference)
+    value = next(name for name in known if name.startswith("value"))
+    trained = next(info for info in store.list() if info.kind == "train")
+    weights = next(store.artifact_folder(trained.key).glob("*.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    lease = store.try_lease("left")
+    assert lease is not None
+    field.reference |= {value: "0.5", "value nothing": "0.5"}
     try:
-        found = field.check(store)
+        with lease:
+            found = field.check(made)
     finally:
-        del field.reference["value nothing"]
-    assert found == ["value nothing is missing"], "the next start sweeps the rest"
+        field.reference = known
+    assert found == [
+        f"{value} differs",
+        "value nothing is missing",
+        f"verify: {trained.key[:12]} ({trained.title}): {weights.name}: content differs from what was written",
+        "left over: leases/left.lock",
+    ]
+
+
+@pytest.mark.parametrize(("code", "faults"), [(0, 0), (None, 1)])
+def test_a_kill_that_comes_too_late_is_no_fault(code: int | None, faults: int) -> None:
+    pid = os.fork()
+    if not pid:
+        if code is None:
+            signal.pause()
+        os._exit(code or 0)
+    if code is not None:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert killed(pid) == faults
 
 
 def test_every_kind_is_told_of() -> None:

@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from harness.errors import UserError
+
 
 def cache_root() -> Path:
     """``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
@@ -34,6 +36,26 @@ def data_root() -> Path:
     """Where data files are by default: ``BENCH_DATA``, else ``data`` in :func:`cache_root`."""
     chosen = os.environ.get("BENCH_DATA")
     return Path(chosen).expanduser().absolute() if chosen else cache_root() / "data"
+
+
+def data_folder(given: Path | None, named: str, *, made: bool = False) -> Path:
+    """The folder of data files: the given one, else the default one, which need not be there.
+
+    Args:
+        given: what the user says.
+        named: where the user says it, for the error.
+        made: the caller makes the folder where it is absent.
+
+    Raises:
+        UserError: the given folder is a file, or does not exist.
+    """
+    if given is None:
+        return data_root()
+    folder = given.expanduser().absolute()
+    if not folder.is_dir() and (folder.exists() or not made):
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UserError(f"the data folder {given} {what}; {named} names it")
+    return folder
 
 
 def index_root() -> Path:

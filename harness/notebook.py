@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
+from harness.folders import data_folder
 from harness.results import RunResults
 from harness.runs.session import Options, Session, open_session
 from harness.suite import Overrides
@@ -63,8 +64,6 @@ def open_suite(
     Raises:
         UserError: anything that you can mend; nothing has been run.
     """
-    from harness.cli.options import data_folder
-
     overrides = Overrides(
         seeds=None if seeds is None else ",".join(map(str, seeds)),
         epochs=epochs,
@@ -72,7 +71,7 @@ def open_suite(
         datasets=_texts(datasets, "datasets"),
         methods=_texts(methods, "methods"),
     )
-    data = data_folder(None if data_dir is None else Path(data_dir))
+    data = data_folder(None if data_dir is None else Path(data_dir), "data_dir")
     options = Options(_folder(store), data, overrides, tuple(map(Path, _texts(plugins, "plugins"))))
     return SuiteHandle(open_session(str(suite), options), options)
 

@@ -155,6 +155,13 @@ def test_every_dependency_is_imported() -> None:
     assert not unused
 
 
+def test_the_library_does_not_reach_into_the_command_line() -> None:
+    """But for the reference, which documents it."""
+    for file in (ROOT / "harness").rglob("*.py"):
+        if file.relative_to(ROOT / "harness").parts[0] not in ("cli", "reference"):
+            assert "harness.cli" not in file.read_text(encoding="utf-8"), file
+
+
 def test_plugins_reach_the_core_through_its_api_alone() -> None:
     for file in (ROOT / "plugins").rglob("*.py"):
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))

@@ -149,16 +149,10 @@ def data_folder(given: Path | None, *, made: bool = False) -> Path:
     Raises:
         UserError: the given folder is a file, or does not exist; the text says who names it.
     """
-    from harness.folders import data_root
+    from harness import folders
 
-    if given is None:
-        return data_root()
-    folder = given.expanduser().absolute()
-    if not folder.is_dir() and (folder.exists() or not made):
-        what = "is a file" if folder.exists() else "does not exist"
-        source = "BENCH_DATA" if os.environ.get("BENCH_DATA") == str(given) else "--data-dir"
-        raise UserError(f"the data folder {given} {what}; {source} names it")
-    return folder
+    from_environment = given is not None and os.environ.get("BENCH_DATA") == str(given)
+    return folders.data_folder(given, "BENCH_DATA" if from_environment else "--data-dir", made=made)
 
 
 def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:

@@ -76,6 +76,11 @@ def test_results_are_a_frame_where_pandas_is(suite: SuiteHandle, monkeypatch: py
     assert run.rows()
 
 
+def test_a_data_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere does not exist; data_dir names it"):
+        bench.open_suite("quick", data_dir=tmp_path / "nowhere")
+
+
 def test_one_cell_runs_alone_and_only_one(suite: SuiteHandle, workshop: Workshop, capsys: Any) -> None:
     run = suite.run_cell(suite.cells[2]["id"], progress=True)
     assert {(row["method"], row["seed"]) for row in run.rows()} == {("IRM", 1)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -12,7 +13,7 @@ from harness.cli.cache import cache
 from harness.untrusted import visible
 
 if TYPE_CHECKING:
-    from harness.storage.exchange import Copied
+    from harness.runs.session import Options
 
 Target = Annotated[
     str, typer.Argument(help="A folder, or a URL that fsspec understands, e.g. s3://bucket/bench.", metavar="TARGET")
@@ -42,12 +43,6 @@ def push(
     json: options.Json = False,
 ) -> None:
     """Copy artifacts of this store to another one, if they are not there. Exit code 1 where one was refused."""
-    from harness.cli.cache_names import here
-    from harness.cli.cache_screens import CopyProgress
-    from harness.storage.exchange import open_target
-    from harness.storage.exchange import push as copy
-    from harness.store import Store
-
     given = options.session_options(
         store=store,
         data_dir=data_dir,
@@ -58,12 +53,7 @@ def push(
         methods=methods,
         plugins=plugin,
     )
-    opened = Store(store)
-    other = open_target(target, opened)
-    keys, runs = here(names or (), opened, given)
-    with closing(CopyProgress("pushed")) as progress:
-        done = copy(opened, other, keys, runs, progress)
-    _end(done, "pushed", f"to {target}", json)
+    _copy(target, names or (), given, pushing=True, json=json)
 
 
 @cache.command()
@@ -81,12 +71,6 @@ def pull(
     json: options.Json = False,
 ) -> None:
     """Copy what suites need from another store, if it is there and not here. Exit code 1 where one was refused."""
-    from harness.cli.cache_names import there
-    from harness.cli.cache_screens import CopyProgress
-    from harness.storage.exchange import open_target
-    from harness.storage.exchange import pull as copy
-    from harness.store import Store
-
     given = options.session_options(
         store=store,
         data_dir=data_dir,
@@ -97,20 +81,26 @@ def pull(
         methods=methods,
         plugins=plugin,
     )
-    opened = Store(store)
-    other = open_target(target, opened)
-    keys, runs = there(names or (), other, given)
-    with closing(CopyProgress("pulled")) as progress:
-        done = copy(opened, other, keys, runs, progress)
-    _end(done, "pulled", f"from {target}", json)
+    _copy(target, names or (), given, pushing=False, json=json)
 
 
-def _end(done: Copied, verb: str, where: str, json: bool) -> None:
+def _copy(target: str, names: Sequence[str], given: Options, *, pushing: bool, json: bool) -> NoReturn:
     from dataclasses import asdict
 
-    from harness.cli.cache_screens import copied_lines
+    from harness.cli.cache_names import here, there
+    from harness.cli.cache_screens import CopyProgress, copied_lines
     from harness.results import dumps
+    from harness.storage import exchange
+    from harness.store import Store
 
+    store = Store(given.store)
+    other = exchange.open_target(target, store)
+    verb, where = ("pushed", f"to {target}") if pushing else ("pulled", f"from {target}")
+    with closing(CopyProgress(verb)) as progress:
+        if pushing:
+            done = exchange.push(store, other, *here(names, store, given), progress)
+        else:
+            done = exchange.pull(store, other, *there(names, other, given), progress)
     if json:
         print(dumps(asdict(done)), end="")
     else:

@@ -38,7 +38,7 @@ class Profile:
     data: str | None = None
     resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     offers: Mapping[str, float] = field(default_factory=dict)
-    retries: int | None = None
+    retries: int = 3
     wait: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -29,7 +29,7 @@ CLUSTER: Final = _declared(
     HParam("data", "str", None, help="the data folder as workers see it, where it differs"),
     HParam("resources", "dict", None, help="what a stage of each kind takes of its worker: {train: {GPU: 1}}"),
     HParam("offers", "dict", None, help="what each started worker has to offer: {GPU: 1}"),
-    HParam("retries", "int", 3, low=0, help="how often a stage runs again because its worker was lost"),
+    HParam("retries", "int", Profile.retries, low=0, help="how often a stage runs again because its worker was lost"),
     HParam("wait", "float", None, low=0, help="seconds to wait for the first worker, or for a lost scheduler"),
     HParam("environment", "dict", None, help="variables of the processes that run stages"),
     HParam("options", "dict", None, help="of Dask's class: LocalCluster, SLURMCluster, PBSCluster, LSFCluster"),

@@ -55,8 +55,7 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     if profile.kind == "address":
         return None
     options = cluster_options(profile, jobs)
-    retries = 3 if profile.retries is None else profile.retries
-    with dask.config.set({"distributed.scheduler.allowed-failures": retries, _SILENT: "critical"}):
+    with dask.config.set({"distributed.scheduler.allowed-failures": profile.retries, _SILENT: "critical"}):
         try:
             if profile.kind == "local":
                 cluster = distributed.LocalCluster(**options)

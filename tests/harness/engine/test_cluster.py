@@ -201,8 +201,8 @@ def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Cluster, tmp_path:
     with pytest.raises(KeyboardInterrupt):
         go(stages, store, cluster, body=BODY)
     watcher.join()
-    assert time.monotonic() - sent[0] < 8
-    wait_until(lambda: not any(psutil.pid_exists(store.runs(key)[0]) for key in "ab"), 3)
+    assert time.monotonic() - sent[0] < 25, "the stages sleep for a minute"
+    wait_until(lambda: not any(psutil.pid_exists(store.runs(key)[0]) for key in "ab"), 10)
 
 
 def test_an_artifact_that_shows_late_is_waited_for(

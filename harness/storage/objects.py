@@ -100,10 +100,16 @@ class Objects:
         return stream
 
     def _found(self, folder: str) -> list[str]:
+        """Paths of all files below a folder; fsspec's ``find`` takes what it cannot list for empty, ``ls`` does not."""
+        path = f"{self._root}/{folder}"
         try:
-            found: list[str] = self._fs.find(f"{self._root}/{folder}")
+            found: list[str] = self._fs.find(path)
+            if not found:
+                self._fs.ls(path)
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise UserError(f"cannot read {self.name}: {error}") from None
         return found
 
     def _sharded(self, folder: str, name: str) -> str:

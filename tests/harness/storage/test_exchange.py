@@ -10,6 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 from exchange_kit import clean, contents, give, other, take
+from fsspec import AbstractFileSystem
 from store_kit import fill, flip, fresh, stage
 from test_collecting import record_run
 
@@ -195,6 +196,17 @@ def test_a_target_that_cannot_be_used(store: Store, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(UserError, match=r"equad-bench\[remote\]"):
         open_target("s3://bucket", store)
+
+
+def test_a_target_that_does_not_answer_is_not_empty() -> None:
+    class Away(AbstractFileSystem):  # type: ignore[misc]
+        def ls(self, *_: object, **__: object) -> list[str]:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    away = Objects(Away(), "bucket/bench", "s3://bucket/bench")
+    for ask in (away.keys, away.runs):
+        with pytest.raises(UserError, match=r"cannot read s3://bucket/bench: .*refused"):
+            ask()
 
 
 def test_no_room_ends_it_with_a_word(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,17 +30,7 @@ types: install
 check: lint types test
 
 bench: install
-	$(BIN)/python benchmarks/erm_step.py
-	$(BIN)/python benchmarks/mvgrl.py
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/planning.py
-	$(BIN)/python benchmarks/cells.py
-	$(BIN)/python benchmarks/method_cost.py
-	$(BIN)/python benchmarks/datasets.py
-	$(BIN)/python benchmarks/dataset_statistics.py
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/faults.py
-	$(BIN)/python benchmarks/cluster_faults.py --suite
+	$(BIN)/python benchmarks/report.py
 
 docs: install
 	$(BIN)/python -m harness.reference docs/deviations.md

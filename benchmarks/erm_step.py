@@ -70,24 +70,24 @@ def make_learner(graphs: PackedGraphs, hidden: int) -> Learner:
     return learner
 
 
-def ours(graphs: PackedGraphs, hidden: int, *, ahead: bool) -> Iterator[None]:
+def ours(graphs: PackedGraphs, hidden: int, *, ahead: bool, size: int = BATCH) -> Iterator[None]:
     """The harness's steps without end; ``ahead`` gathers many batches at a time, as its training loop does."""
     learner = make_learner(graphs, hidden)
     optimizers = learner.optimizers()
     generator = torch.Generator().manual_seed(0)
     while True:
         order = torch.randperm(len(graphs), generator=generator)
-        for batch in graphs.batches(BATCH, order) if ahead else map(graphs.batch, order.split(BATCH)):
+        for batch in graphs.batches(size, order) if ahead else map(graphs.batch, order.split(size)):
             learner.training_step(batch, optimizers)
             yield
 
 
-def pyg(graphs: Sequence[RawGraph], hidden: int, *, fused: bool) -> Iterator[None]:
+def pyg(graphs: Sequence[RawGraph], hidden: int, *, fused: bool, size: int = BATCH) -> Iterator[None]:
     """The steps of the usual PyG loop without end."""
     data = [
         Data(x=torch.from_numpy(g.x), edge_index=torch.from_numpy(g.edge_index), y=torch.tensor([g.y])) for g in graphs
     ]
-    loader = DataLoader(data, batch_size=BATCH, shuffle=True)
+    loader = DataLoader(data, batch_size=size, shuffle=True)
     model = PyGGIN(graphs[0].x.shape[1], hidden, 3)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=fused or None)
     while True:
@@ -98,12 +98,12 @@ def pyg(graphs: Sequence[RawGraph], hidden: int, *, fused: bool) -> Iterator[Non
             yield
 
 
-def products(graphs: PackedGraphs, hidden: int) -> Iterator[None]:
+def products(graphs: PackedGraphs, hidden: int, *, size: int = BATCH) -> Iterator[None]:
     """The dense products of a step alone, forward and backward, at the mean batch size, without end."""
-    nodes = graphs.x.size(0) * BATCH // len(graphs)
+    nodes = graphs.x.size(0) * size // len(graphs)
     shapes = [(nodes, graphs.x.size(1), 2 * hidden), (nodes, 2 * hidden, hidden)]
     shapes += [(nodes, hidden, 2 * hidden), (nodes, 2 * hidden, hidden)] * (LAYERS - 1)
-    shapes += [(BATCH, hidden, hidden)] * 2 + [(BATCH, hidden, 3)]
+    shapes += [(size, hidden, hidden)] * 2 + [(size, hidden, 3)]
     operands = [(torch.randn(n, i), torch.randn(o, i), torch.randn(n, o)) for n, i, o in shapes]
     while True:
         for rows, weight, gradient in operands:

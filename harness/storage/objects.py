@@ -8,8 +8,9 @@ the description of an artifact is written last and says that it is complete::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from io import BytesIO
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,7 +35,8 @@ class Objects:
         """Those of the keys that it has complete."""
         if len(keys) > _FEW:
             return set(keys) & set(self.keys())
-        return {key for key in keys if self._fs.exists(self._sharded("artifacts", f"{key}.json"))}
+        with self._told("read"):
+            return {key for key in keys if self._fs.exists(self._sharded("artifacts", f"{key}.json"))}
 
     def keys(self) -> list[str]:
         """All keys that it has complete."""
@@ -70,7 +72,7 @@ class Objects:
         """
         artifact = store.open(key)
         for name, item in artifact.meta.files.items():
-            self._send(artifact.path(name), self._sharded("blobs", item["sha256"]), moved)
+            self._send(artifact.path(name), self._sharded("blobs", item["sha256"]), moved, again=False)
         if store.record(key):
             self._send(store.record_path(key), self._sharded("records", f"{key}.json"), moved)
         self._send(artifact.folder / META, self._sharded("artifacts", f"{key}.json"), moved)
@@ -80,11 +82,13 @@ class Objects:
         for name in RUN_FILES:
             self._send(store.runs / run / name, f"{self._root}/runs/{run}/{name}", lambda _: None)
 
-    def _send(self, path: Path, target: str, moved: Callable[[int], None]) -> None:
+    def _send(self, path: Path, target: str, moved: Callable[[int], None], *, again: bool = True) -> None:
+        """Copy a file; unless ``again``, its name is its checksum and one of its size that is there stays."""
         size = path.stat().st_size
-        if self._size(target) != size:
-            self._fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
-            self._fs.put_file(str(path), target)
+        with self._told("write to"):
+            if again or self._size(target) != size:
+                self._fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+                self._fs.put_file(str(path), target)
         moved(size)
 
     def _size(self, target: str) -> int | None:
@@ -94,26 +98,67 @@ class Objects:
             return None
 
     def _open(self, path: str) -> BinaryIO:
-        stream: BinaryIO = self._fs.open(path, "rb")
+        with _reaching():
+            stream: BinaryIO = self._fs.open(path, "rb")
         if isinstance(stream, BytesIO):  # fsspec's memory hands every reader the same one, with its position
             return BytesIO(stream.getvalue())
-        return stream
+        return BufferedReader(_Stream(stream))
 
     def _found(self, folder: str) -> list[str]:
         """Paths of all files below a folder; fsspec's ``find`` takes what it cannot list for empty, ``ls`` does not."""
         path = f"{self._root}/{folder}"
-        try:
-            found: list[str] = self._fs.find(path)
-            if not found:
-                self._fs.ls(path)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise UserError(f"cannot read {self.name}: {error}") from None
+        with self._told("read"):
+            try:
+                found: list[str] = self._fs.find(path)
+                if not found:
+                    self._fs.ls(path)
+            except FileNotFoundError:
+                return []
         return found
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Trouble on the way there as a message that names it."""
+        try:
+            with _reaching():
+                yield
+        except OSError as error:
+            raise UserError(f"cannot {what} {self.name}: {error}") from None
 
     def _sharded(self, folder: str, name: str) -> str:
         return f"{self._root}/{folder}/{name[:2]}/{name}"
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Turn what libraries of object stores raise of their own, over a network, into :class:`OSError`."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+class _Stream(RawIOBase):
+    """A stream of an object store, read under :func:`_reaching`."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _reaching():
+            block = self._stream.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
 
 
 def open_objects(url: str) -> Objects:

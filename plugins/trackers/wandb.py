@@ -46,15 +46,20 @@ class WandB(Tracker):
             reinit="create_new",
             settings=self._wandb.Settings(silent=True, console="off"),  # the screen is the run's own
         )
-        for epoch, numbers in cell.numbers:
-            logged.log(numbers, step=epoch)
-        logged.summary.update({f"score/{name}": value for name, value in cell.scores.items()})
-        logged.summary.update({"status": cell.status, "reason": cell.reason, "cell": cell.id})
-        logged.finish(exit_code=0 if cell.status == "ok" else 1)
+        code = 1
+        try:
+            for epoch, numbers in cell.numbers:
+                logged.log(numbers, step=epoch)
+            logged.summary.update({f"score/{name}": value for name, value in cell.scores.items()})
+            logged.summary.update({"status": cell.status, "reason": cell.reason, "cell": cell.id})
+            code = 0 if cell.status == "ok" else 1
+        finally:
+            logged.finish(exit_code=code)
 
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
         del table, status
-        self._wandb.teardown()  # ends the process that it keeps
+        if self._wandb.run is None:  # in a notebook, a run of the user's own goes on
+            self._wandb.teardown()  # ends the process that it keeps
 
 
 @hookimpl

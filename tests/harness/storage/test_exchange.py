@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import uuid
@@ -121,12 +122,12 @@ def test_an_interrupted_upload_goes_on(two: Store, memory: str, monkeypatch: pyt
     cut = [True]
     real = Objects._send
 
-    def send(self: Objects, path: Path, target: str, moved: object) -> None:
+    def send(self: Objects, path: Path, target: str, moved: object, *, again: bool = True) -> None:
         if path.name == "meta.json" and cut[0]:
             raise KeyboardInterrupt
         if self._size(target) is None:
             sent.append(path.name)
-        real(self, path, target, moved)  # type: ignore[arg-type]
+        real(self, path, target, moved, again=again)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Objects, "_send", send)
     with pytest.raises(KeyboardInterrupt):
@@ -207,6 +208,60 @@ def test_a_target_that_does_not_answer_is_not_empty() -> None:
     for ask in (away.keys, away.runs):
         with pytest.raises(UserError, match=r"cannot read s3://bucket/bench: .*refused"):
             ask()
+
+
+def test_errors_of_a_library_of_its_own_are_told(two: Store, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of object stores raise exceptions that are no OSError."""
+
+    class ClientError(Exception):
+        pass
+
+    def fail(*_: object, **__: object) -> None:
+        raise ClientError("AccessDenied")
+
+    target = open_target(memory, two)
+    assert isinstance(target, Objects)
+    monkeypatch.setattr(target._fs, "put_file", fail)
+    with pytest.raises(UserError, match=r"cannot write to memory://.*: ClientError: AccessDenied"):
+        give(two, memory)
+    monkeypatch.undo()
+    give(two, memory)
+    monkeypatch.setattr(target._fs, "open", fail)
+    refused = take(other(two), memory).refused
+    assert set(refused.values()) == {"OSError: ClientError: AccessDenied"}
+    assert len(refused) == 2
+
+
+def test_a_connection_that_breaks_while_reading_is_told(
+    two: Store, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(io.BytesIO):
+        def read(self, *_: object) -> bytes:
+            raise RuntimeError("connection lost")
+
+    class Wrapped:
+        def __init__(self) -> None:
+            self.read, self.close = Broken().read, lambda: None
+
+    give(two, memory)
+    target = open_target(memory, two)
+    assert isinstance(target, Objects)
+    monkeypatch.setattr(target._fs, "open", lambda *_: Wrapped())
+    refused = take(other(two), memory).refused
+    assert set(refused.values()) == {"meta.json cannot be read (RuntimeError: connection lost)"}
+
+
+def test_a_new_record_of_the_same_size_is_sent(two: Store, memory: str) -> None:
+    give(two, memory)
+    two.record_run(stage(1), {"seconds": 2.5})
+    filesystem = fsspec.filesystem("memory")
+    for path in filesystem.find(memory.removeprefix("memory:/")):
+        if "/artifacts/" in path:
+            filesystem.rm_file(path)  # so that it is pushed again
+    give(two, memory)
+    back = other(two)
+    take(back, memory)
+    assert back.record(stage(1).key) == {"seconds": 2.5}
 
 
 def test_no_room_ends_it_with_a_word(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:

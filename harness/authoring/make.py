@@ -6,6 +6,7 @@ make a new one of them, six words are replaced (:attr:`harness.authoring.names.N
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,6 +38,11 @@ def names_of(kind: str, name: str, catalog: Catalog) -> Names:
     if kind not in KINDS:
         raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
     return checked(kind, name, _read(f"{kind}.py"), catalog)
+
+
+def example(kind: str) -> str:
+    """What the component that is written does, in a line: it is a method of its own, and to be changed."""
+    return (ast.get_docstring(ast.parse(_read(f"{kind}.py"))) or "").partition("\n")[0]
 
 
 def single_file(names: Names) -> dict[str, str]:

@@ -7,6 +7,7 @@ import keyword
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
 import yaml
 
@@ -88,7 +89,8 @@ def checked(kind: str, name: str, template: str, catalog: Catalog) -> Names:
 
 
 def _kebab(name: str) -> str:
-    """The nearest name in kebab case, or nothing."""
+    """The nearest name in kebab case, or nothing; of letters with accents, those without."""
+    name = normalize("NFKD", name).encode("ascii", "ignore").decode()
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
     joined = "-".join(part.lower() for part in parts)[:LONGEST].rstrip("-").lstrip("-0123456789")
     return joined if _KEBAB.fullmatch(joined) else ""

@@ -48,9 +48,10 @@ def list_components(
         rows = [entry for entry in entries if entry.kind == each]
         if rows:
             print(f"{each}:")
+            width = max(16, *(len(entry.name) for entry in rows))
             for entry in rows:
                 origin = "" if entry.plugin == "built-in" else f"  [{entry.plugin}]"
-                print(f"  {entry.name:<16} {entry.summary}{origin}")
+                print(f"  {entry.name:<{width}} {entry.summary}{origin}")
     _warn(catalog)
 
 

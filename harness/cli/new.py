@@ -24,7 +24,7 @@ def new(
     plugin: options.Plugins = None,
 ) -> None:
     """Write a working, commented component to start from, and a suite that compares it."""
-    from harness.authoring.make import distribution, names_of, single_file, write
+    from harness.authoring.make import distribution, example, names_of, single_file, write
     from harness.index import load_catalog
 
     names = names_of(kind, name, load_catalog(plugin or ()))
@@ -33,6 +33,7 @@ def new(
     paths = write(folder, distribution(names) if package else single_file(names))
     print(f"wrote {', '.join(map(_shown, paths))}")
     steps = _package_steps(kind, name, folder) if package else _file_steps(paths)
+    print(f"the example: {example(kind)}")
     print("next:")
     width = max(len(step) for step, _ in steps)
     for step, about in steps:

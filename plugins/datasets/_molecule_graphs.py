@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import DataError, RawDataset, RawGraph
-from plugins.datasets._molecules import Molecule, MoleculeSet
+from plugins.datasets._molecules import Molecule, MoleculeSet, tell_failures
 
 
 def raw_dataset(
@@ -45,7 +45,7 @@ def _keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
     empty = [name for name, rows in splits.items() if not rows]
     if empty:
         raise DataError(f"{where}: no labelled molecule is left in {' and '.join(empty)}")
-    skipped = {**found.skipped, **{row: f"row {row + 1}: no label" for row in dropped}}
+    skipped = {**found.skipped, **tell_failures(dict.fromkeys(dropped, "no label"), found.lines)}
     return replace(found, splits=splits, skipped=skipped)
 
 

@@ -70,6 +70,7 @@ class MoleculeSet:
         skipped: row -> text, of the rows left out, with the reason.
         facts: what else is worth telling, as JSON.
         environments: row -> the environment that the data name, for rows that have one.
+        lines: of the file, one for each row, where rows have lines.
     """
 
     molecules: Mapping[int, Molecule]
@@ -78,6 +79,7 @@ class MoleculeSet:
     skipped: Mapping[int, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     environments: Mapping[int, int] = field(default_factory=dict)
+    lines: Sequence[int] = ()
 
 
 class Source(Protocol):
@@ -103,5 +105,5 @@ def scaffolds_of(molecules: Mapping[int, Molecule]) -> dict[int, str]:
 
 
 def tell_failures(failures: Mapping[int, str], lines: Sequence[int]) -> dict[int, str]:
-    """Failures by row of a table as texts that name row and line; rows in texts count from 1."""
-    return {row: f"row {row + 1} (line {lines[row]}): {why}" for row, why in failures.items()}
+    """Failures by row of a table as texts that name row and line, if rows have lines; rows in texts count from 1."""
+    return {row: f"row {row + 1}{f' (line {lines[row]})' if lines else ''}: {why}" for row, why in failures.items()}

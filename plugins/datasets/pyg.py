@@ -32,8 +32,9 @@ DRAWN = ("random", "size")
 
 
 class PyG(Dataset):
-    """A dataset of PyTorch Geometric (Fey and Lenssen, "Fast Graph Representation Learning with PyTorch Geometric",
-    RLGM workshop at ICLR 2019): a shipped class, your own, or a function that gives a list of ``Data`` objects.
+    """Any dataset of PyTorch Geometric: a shipped class, your own, or a function that gives a list of its graphs.
+
+    Fey and Lenssen, *Fast Graph Representation Learning with PyTorch Geometric*, RLGM workshop at ICLR 2019.
 
     ``dataset`` names it as ``module:Class`` or ``file.py:Class`` (relative to the current folder), ``arguments`` go to
     it. A class that takes ``root`` gets ``pyg/<Class>`` in the data folder. The class runs once, in a process of its

@@ -151,9 +151,13 @@ class SmilesCSV(Dataset):
         if self.domain_column is not None and not numbers:
             raise DataError(f"{where}: {self._no_domain}")
         facts |= {"smiles_also_in_train": contents.also_in_train(splits)}
+        if numbers:
+            facts["environments"] = {str(number): name for name, number in numbers.items()}
         environments = {row: numbers.get(domain, -1) for row, domain in enumerate(contents.domains)}
         skipped = tell_failures(found.failures, contents.table.lines)
-        found_set = MoleculeSet(found.molecules, contents.labels, splits, skipped, facts, environments)
+        found_set = MoleculeSet(
+            found.molecules, contents.labels, splits, skipped, facts, environments, contents.table.lines
+        )
         return raw_dataset(found_set, where, scaffolds=self.scaffolds)
 
     def _rows(self, contents: _Contents, molecules: Mapping[int, Molecule]) -> tuple[Split, dict[str, Any]]:

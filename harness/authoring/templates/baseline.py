@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from harness import Baseline, Batch, Register, environment_mean, hookimpl, hparam
 from torch import Tensor
 
@@ -20,7 +22,7 @@ class NewComponent(Baseline):
     needs = frozenset({"environments"})
 
     # With these values training is bit for bit ERM's. `bench check` tries it.
-    equals_erm = {"penalty": 0.0}
+    equals_erm: ClassVar = {"penalty": 0.0}
 
     # `weight_of` names the loss term that this number multiplies, `search` holds what
     # `tune: default` tries.

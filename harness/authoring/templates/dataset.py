@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from harness import (
@@ -36,7 +37,7 @@ class NewComponent(Dataset):
     family = "synthetic"
 
     # Small settings for `bench check`.
-    probes = {"*": {"graphs": 30}, "graphs": {"graphs": 20}}
+    probes: ClassVar = {"*": {"graphs": 30}, "graphs": {"graphs": 20}}
 
     bias: float = hparam(
         0.9,

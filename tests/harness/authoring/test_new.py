@@ -124,7 +124,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", [("check", "--select", "E,F,W,I,UP,B,SIM"), ("format", "--check")])
+@pytest.mark.parametrize("words", [("check",), ("check", "--select", "E,F,W,I,UP,B,SIM"), ("format", "--check")])
 @pytest.mark.parametrize("width", ["88", "120"])
 def test_ruff_has_nothing_to_say(many: tuple[Path, list[Path]], words: Sequence[str], width: str) -> None:
     pytest.importorskip("ruff")
@@ -173,10 +173,11 @@ def test_it_says_what_to_do_next(tmp_path: Path, capsys: pytest.CaptureFixture[s
     monkeypatch.chdir(tmp_path)
     lines = bench("baseline", "first-method", code=0, capsys=capsys).splitlines()
     assert lines[0] == "wrote first_method.py, first_method.yaml"
-    commands = [line.split(" # ")[0].strip() for line in lines[2:]]
+    assert lines[1] == "the example: Penalise differences of the environments' risks (Krueger et al., ICML 2021)."
+    commands = [line.split(" # ")[0].strip() for line in lines[3:]]
     assert commands == ["bench check first_method.py", "bench plan first_method.yaml", "bench run first_method.yaml"]
     lines = bench("baseline", "first-method", "--package", code=0, capsys=capsys).splitlines()
-    assert "pip install -e bench-first-method && bench check baseline/first-method" in lines[2]
+    assert "pip install -e bench-first-method && bench check baseline/first-method" in lines[3]
     assert {path.name for path in (tmp_path / "bench-first-method").rglob("*") if path.is_file()} >= {
         *("pyproject.toml", "README.md", "ci.yml", "suite.yaml", "py.typed", "first_method.py", "test_first_method.py")
     }
@@ -198,6 +199,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("baselin", "x", "no kind is called 'baselin' (did you mean 'baseline'?)"),
         ("baseline", "MyMethod", "(did you mean 'my-method'?)"),
         ("baseline", "my_method", "(did you mean 'my-method'?)"),
+        ("baseline", "mÿ-méthod", "(did you mean 'my-method'?)"),
         ("baseline", "GroupDRO v2", "(did you mean 'group-dro-v-2'?)"),
         ("baseline", "-x", "is not a name for a component"),
         ("baseline", "../x", "is not a name for a component"),

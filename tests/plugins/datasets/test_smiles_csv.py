@@ -90,7 +90,7 @@ def test_the_split_by_size(tmp_path):
     rows[4:4] = [("nonsense", 1), ("C" * 40, "")]
     raw = SmilesCSV(path="t.csv", split="size").build(table(tmp_path, ["smiles", "y"], rows))
     assert sizes(raw) == {"train": list(range(3, 19)), "val": [19, 20], "test": [21, 22]}
-    assert raw.skipped == ["row 5 (line 6): RDKit cannot read the SMILES 'nonsense'", "row 6: no label"]
+    assert raw.skipped == ["row 5 (line 6): RDKit cannot read the SMILES 'nonsense'", "row 6 (line 7): no label"]
 
 
 def test_the_split_by_chance(tmp_path):
@@ -132,6 +132,7 @@ def test_domains_are_environments_of_training_molecules(folder):
     assert declared.environments == 2, "b occurs outside train alone"
     env = {name: [graph.env for graph in graphs] for name, graphs in raw.splits.items()}
     assert env == {"train": [0, 1, 1], "val": [-1, -1, 0], "test": [0, 1]}
+    assert list(raw.facts["environments"]) == ["0", "1"], "what the numbers stand for is told"
     tiers = split_tiers(declared, raw)
     assert "env" in tiers["open"]["train"]
     assert "env" not in tiers["open"]["test"]
@@ -210,7 +211,7 @@ def test_several_classes(tmp_path):
     assert (task.kind, task.num_classes, task.num_tasks, task.metric) == ("multiclass", 3, 1, "accuracy")
     raw = dataset.build(folder)
     assert all(graph.y == (len(graph.x) - 3) % 3 for graph in graphs_of(raw))
-    assert raw.skipped == ["row 8: no label"]
+    assert raw.skipped == ["row 8 (line 9): no label"]
 
 
 def test_two_classes_and_several_tasks(tmp_path):

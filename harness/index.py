@@ -19,7 +19,7 @@ from harness.component import KINDS
 from harness.errors import UserError
 from harness.folders import index_root
 from harness.keys import hash_file
-from harness.registry import Source, all_sources, allowed, file_source, refuse_duplicates
+from harness.registry import Source, all_sources, allowed, file_source, origin, refuse_duplicates
 from harness.source import component_digest, room_files, rooms_digest
 
 FORMAT = 3
@@ -99,11 +99,8 @@ def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], of_suite: Ite
     files, others = ({str(path.resolve()) for path in paths} for paths in (named, of_suite))
     fatal = [item for item in broken if item.file in files or (strict and item.file not in others)]
     if fatal:
-        raise UserError("\n".join(f"plugin {_label(item)} cannot be loaded: {item.reason}" for item in fatal))
-
-
-def _label(item: BrokenPlugin) -> str:
-    return item.plugin if item.file in ("", item.plugin) else f"{item.plugin} ({item.file})"
+        told = [f"plugin {origin(item.plugin, item.file)} cannot be loaded: {item.reason}" for item in fatal]
+        raise UserError("\n".join(told))
 
 
 class _Cache:

@@ -265,6 +265,11 @@ def _attribute(owner: Any, qualname: str) -> Any:
     return owner
 
 
+def origin(plugin: str, file: str) -> str:
+    """A plugin with its file; once where it is its file, or has none."""
+    return plugin if file in ("", plugin) else f"{plugin} ({file})"
+
+
 def refuse_duplicates(entries: Iterable[Entry]) -> None:
     """Refuse two components of one kind and name.
 
@@ -276,8 +281,8 @@ def refuse_duplicates(entries: Iterable[Entry]) -> None:
         other = seen.setdefault((entry.kind, entry.name), entry)
         if other is not entry:
             raise UserError(
-                f"two plugins register the {entry.kind} '{entry.name}': {other.plugin} ({other.file}) and "
-                f"{entry.plugin} ({entry.file}); rename one of them"
+                f"two plugins register the {entry.kind} '{entry.name}': {origin(other.plugin, other.file)} and "
+                f"{origin(entry.plugin, entry.file)}; rename one of them"
             )
 
 
@@ -321,8 +326,9 @@ def load_components(files: Sequence[Path] = (), *, strict: bool = False) -> Mapp
             other, _ = found.setdefault((component.kind, component.name), (source, component))
             if other is not source:
                 raise UserError(
-                    f"two plugins register the {component.kind} '{component.name}': {other.plugin} ({other.file}) "
-                    f"and {source.plugin} ({source.file}); rename one of them"
+                    f"two plugins register the {component.kind} '{component.name}': "
+                    f"{origin(other.plugin, str(other.file))} and {origin(source.plugin, str(source.file))}; "
+                    "rename one of them"
                 )
     if faults and strict:
         raise UserError("\n".join(faults))

@@ -157,9 +157,22 @@ def plugin_files(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noq
 
 @_offered
 def runs(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Ids of runs, the latest first, and suites."""
-    yield from ((path.name, "run") for path in _run_folders(ctx))
+    """Suites that have runs, ids of runs, the latest first, and other suites."""
+    folders = _run_folders(ctx)
+    yield from ((name, "its latest run") for name in dict.fromkeys(map(_suite_of, folders[:_MOST])) if name)
+    yield from ((path.name, "run") for path in folders)
     yield from _suites(incomplete)
+
+
+def _suite_of(folder: Path) -> str:
+    """The name of a run's suite, or nothing; from the head of its suite file, as a record may be large."""
+    import yaml
+
+    try:
+        with (folder / "suite.yaml").open(encoding="utf-8") as file:
+            return str(yaml.safe_load(file.read(1000).partition("\nprotocol:")[0])["name"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return ""
 
 
 @_offered

@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from harness.cli import commands  # noqa: F401  (registers the commands)
 
     with _without_plugins() if _ANYWHERE[1] in flags else nullcontext():
-        app(args=[item for item in given if item not in flags], prog_name="bench", obj=flags)
+        app(args=[item for item in given if item not in flags], prog_name="bench", obj=tuple(given))
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
     known = [status.seconds for status in work if status.seconds is not None]
     if work:
         rest = f", {len(work) - len(known)} of unknown length" if len(known) < len(work) else ""
-        time = f"about {clock_text(sum(known))} of one worker's time{rest}"
+        time = f"about {clock_text(sum(known))} of one worker's time{rest}" if known else "none like it timed before"
         lines += ["", f"to run: {counted(len(work), 'stage')}, {time}"]
     else:
         lines += ["", "nothing to run"]

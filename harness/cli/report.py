@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.report.build import Located
     from harness.report.build import Options as ReportOptions
     from harness.results import RunResults
+    from harness.runs.record import RunRecord
+    from harness.store import Store
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
@@ -63,12 +65,15 @@ def report(
 
     for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
         if value not in known:
-            raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}")
+            page = "; for a web page: --html" if option == "--format" else ""
+            raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}{page}")
     if published not in (None, NONE):
         load_published(str(published))
     opened = Store(store)
     record = find_run(run, opened)
     results = collect(record, opened)
+    if run != record.id:
+        _tell_finished(record, opened)
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
     chosen = Options(rules, validation, differences, average, statistics, published)
     if html:
@@ -79,6 +84,15 @@ def report(
         print(write_page(record, results, opened, output, chosen))
         return
     show(results, "json" if json else style, chosen, output, load_findings(opened.runs / record.id))
+
+
+def _tell_finished(record: RunRecord, store: Store) -> None:
+    """The latest run is shown, finished or not; where it was cut short, a finished one may be what is looked for."""
+    from harness.runs.find import finished_before
+
+    finished = finished_before(record, store)
+    if finished is not None:
+        print(f"note: an earlier finished run is there: bench report {finished.id}", file=sys.stderr)
 
 
 def show(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,11 +99,17 @@ def run(
         try:
             outcome = execute(session, given, engine_options, progress.observe)
         except KeyboardInterrupt as stop:
-            raise type(stop)(
-                f"interrupted; finished stages are kept: `bench run {suite}` goes on, `bench report {suite}` shows it"
-            ) from None
+            raise type(stop)(_interrupted(context, suite)) from None
     _show(outcome, json, debug="--debug" in (context.obj or ()))
     raise typer.Exit(outcome.exit_code)
+
+
+def _interrupted(context: typer.Context, suite: str) -> str:
+    """How to go on: other options would be another run, so the command is repeated as it was given."""
+    again = f"`{shlex.join(['bench', *context.obj])}`" if context.obj else "the same command"
+    typed = getattr(context.get_parameter_source("store"), "name", "") == "COMMANDLINE"
+    shows = shlex.join(["bench", "report", suite, *(["--store", str(context.params["store"])] if typed else [])])
+    return f"interrupted; finished stages are kept: {again} goes on, `{shows}` shows it"
 
 
 def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:

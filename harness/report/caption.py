@@ -184,7 +184,7 @@ def _skipped(table: Table) -> str:
 
 def _protocol(table: Table) -> str:
     results = table.results
-    overrides = f" Overridden on the command line: {'; '.join(results.overrides)}." if results.overrides else ""
+    overrides = f" Changed from the suite: {'; '.join(results.overrides)}." if results.overrides else ""
     return f"Protocol: {results.protocol}.{overrides}"
 
 

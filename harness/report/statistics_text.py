@@ -39,6 +39,12 @@ _NO_REFERENCE = (
 )
 
 
+_TWO = (
+    "Two seeds leave one degree of freedom: such an interval is about 13 standard errors to each side, and may leave "
+    "the metric's scale."
+)
+
+
 def interval_text(interval: Interval, *, signed: bool = False) -> str:
     """``71.95 [68.45, 75.45]``, or the estimate with why there is no interval."""
     if interval.estimate is None:
@@ -93,6 +99,8 @@ def _intervals(table: Table, found: Statistics) -> Block:
         "The intervals cover what changes with the training seed on this draw of the data, nothing else, and are not "
         "corrected for their number.",
     ]
+    if any(row.mean.n == 2 and row.mean.low is not None for row in found.rows):
+        sentences.append(_TWO)
     if seeds == 1:
         sentences = ["One training seed: no interval; at least 2 seeds are needed, and 3 or more to be of use."]
     return Block("Confidence intervals", _by_cell(table, texts), tuple(sentences))

@@ -60,17 +60,15 @@ def _word(status: str) -> str:
 
 
 def _without_value(row: TableRow) -> str:
-    if row.status == "undefined":
-        return f"undefined ({shorten(row.reason)})" if row.reason else "undefined"
-    if row.status == "failed":
-        return f"failed: {shorten(row.reason)}" if row.reason else "failed"
+    if row.status in ("undefined", "failed") and row.reason and not _long(row.reason):
+        line = one_line(row.reason)
+        return f"undefined ({line})" if row.status == "undefined" else f"failed: {line}"
     return _word(row.status)
 
 
-def shorten(reason: str) -> str:
-    """The reason on one line, cut at :data:`SHORT` characters."""
-    line = one_line(reason)
-    return line if len(line) <= SHORT else line[: SHORT - 1].rstrip() + "…"
+def _long(reason: str) -> bool:
+    """Whether a reason is a footnote's, as no cut leaves its end, which often says most."""
+    return len(one_line(reason)) > SHORT
 
 
 def needs_footnote(row: TableRow) -> bool:
@@ -78,7 +76,7 @@ def needs_footnote(row: TableRow) -> bool:
     if row.status == "ok":
         return any(row.reasons)
     if row.test.n == 0 and row.status in ("failed", "undefined"):
-        return one_line(row.reason) != shorten(row.reason)
+        return _long(row.reason)
     return bool(row.reason) and any(row.reasons)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.devices import CPU
 from harness.errors import BenchError, DataError
+from harness.report.caption import METRICS
 from harness.results import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
 from harness.runs import made
 from harness.runs.record import CellRecord, RunRecord
@@ -17,6 +18,9 @@ from harness.store import Store
 
 TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
 """What the store's record of a stage says of its cost."""
+
+_LACKING = {"1 class": "holds one class", "no labels": "has no labels"}
+"""What :func:`harness.training.metrics.score` says of labels that allow no score."""
 
 
 def collect(record: RunRecord, store: Store) -> RunResults:
@@ -83,7 +87,7 @@ def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: S
     rules = [checkpoint_rule("best-val", validation), checkpoint_rule("last", validation)]
     scores = _scores(store, cell.score)
     if scores is not None:
-        return _scored(base, scores, store.record(cell.train), splits, rules)
+        return _scored(base, scores, store.record(cell.train), splits, rules, validation)
     failure = _failure(record, cell, store)
     if failure is None:
         return []
@@ -102,7 +106,12 @@ def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
 
 
 def _scored(
-    base: ResultRow, scores: list[dict[str, Any]], recorded: Mapping[str, Any], splits: list[str], rules: list[str]
+    base: ResultRow,
+    scores: list[dict[str, Any]],
+    recorded: Mapping[str, Any],
+    splits: list[str],
+    rules: list[str],
+    validation: str,
 ) -> list[ResultRow]:
     times: dict[str, Any] = {name: recorded.get(name) for name in TIMES} | {"device": _device(recorded)}
     by_place = {(row["rule"], row["split"]): row for row in scores}
@@ -117,7 +126,7 @@ def _scored(
                         split=split,
                         checkpoint=rule,
                         status="undefined",
-                        reason="no checkpoint: the validation score was undefined in every epoch"
+                        reason=_no_checkpoint(base.metric, validation, by_place.get((rules[1], validation)))
                         if rule != rules[1]
                         else "the weights were not finite at the end of training",
                         **times,
@@ -129,6 +138,14 @@ def _scored(
             }
             rows.append(replace(base, checkpoint=rule, **value, **times))
     return rows
+
+
+def _no_checkpoint(metric: str, split: str, last: Mapping[str, Any] | None) -> str:
+    """Why no epoch had a validation score: where its labels allow none, the last epoch's score says so."""
+    lacking = _LACKING.get(last["reason"] if last else "")
+    if lacking is None:
+        return "no checkpoint: the validation score was undefined in every epoch"
+    return f"no checkpoint: validation split '{split}' {lacking}: {METRICS.get(metric, metric)} is undefined"
 
 
 def _device(recorded: Mapping[str, Any]) -> str:

@@ -11,6 +11,8 @@ from harness.runs.record import RECORD, RunRecord
 from harness.store import Store
 
 _log = logging.getLogger(__name__)
+_MOST = 8
+"""Names that an error lists."""
 
 
 def all_runs(store: Store) -> list[RunRecord]:
@@ -47,9 +49,20 @@ def find_run(name: str, store: Store) -> RunRecord:
 
 def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
     """The error that no run is called so; lists what there is."""
-    known = sorted({record.results.suite for record in records} | {record.id for record in records})
-    listed = f"; there are: {', '.join(known[-8:])}" if known else "; this store has no runs"
+    latest = list(reversed(records))
+    known = list(dict.fromkeys([*(record.results.suite for record in latest), *(record.id for record in latest)]))
+    more = f" and {len(known) - _MOST} more, see `bench runs`" if len(known) > _MOST else ""
+    listed = f"; there are: {', '.join(known[:_MOST])}{more}" if known else "; this store has no runs"
     return UserError(f"no run of '{name}' in {store.root}{did_you_mean(name, known)}{listed}")
+
+
+def finished_before(record: RunRecord, store: Store) -> RunRecord | None:
+    """The latest earlier run of the same suite that came to its end; None where the given one did itself."""
+    if record.facts:
+        return None
+    suite = record.results.suite
+    earlier = (other for other in all_runs(store) if other.results.suite == suite and other.id < record.id)
+    return max((other for other in earlier if other.facts), key=lambda other: other.id, default=None)
 
 
 def names(record: RunRecord) -> set[str]:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.catalog import Catalog
+from harness.data import Task
 from harness.engine import make_engine
 from harness.engine import run as run_stages
 from harness.errors import BenchError, DataError
 from harness.plan.datasets import DatasetFacts
 from harness.plan.stages import StageFactory
+from harness.report.caption import METRICS
 from harness.runs.execute import BODY
 from harness.spec import ComponentSpec, DatasetSpec
 from harness.stages.context import Context
@@ -81,12 +83,30 @@ def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> di
         "groups": list(declared.groups),
         "splits": splits,
         "size_classes": list(LADDER),
-        "notes": list(declared.notes),
+        "notes": [*declared.notes, *_one_class(splits, declared.task)],
         "facts": info["facts"],
         "skipped": info["skipped"],
         "fingerprint": info["fingerprint"],
         "key": artifact.key,
     }
+
+
+def _one_class(splits: Mapping[str, Mapping[str, Any]], task: Task) -> list[str]:
+    """A warning for each open split whose labels are all of one class."""
+    metric = "" if task.metric == "accuracy" else f": {METRICS.get(task.metric, task.metric)} is undefined there"
+    return [
+        f"split '{name}' holds one class{metric}"
+        for name, split in splits.items()
+        if split["labels"] != SEALED and _classes(split["labels"]) == 1
+    ]
+
+
+def _classes(labels: Mapping[str, Any]) -> int:
+    """How many classes there are; of many tasks, the most that one has."""
+    if "classes" in labels:
+        return sum(count > 0 for count in labels["classes"])
+    counts = zip(labels["positive"], labels["labelled"], strict=True)
+    return max((int(positive > 0) + int(positive < labelled) for positive, labelled in counts), default=0)
 
 
 def _environments(splits: Mapping[str, Mapping[str, Any]]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unicodedata import combining, normalize
 
 from harness.catalog import Catalog
 from harness.data import Declaration
@@ -130,7 +131,8 @@ class _Loader:
     def _name(self) -> str:
         leaf = self.tree.get("name")
         if not isinstance(leaf, Leaf):
-            return re.sub(r"[^A-Za-z0-9._ -]", "-", self.path.stem).lstrip("._ -")[:100] or "suite"
+            letters = "".join(c for c in normalize("NFKD", self.path.stem) if not combining(c))
+            return re.sub(r"[^A-Za-z0-9._ -]", "-", letters).lstrip("._ -")[:100] or "suite"
         text = str(leaf.value)
         if not _NAME.fullmatch(text):
             message = f"'name' may hold letters, digits, spaces and . _ - (at most 100), found {text!r}"
@@ -190,6 +192,7 @@ class _Loader:
         broken = {Path(item.file).resolve(): item.reason for item in self.catalog.broken if item.file}
         for file, place in self.gathered.plugins:
             if file.resolve() in broken:
+                self.parts.lacking = True
                 self.problems.add(place, f"the plugin {file} could not be loaded: {broken[file.resolve()]}")
 
     def _present(self) -> None:

@@ -34,10 +34,14 @@ class Part:
 
 
 class Parts:
-    """Checks components and settings, and notes what is wrong with them."""
+    """Checks components and settings, and notes what is wrong with them.
+
+    ``lacking`` once a plugin of the suite did not load: a problem of its own, of which missing names are consequences.
+    """
 
     def __init__(self, catalog: Catalog, problems: Problems) -> None:
         self.catalog, self.problems = catalog, problems
+        self.lacking = False
         self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
         self._arguments: dict[tuple[str, Place], Tree | None] = {}
 
@@ -75,7 +79,8 @@ class Parts:
         if entry is None:
             others = [other for other in KINDS if other != kind and self.catalog.find(other, name)]
             also = f"; '{name}' is the name of {_article(others[0])}" if others else ""
-            self.problems.add(place, self.catalog.unknown(kind, name) + also)
+            text = self.catalog.unknown(kind, name, "a plugin of this suite did not load" if self.lacking else "")
+            self.problems.add(place, text + also)
         return entry
 
     def _positional(self, entry: Entry, argument: str, place: Place, table: Table) -> Table | None:

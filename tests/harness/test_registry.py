@@ -273,6 +273,11 @@ def test_two_components_of_one_name_are_refused(tmp_path: Path) -> None:
     rows = [Entry("dataset", "same", "m", "A", str(path), str(path), "") for path in (one, two)]
     with pytest.raises(UserError, match=r"dataset 'same'.*one\.py.*two\.py"):
         refuse_duplicates(rows)
+    with pytest.raises(UserError) as caught:
+        refuse_duplicates([*rows, Entry("dataset", "same", "m", "A", "f.py", "dist 1", "")])
+    assert [str(caught.value).count(str(path)) for path in (one, two)] == [1, 1]
+    with pytest.raises(UserError, match=r"one\.py and dist 1 \(f\.py\); rename"):
+        refuse_duplicates([rows[0], Entry("dataset", "same", "m", "A", "f.py", "dist 1", "")])
     refuse_duplicates([rows[0], Entry("encoder", "same", "m", "A", "f", "p", "")])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -180,7 +181,7 @@ def test_texts_before_there_is_a_run(bench) -> None:
     assert "mvgrl" in bench("list")
     assert "alpha" in bench("describe", "encoder/mvgrl")
     assert "variant: toy" in bench("describe", "toy", "--plugin", "toy_plugin.py")
-    assert "to run: " in bench("plan", "suite.yaml")
+    assert re.search(r"^to run: \d+ stages, none like it timed before$", bench("plan", "suite.yaml"), re.MULTILINE)
     assert "no runs" in bench("runs")
     assert "PyGCL" in bench("doctor")
     assert "did you mean 'mvgrl'" in bench("describe", "mvgrll", code=2)

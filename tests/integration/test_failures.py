@@ -16,6 +16,7 @@ from harness.runs.execute import EngineOptions
 SUITE = TOY.split("methods:")[0] + (
     "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"
 ).replace("seeds: [1, 2]", "seeds: [1]")
+SMALL = TOY.split("methods:")[0] + "methods:\n  ERM: {baseline: erm}\n"
 
 
 def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
@@ -68,12 +69,25 @@ def test_a_stored_failure_is_not_run_again_unless_asked(workshop: Workshop) -> N
 
 
 def test_a_one_class_test_split_reads_undefined(workshop: Workshop) -> None:
-    suite = workshop.write(TOY.replace("{use: toy}", "{use: toy, one_class_test: true, metric: rocauc}"))
+    suite = workshop.write(TOY.replace("{use: toy}", "{use: toy, one_class: [test], metric: rocauc}"))
     outcome = workshop.run(suite)
     rows = [row for row in outcome.results.rows if row.split == "test"]
     assert {row.status for row in rows} == {"undefined"}
     assert all("1 class" in row.reason for row in rows)
     assert "undefined" in workshop.command("report", "toy").stdout
+
+
+def test_a_one_class_validation_split_is_the_reason_in_words(workshop: Workshop) -> None:
+    suite = workshop.write(SMALL.replace("{use: toy}", "{use: toy, one_class: [val], metric: rocauc}"))
+    outcome = workshop.run(suite)
+    reasons = {row.reason for row in outcome.results.rows if row.checkpoint == "best@val"}
+    assert reasons == {"no checkpoint: validation split 'val' holds one class: ROC-AUC is undefined"}
+    assert "holds one class: ROC-AUC is undefined" in workshop.command("report", "toy").stdout
+    sets = ("--set", "one_class=[val, test]", "--plugin", "toy_plugin.py")
+    told = workshop.command("data", "describe", "toy", *sets, "--set", "metric=rocauc").stdout
+    assert "note: split 'val' holds one class: ROC-AUC is undefined there\n" in told
+    assert told.count("holds one class") == 1, "test labels are sealed"
+    assert "note: split 'val' holds one class\n" in workshop.command("data", "describe", "toy", *sets).stdout
 
 
 def test_ctrl_c_keeps_what_is_finished_and_exits_130(workshop: Workshop) -> None:

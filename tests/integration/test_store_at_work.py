@@ -126,7 +126,7 @@ def test_sigterm_leaves_a_record_and_its_exit_code(workshop: Workshop) -> None:
     finally:
         process.kill()
     assert process.returncode == 143, rest
-    assert "interrupted; finished stages are kept" in rest
+    assert "interrupted; finished stages are kept: `bench run suite.yaml --engine inline` goes on" in rest
     (record,) = all_runs(Store(workshop.store))
     assert record.status == "interrupted"
     assert (workshop.store / "runs" / record.id / "report.html").is_file()

@@ -19,7 +19,7 @@ class Toy(Dataset):
     seed: int = hparam(0, help="seed")
     permute_test: int = hparam(0, help="shuffle the test labels with this seed; 0 for not")
     classes: int = hparam(2, low=2, help="number of classes")
-    one_class_test: bool = hparam(False, help="give every test graph the label 0")
+    one_class: list[str] = hparam([], help="splits whose graphs all get the label 0")
     metric: str = hparam("accuracy", choices=["accuracy", "rocauc"], help="metric")
     file: str | None = hparam(None, help="an input file, whose content shifts the features")
     refuse_text: bool = hparam(False, help="say what is wrong with the input file")
@@ -48,9 +48,8 @@ class Toy(Dataset):
             labels = [splits["test"][i].y for i in order]
             for graph, label in zip(splits["test"], labels, strict=True):
                 graph.y = label
-        if self.one_class_test:
-            for graph in splits["test"]:
-                graph.y = 0
+        for graph in (graph for name in self.one_class for graph in splits[name]):
+            graph.y = 0
         return RawDataset(splits)
 
     def _graph(self, index, split):

@@ -111,6 +111,14 @@ def test_runs_and_cells(shell: Shell, tmp_path: Path) -> None:
     write_run(tmp_path, "20260101-000000-toy-aaaa")
     (tmp_path / "store" / "runs" / "20260102-000000-toy-bbbb").mkdir()  # killed before it wrote anything
     assert shell.bash("bench", "report", "2026") == ["20260102-000000-toy-bbbb", "20260101-000000-toy-aaaa"]
+    for number, name in enumerate(("minor", "mine v2", "minor"), start=4):
+        folder = tmp_path / "store" / "runs" / f"2026010{number}-000000-{name.replace(' ', '-')}-cccc"
+        folder.mkdir()
+        text = f"bench: 1\nname: {name}\nprotocol: equad\nmethods: {{ERM: [\n"
+        (folder / "suite.yaml").write_text(text, encoding="utf-8")
+    assert list(shell.fish("bench report mi")) == ["minor", "mine v2", "mine.yaml"], "the latest first"
+    assert shell.fish("bench report mi")["minor"] == "its latest run"
+    assert next(iter(shell.fish("bench report "))) == "minor"
     assert shell.fish("bench reproduce ") == {"0a1b2c3d": "ERM (lr=1) on Toy: 1, seed 3"}
     assert "0a1b2c3d" in shell.bash("bench", "debug", "0a")
     assert "mine.yaml" in shell.bash("bench", "profile", "mi")

@@ -25,7 +25,7 @@ def test_the_caption_of_a_full_run(paper_run):
         "Methods that used validation labels before or during training, beyond these choices (†): EQuAD.",
         "Environments: random(2) (IRM).",
         "Data: SPMotif_0.60: published; Two-piece (0.7, 0.9): one-direction edges.",
-        "Protocol: equad. Overridden on the command line: --epochs 3.",
+        "Protocol: equad. Changed from the suite: --epochs 3.",
         "2 of 6 cells lack seeds; they say so and are not ranked.",
     )
 

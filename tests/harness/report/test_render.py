@@ -88,6 +88,7 @@ def test_each_kind_of_gap_has_its_words(make_run):
         "F": {"D": ["skipped: needs encode"] * 2},
         "G": {"D": [0.5, None]},
         "H": {"D": ["failed: short"] * 2},
+        "J": {"D": ["undefined: the validation score was undefined in every epoch"] * 2},
         "I": {"D": [0.5, 0.6]},
     }
     run = make_run(cells, seeds=(1, 2))
@@ -95,12 +96,13 @@ def test_each_kind_of_gap_has_its_words(make_run):
     shown = {row[0].text: (row[1].text, row[1].notes) for row in report.sections[0].grid.rows}
     assert shown == {
         "A": ("missing", ()),
-        "B": ("failed: ValueError: " + "x" * 27 + "…", (1,)),
+        "B": ("failed", (1,)),
         "C": ("undefined (1 class)", ()),
         "E": ("out of memory", (2,)),
         "F": ("skipped", (3,)),
         "G": ("50.00 (n=1/2, 1 missing)", ()),
         "H": ("failed: short", ()),
+        "J": ("undefined", (4,)),
         "I": ("55.00 ± 7.07", ()),
     }
 

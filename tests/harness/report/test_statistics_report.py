@@ -186,6 +186,14 @@ def test_a_reference_without_values_has_no_tests(make_run) -> None:
     assert "No tests: ERM: failed." in text
 
 
+def test_two_seeds_say_how_wide_their_intervals_are(make_run) -> None:
+    run = make_run({"X": {"A": [0.3, 0.7]}}, seeds=(1, 2))
+    text = plain(run)
+    assert "50.00 [−204.12, 304.12]" in text
+    assert "Two seeds leave one degree of freedom" in text
+    assert "Two seeds leave" not in plain(make_run({"X": {"A": [0.3, 0.7, 0.5]}}))
+
+
 def test_every_seed_with_one_value_has_no_interval(make_run) -> None:
     assert "32.67 (no spread, n=3)" in plain(make_run({"ERM": {"A": [0.3267] * 3}}))
 

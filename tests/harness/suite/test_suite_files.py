@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from suite_kit import DATA, HEAD, Load
 
-from harness.catalog import Catalog
+from harness.catalog import BrokenPlugin, Catalog
 from harness.errors import SuiteError, UserError
-from harness.suite import find_suite, installed_suites, json_schema, peek_plugins, suites_folder
+from harness.suite import find_suite, installed_suites, json_schema, load_suite, peek_plugins, suites_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ("ablation", "molecules", "paper/ablation", "quick", "spmotif", "two-piece")
@@ -81,3 +83,17 @@ def test_json_schema(catalog: Catalog) -> None:
     assert irm["properties"]["penalty"] == {"type": "number", "minimum": 0.0, "default": 10.0}
     assert {"pattern": r"^random\(.*\)$", "type": "string"} in schema["$defs"]["environment"]["anyOf"]
     assert schema["$defs"]["train"]["properties"]["epochs"]["minimum"] == 1
+
+
+def test_what_a_broken_plugin_would_register_is_no_second_list(load: Load, catalog: Catalog, tmp_path: Path) -> None:
+    text = HEAD + DATA + "methods:\n  Mine: {baseline: mine}\nplugins: [mine.py]\n"
+    with pytest.raises(SuiteError, match="; there are: "):
+        load(text, files={"mine.py": ""})
+    broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
+    with pytest.raises(SuiteError) as caught:
+        load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]
+    missing, _ = (problem.message for problem in caught.value.problems)
+    assert re.fullmatch(r"no baseline is called 'mine'.*; a plugin of this suite did not load", missing)
+    elsewhere = Catalog(catalog, [BrokenPlugin("other", "/elsewhere/other.py", "SyntaxError in line 1")])
+    with pytest.raises(SuiteError, match=r"there are: .*these plugins could not be loaded: other"):
+        load_suite(tmp_path / "suite.yaml", elsewhere, lambda _: None)  # type: ignore[arg-type, return-value]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
-from suite_kit import DATA, HEAD, Load, ids, methods, only, row
+from suite_kit import DATA, HEAD, Load, declare, ids, methods, only, row
 
+from harness.catalog import Catalog
 from harness.spec import ComponentSpec, Row, SelectSettings, Suite
+from harness.suite import load_suite
 
 
 def test_the_example_of_the_design(load: Load) -> None:
@@ -163,6 +167,13 @@ def test_seeds(written: str, seeds: tuple[int, ...], load: Load) -> None:
 
 def test_the_name_is_the_files_by_default(load: Load) -> None:
     assert load(methods("  ERM: {baseline: erm}\n")).name == "suite"
+
+
+@pytest.mark.parametrize(("stem", "name"), [("süite 1", "suite 1"), ("ﬁne", "fine"), ("b+", "b-"), ("日本", "suite")])
+def test_a_default_name_keeps_its_letters(catalog: Catalog, tmp_path: Path, stem: str, name: str) -> None:
+    path = tmp_path / f"{stem}.yaml"
+    path.write_text(methods("  ERM: {baseline: erm}\n"), encoding="utf-8")
+    assert load_suite(path, catalog, declare).name == name
 
 
 def test_a_name_of_numbers_is_a_name(load: Load) -> None:

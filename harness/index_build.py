@@ -22,10 +22,12 @@ import psutil
 
 from harness.catalog import BrokenPlugin, Entry
 from harness.errors import BenchError
-from harness.registry import Source
+from harness.registry import BUILT_IN, Source
+from harness.untrusted import visible
 
 _FRAME = re.compile(r'File "(.+)", line (\d+)')
 _LOOK = 0.5  # seconds to wait for a traceback
+_SLOW = 5.0  # seconds until an import is told of
 MEMORY_LIMIT = 8 * 2**30
 """Bytes that the imports may take together: one that takes ever more must not take the machine's."""
 START_LIMIT = 300.0
@@ -78,7 +80,7 @@ def _build_some(sources: list[Source], found: dict[Source, Built | BrokenPlugin]
         current: int | None = None
         while True:
             try:
-                message = child.next(START_LIMIT if current is None else time_limit)
+                message = child.next(START_LIMIT) if current is None else _next(child, sources[current], time_limit)
             except TimeoutError:
                 message = None
                 place = "" if current is None else child.place(sources[current].file)
@@ -95,6 +97,20 @@ def _build_some(sources: list[Source], found: dict[Source, Built | BrokenPlugin]
                 found[sources[current]] = _parsed(sources[current], message)
                 if current + 1 == len(sources):
                     return len(sources)
+
+
+def _next(child: _Child, source: Source, time_limit: float) -> dict[str, Any] | None:
+    """What the child says of a source; a plugin that takes long is told of, as nobody else would say what goes on.
+
+    Raises:
+        TimeoutError: nothing came in time.
+    """
+    if time_limit > _SLOW and source.plugin != BUILT_IN:
+        with suppress(TimeoutError):
+            return child.next(_SLOW)
+        print(visible(f"importing {source.file.name} …"), file=sys.stderr, flush=True)
+        time_limit -= _SLOW
+    return child.next(time_limit)
 
 
 def _parsed(source: Source, answer: Mapping[str, Any]) -> Built | BrokenPlugin:

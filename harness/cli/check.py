@@ -42,6 +42,7 @@ def check(
     from harness.results import dumps
     from harness.testing.apart import check_apart
     from harness.testing.select import find
+    from harness.untrusted import visible
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
@@ -59,7 +60,7 @@ def check(
             print(report.text(verbose=verbose), flush=True)
     failed = [report for report in reports if not report.passed]
     if json:
-        print(dumps({"passed": not failed, "reports": [report.to_json() for report in reports]}), end="")
+        print(visible(dumps({"passed": not failed, "reports": [report.to_json() for report in reports]})), end="")
     else:
         print(f"{len(reports) - len(failed)} of {len(reports)} components passed" + _skipped(reports))
     if failed:

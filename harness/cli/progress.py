@@ -135,7 +135,7 @@ class Lines:
             return
         tally = self._tally
         detail = f": {_brief(event.failure)}" if event.failure is not None else ""
-        seconds = f" {event.seconds:.1f} s" if event.kind in ("finished", "failed") else ""
+        seconds = f" in {event.seconds:.1f} s of wall time" if event.kind in ("finished", "failed") else ""
         left = f", {clock_text(tally.seconds_left())} left" if event.kind == "finished" else ""
         print(
             f"[{tally.done}/{tally.total}] {event.kind} {event.stage.title}{detail}{seconds}{left}", file=self._stream

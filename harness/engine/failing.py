@@ -70,12 +70,28 @@ def _cut(text: str) -> str:
 
 def place_of(error: BaseException) -> str:
     """`` (file.py:LINE)`` of the innermost line of a plugin, else of the harness, else of any; empty where unknown."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<")]
+    if place := place_in_plugin(error):
+        return f" ({place})"
+    frames = _frames(error)
     outer = [frame for frame in frames if Path(frame.filename).parent != _HERE]
     own = [frame for frame in outer if not _of_library(frame.filename)]
-    plugin = [frame for frame in own if not Path(frame.filename).is_relative_to(_CORE)]
-    best = plugin or own or outer or frames
+    best = own or outer or frames
     return f" ({Path(best[-1].filename).name}:{best[-1].lineno})" if best else ""
+
+
+def place_in_plugin(error: BaseException) -> str:
+    """``file.py:LINE`` of the innermost line of a plugin; empty where there is none."""
+    found = [frame for frame in _frames(error) if of_plugin(frame.filename)]
+    return f"{Path(found[-1].filename).name}:{found[-1].lineno}" if found else ""
+
+
+def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+
+
+def of_plugin(filename: str) -> bool:
+    """Whether a file is neither the harness's nor Python's nor of a library that the harness builds on."""
+    return not (filename.startswith("<") or Path(filename).is_relative_to(_CORE) or _of_library(filename))
 
 
 def _of_library(filename: str) -> bool:

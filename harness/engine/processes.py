@@ -128,7 +128,7 @@ class Processes:
         if self._timeout is not None:
             left = self._timeout - slot.elapsed()
             if left <= 0:
-                slot.condemn(Failure("timeout", f"ran longer than {self._timeout:g} s"))
+                slot.condemn(Failure("timeout", f"ran longer than {self._timeout:g} s"), look=True)
                 return []
         if self._memory is not None and (used := slot.resident()) > self._memory:
             slot.condemn(Failure("memory", f"used {size_text(used)} of memory, the limit is {size_text(self._memory)}"))

@@ -21,6 +21,7 @@ import psutil
 from harness.engine import worker
 from harness.engine.contract import Job, Report
 from harness.engine.failing import failure_of
+from harness.engine.stack import place_of_process
 from harness.stage import Failure, Stage
 
 _LOST: Final = 255  # what the fork server's client says of a process whose exit code was lost
@@ -51,10 +52,12 @@ class Slot:
             _start_fork_server()
             context = multiprocessing.get_context("forkserver")
             before = multiprocessing.active_children()
-            self._pool = ProcessPoolExecutor(
-                1, mp_context=context, initializer=worker.begin, initargs=(str(log) if log else None,)
-            )
-            warm = self._pool.submit(worker.warm_up, self._job)  # waits until the fork server has loaded its modules
+            self._stacks, theirs = context.Pipe(duplex=False)
+            with theirs:
+                self._pool = ProcessPoolExecutor(
+                    1, mp_context=context, initializer=worker.begin, initargs=(str(log) if log else None, theirs)
+                )
+                warm = self._pool.submit(worker.warm_up, self._job)  # waits until the fork server has loaded modules
         except KeyboardInterrupt:
             _kill_fork_server()
             raise
@@ -104,11 +107,17 @@ class Slot:
         except psutil.Error:
             return 0
 
-    def condemn(self, verdict: Failure) -> None:
-        """Kill the process and everything it started; its stage gets this failure."""
-        self._verdict = verdict
+    def condemn(self, verdict: Failure, *, look: bool = False) -> None:
+        """Kill the process and everything it started; its stage gets this failure.
+
+        Args:
+            look: add the line of a plugin where it is, if it tells.
+        """
+        self._verdict = verdict  # before the look, which may end the process: a plugin can have unset the handler
         if self._process is None or self._process.pid is None:
             return
+        if look and (place := place_of_process(self._process.pid, self._stacks)):
+            self._verdict = replace(verdict, reason=f"{verdict.reason} (in {place})")
         with suppress(psutil.Error):
             for child in psutil.Process(self._process.pid).children(recursive=True):
                 with suppress(psutil.Error):
@@ -163,7 +172,7 @@ def _how_it_died(process: BaseProcess | None) -> str:
         with suppress(ValueError):
             return f"the worker process died of {signal.Signals(-code).name}"
         return f"the worker process died of signal {-code}"
-    return f"the worker process left with exit code {code}"
+    return f"the worker process left with exit code {code} (something calls os._exit, or crashed)"
 
 
 def prepare_fork_server(modules: Sequence[str]) -> None:

@@ -8,23 +8,32 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from harness.engine.contract import Job, Report
 from harness.engine.failing import failure_of, spoils_device
 from harness.engine.meter import Meter
+from harness.engine.stack import show_stack_to
 from harness.engine.threads import limit_threads
 from harness.stage import Stage
 
 
-def begin(log: str | None) -> None:
-    """Make this process a worker: Ctrl-C is the parent's business, one thread, and it dies with the parent."""
+def begin(log: str | None, stacks: Connection | None = None) -> None:
+    """Make this process a worker: Ctrl-C is the parent's business, one thread, and it dies with the parent.
+
+    Args:
+        log: a file for what is printed.
+        stacks: where it writes its stack when it is asked for.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit_threads()
     threading.Thread(target=_die_with_parent, name="bench-parent-watch", daemon=True).start()
     if log is not None:
         _write_to(Path(log))
+    if stacks is not None:
+        show_stack_to(stacks)
 
 
 def warm_up(job: Job) -> None:

@@ -30,8 +30,8 @@ def show(profile: Profile, console: Console) -> None:
     console.print(_stages(profile))
     console.print(_steps(profile))
     if profile.times is not None:
-        last = f"The whole training takes about {_long(profile.training.total)}, {profile.times:.1f} times ERM's."
-        console.print(last, soft_wrap=True)
+        whole = f"about {_long(profile.training.total)} of processor time, {profile.times:.1f} times ERM's"
+        console.print(f"The whole training takes {whole}.", soft_wrap=True)
     console.print(_operations("operations of torch", profile.operations))
     if profile.functions:
         console.print(_operations("Python functions", profile.functions))
@@ -40,11 +40,11 @@ def show(profile: Profile, console: Console) -> None:
 
 
 def _stages(profile: Profile) -> Table:
-    table = Table(title="Stages of the cell", title_justify="left")
+    table = Table(title="Stages of the cell, in wall time as recorded", title_justify="left")
     table.add_column("stage", overflow="fold")
     table.add_column("took", justify="right")
     for stage in profile.stages:
-        about = f"about {_long(profile.training.total)}" if stage.kind == "train" else "not run"
+        about = f"about {_long(profile.training.total)} (processor)" if stage.kind == "train" else "not run"
         table.add_row(escape(stage.title), about if stage.seconds is None else _long(stage.seconds))
     return table
 

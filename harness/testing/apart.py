@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -26,6 +26,7 @@ import psutil
 
 from harness.catalog import Entry
 from harness.sizes import size_text
+from harness.testing.printed import Printed, print_to
 from harness.testing.report import Outcome, Report
 
 LIMIT = 300.0
@@ -39,6 +40,7 @@ _IMPORT = ("import", "The component can be imported.")
 _CORE = str(Path(__file__).resolve().parents[1])
 _FRAME = re.compile(r'File "(.+)", line (\d+)')
 _LOOK = 0.5  # seconds to wait for a traceback
+_LAST_WORDS = 1.0  # seconds to wait for what an ended process has printed
 _START = 120.0  # seconds that the server may take to load torch and fork; the limit counts from then on
 
 
@@ -83,6 +85,7 @@ class _Child:
     process: BaseProcess
     link: Connection
     trace: Path
+    printed: Printed
     began: float = field(default_factory=time.monotonic)
     started: bool = False
     at: tuple[str, str] = _IMPORT
@@ -93,18 +96,27 @@ class _Child:
         """A process at work."""
         context = get_context("forkserver")
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(
-            target=_work, args=(entry.to_json(), data_dir, theirs, str(trace), dict(os.environ)), name=entry.name
-        )
+        heard, said = context.Pipe(duplex=False)
+        work = entry.to_json(), data_dir, theirs, said, str(trace), dict(os.environ)
+        process = context.Process(target=_work, args=work, name=entry.name)
         process.start()
         theirs.close()
-        return cls(entry, limit, memory, process, ours, trace)
+        said.close()
+        return cls(entry, limit, memory, process, ours, trace, Printed(heard))
 
     def left(self) -> float:
         """Seconds until its time is up."""
         return (self.limit if self.started else _START) - (time.monotonic() - self.began)
 
     def look(self) -> Report | None:
+        """The report where it has ended or its time is up, with what it printed."""
+        report = self._look()
+        if report is None:
+            return None
+        self.printed.settle(_LAST_WORDS)
+        return replace(report, lines=self.printed.lines, printed=self.printed.last)
+
+    def _look(self) -> Report | None:
         """Read what it tells; the report where it has ended or its time is up."""
         try:
             while self.link.poll():
@@ -181,7 +193,14 @@ class _Child:
         return ""
 
 
-def _work(entry: dict[str, Any], data_dir: Path | None, link: Connection, trace: str, environ: dict[str, str]) -> None:
+def _work(
+    entry: dict[str, Any],
+    data_dir: Path | None,
+    link: Connection,
+    printed: Connection,
+    trace: str,
+    environ: dict[str, str],
+) -> None:
     """In the process: check a component and tell of it."""
     from harness.engine.worker import begin
     from harness.registry import load_one
@@ -189,7 +208,7 @@ def _work(entry: dict[str, Any], data_dir: Path | None, link: Connection, trace:
 
     os.environ.clear()
     os.environ.update(environ)  # the server's may be older
-    os.dup2(2, 1)  # what plugins print is not part of the report
+    print_to(printed)  # not to the terminal, whose verdict it would drown
     link.send(("starts", None))
     with Path(trace).open("w", encoding="utf-8") as file:
         faulthandler.register(signal.SIGUSR1, file=file)

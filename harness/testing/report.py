@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness.untrusted import visible
+
 Status = Literal["ok", "failed", "skipped"]
 CheckFunction = Callable[[Any], Iterable[str]]
 """From a subject to what is wrong with it: one text per problem, what was expected and what was found."""
@@ -47,11 +49,14 @@ class Outcome:
 
     @property
     def told(self) -> list[str]:
-        """The problems with their places, and for a failure its likely cause; then the notes."""
+        """The problems with their places, and for a failure its likely cause; then the notes.
+
+        What would steer a terminal is written out, as a component's exception may say anything.
+        """
         places = (*self.places, *[""] * len(self.problems))
         lines = [f"{place}: {text}" if place else text for place, text in zip(places, self.problems, strict=False)]
         likely = [f"likely cause: {self.cause}"] if self.cause and self.status == "failed" else []
-        return [*lines, *likely, *self.notes]
+        return [visible(line) for line in (*lines, *likely, *self.notes)]
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,16 @@ class Report:
         kind, name: the component.
         outcomes: one per check, in their order.
         seconds: how long it took.
+        lines: how many lines the component printed.
+        printed: the last of them.
     """
 
     kind: str
     name: str
     outcomes: tuple[Outcome, ...]
     seconds: float = 0.0
+    lines: int = 0
+    printed: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -90,16 +99,21 @@ class Report:
             "passed": self.passed,
             "seconds": round(self.seconds, 3),
             "outcomes": outcomes,
+            "lines": self.lines,
+            "printed": list(self.printed),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
         """The inverse of :meth:`to_json`."""
         outcomes = tuple(_outcome(item) for item in data["outcomes"])
-        return cls(data["kind"], data["name"], outcomes, data["seconds"])
+        return cls(data["kind"], data["name"], outcomes, data["seconds"], data["lines"], tuple(data["printed"]))
 
     def text(self, *, verbose: bool = False) -> str:
-        """Lines for people: a heading, what failed or why all was skipped, and with ``verbose`` every check."""
+        """Lines for people: a heading, what failed or why all was skipped, and with ``verbose`` every check.
+
+        The last lines that the component printed follow where it failed or with ``verbose``.
+        """
         skipped = self.with_status("skipped")
         whole = len(skipped) == len(self.outcomes)
         word = "FAILED" if not self.passed else "skipped" if whole else "ok"
@@ -111,7 +125,17 @@ class Report:
             if verbose or outcome.status == "failed":
                 lines.append(f"  {outcome.status:<7}  {outcome.check}: {outcome.about}")
                 lines += [line for text in outcome.told for line in _wrapped(text)]
-        return "\n".join(lines)
+        return visible("\n".join([*lines, *self._output(verbose or not self.passed)]))
+
+    def _output(self, shown: bool) -> list[str]:
+        """What is told of the lines that it printed."""
+        if not self.lines:
+            return []
+        count = f"{self.lines} line" + ("s" if self.lines > 1 else "")
+        if not shown:
+            return [f"  it printed {count} (-v shows the last)"]
+        rest = ", the last of them:" if self.lines > len(self.printed) else ":"
+        return [f"  it printed {count}{rest}", *(f"    | {line}" for line in self.printed)]
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:

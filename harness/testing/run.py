@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.component import Component
-from harness.engine.failing import place_of
+from harness.engine.failing import place_in_plugin
 from harness.testing import (
     analyses,
     backbones,
@@ -87,7 +87,7 @@ def run_check(check: CheckFunction, subject: Any) -> Outcome:
     except Skip as reason:
         return Outcome(rule.id, rule.about, "skipped", (str(reason),))
     except (Exception, SystemExit) as error:
-        raised = place_of(error).strip(" ()")
+        raised = place_in_plugin(error)
         found.append(f"raised {type(error).__name__}: {error}")
     problems = tuple(text for text in found if not isinstance(text, Note))
     notes = tuple(text for text in found if isinstance(text, Note))

@@ -203,6 +203,21 @@ def test_broken_distributions_are_reported_and_the_others_load(
     assert len(built) == len(BROKEN), "failures are tried again, what is sound is not"
 
 
+def test_an_import_that_takes_long_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(index_build, "_SLOW", 0.5)
+    slow = write_plugin(tmp_path / "slow.py", "slow", imports="import time; time.sleep(1)")
+    quick = write_plugin(tmp_path / "quick.py", "quick")
+    assert names(load_catalog([slow, quick])) == ["quick", "slow"]
+    told = capfd.readouterr()
+    assert told.err.count("importing slow.py …\n") == 1
+    assert told.out == ""
+    with pytest.raises(UserError, match=r"more than 1 s \(at hangs\.py, line 4\)"):
+        load_catalog([write_plugin(tmp_path / "hangs.py", "hangs", imports="while True: pass")], time_limit=1)
+    assert "importing hangs.py …\n" in capfd.readouterr().err
+
+
 def test_a_mended_plugin_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = site(monkeypatch, tmp_path)
     install(folder, "dist", "mended")

@@ -31,8 +31,8 @@ def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
     [
         ("raise", (), "failed", "ValueError: no such thing (toy_plugin.py:"),
         ("exit", (), "failed", "SystemExit: 3"),
-        ("die", (), "failed", "exit code 9"),
-        ("loop", ("--timeout", "15"), "timeout", "15"),
+        ("die", (), "failed", "exit code 9 (something calls os._exit, or crashed)"),
+        ("loop", ("--timeout", "15"), "timeout", "ran longer than 15 s (in toy_plugin.py:"),
         ("memory", ("--memory", "1500M"), "memory", "of memory, the limit is 1.5 GB"),
         ("diverge", (), "diverged", "not finite"),
     ],
@@ -171,12 +171,8 @@ def test_two_runs_at_once_share_the_work(workshop: Workshop) -> None:
     assert [(row["method"], row["values"]) for row in tables[0]] == [
         (row["method"], row["values"]) for row in tables[1]
     ]
-    finished = [
-        line.split("] ", 1)[1].rsplit(" s,", 1)[0]
-        for _, err in ended
-        for line in err.splitlines()
-        if "finished" in line
-    ]
-    titles = [line.rsplit(" ", 1)[0] for line in finished]
+    finished = [line.split("] ", 1)[1] for _, err in ended for line in err.splitlines() if "finished" in line]
+    titles = [line.rsplit(" in ", 1)[0] for line in finished]
+    assert all(" s of wall time, " in line for line in finished), finished
     assert len(titles) == len(set(titles))
     assert "sound, 0 problems" in workshop.command("cache", "verify").stdout

@@ -84,10 +84,10 @@ def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     ("do", "limits", "status", "reason"),
     [
         ("raise", {}, "failed", "ValueError: the loss is"),
-        ("quit", {}, "killed", "the worker process left with exit code 7, 2 times"),
+        ("quit", {}, "killed", "the worker process left with exit code 7 (something calls os._exit, or crashed), 2 t"),
         ("disk", {}, "disk", "RuntimeError: cannot save"),
         ("unsendable", {}, "failed", "PicklingError"),
-        ("loop", {"timeout": 0.5}, "timeout", "ran longer than 0.5 s"),
+        ("loop", {"timeout": 0.5}, "timeout", "ran longer than 0.5 s (in toy.py:"),
         ("hog", {"memory": 300 * 2**20}, "memory", "used "),
     ],
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+import toy
 from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import Outcome, make_engine, run
@@ -90,7 +91,7 @@ def test_what_cannot_be_sent_back_is_a_failure(store: ToyStore) -> None:
 
 @pytest.mark.parametrize(
     ("do", "how"),
-    [("quit", "left with exit code 7"), ("suicide", "died of SIGKILL")],
+    [("quit", "left with exit code 7 (something calls os._exit, or crashed)"), ("suicide", "died of SIGKILL")],
 )
 def test_a_stage_that_kills_its_worker_is_tried_twice(store: ToyStore, do: str, how: str) -> None:
     recorder = Recorder()
@@ -122,11 +123,36 @@ def test_a_lost_input_of_several_running_stages_is_made_again_once(store: ToySto
 def test_a_stage_over_the_time_limit_is_ended(store: ToyStore) -> None:
     began = time.monotonic()
     outcome = go([stage("bad", do="loop"), *[stage(f"good{i}") for i in range(4)]], store, timeout=1)
-    assert outcome.failures == {"bad": Failure("timeout", "ran longer than 1 s")}
+    assert outcome.failures["bad"].status == "timeout"
+    assert outcome.failures["bad"].reason in [f"ran longer than 1 s (in toy.py:{line})" for line in loop_lines()]
     assert len(outcome.finished) == 4
     assert len(store.runs("bad")) == 1, "what took too long once is not tried again"
     assert time.monotonic() - began < 20
     assert not psutil.pid_exists(store.runs("bad")[0])
+
+
+def loop_lines() -> list[int]:
+    """The lines on which the toy that loops can be: its condition is checked on the first, its body is the second."""
+    lines = Path(toy.__file__).read_text().splitlines()
+    first = lines.index("    while True:") + 1
+    return [first, first + 1]
+
+
+@pytest.mark.parametrize("do", ["stop", "deaf"])
+def test_a_stage_that_cannot_say_where_it_is_is_ended_as_soon(store: ToyStore, do: str) -> None:
+    """A stopped process answers no signal; one that has unset ours dies of it, which is not what the table must say."""
+    began = time.monotonic()
+    outcome = go([stage("bad", do=do), stage("good")], store, timeout=1)
+    assert outcome.failures == {"bad": Failure("timeout", "ran longer than 1 s")}
+    assert outcome.finished == ["good"]
+    assert time.monotonic() - began < 20
+    assert not psutil.pid_exists(store.runs("bad")[0])
+
+
+def test_a_stage_that_waits_in_a_library_is_told_by_the_plugin_s_line(store: ToyStore) -> None:
+    outcome = go([stage("bad", do="sleep", seconds=60)], store, timeout=1)
+    line = Path(toy.__file__).read_text().partition('time.sleep(stage.payload["seconds"])')[0].count("\n") + 1
+    assert outcome.failures["bad"].reason == f"ran longer than 1 s (in toy.py:{line})"
 
 
 def test_a_stage_over_the_memory_limit_is_ended(store: ToyStore) -> None:

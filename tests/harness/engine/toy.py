@@ -158,6 +158,15 @@ def _loop(stage: Stage, store: ToyStore) -> None:
         pass
 
 
+def _stop(stage: Stage, store: ToyStore) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _deaf(stage: Stage, store: ToyStore) -> None:
+    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    _loop(stage, store)
+
+
 def _hog(stage: Stage, store: ToyStore) -> None:
     held = []
     while True:
@@ -229,6 +238,8 @@ _ACTIONS = {
     "disk": _disk,
     "no-memory": _no_memory,
     "loop": _loop,
+    "stop": _stop,
+    "deaf": _deaf,
     "hog": _hog,
     "quit": _quit,
     "suicide": _suicide,

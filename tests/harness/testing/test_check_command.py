@@ -231,6 +231,60 @@ class Leaving(Halves):
         assert "died of SIGABRT in this check" in crashed.problems[0]
         assert left.check == crashed.check != "import"
 
+    NOISY = '''
+class Noisy(Halves):
+    """Prints much, and clears the screen."""
+
+    name = "noisy"
+
+    def assign(self, train, oracle, upstream):
+        for number in range(500):
+            print("\\x1b[2J line", number)
+        os.write(2, b"\\a raw\\n")
+        return super().assign(train, oracle, upstream)
+'''
+    RUDE = '''
+class Rude(Noisy):
+    """Raises what would look like a pass."""
+
+    name = "rude"
+
+    def assign(self, train, oracle, upstream):
+        super().assign(train, oracle, upstream)
+        raise ValueError("\\x1b[2J all passed \\u202e")
+'''
+
+    def test_what_is_printed_neither_drowns_the_verdict_nor_steers_the_terminal(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "loud.py"
+        classes = "Noisy, Rude, Leaving"
+        body = self.NOISY + self.RUDE + self.LEAVING
+        file.write_text("import os\n" + HEAD + SOUND + body + TAIL.replace("NAMES", classes), encoding="utf-8")
+        with pytest.raises(SystemExit):
+            main(["check", str(file), "--jobs", "2"])
+        told = capfd.readouterr()
+        assert not {"\x1b", "\a", "\u202e"} & {*told.out, *told.err}
+        assert "line 1" not in told.err
+        assert r"raised ValueError: \u001b[2J all passed \u202e" in told.out
+        left, noisy, rude = (told.out.partition(f"environment/{name}")[2] for name in ("leaving", "noisy", "rude"))
+        assert "  it printed 1 line:\n    | not part of the report\n" in left.partition("environment/")[0]
+        assert " lines (-v shows the last)\n" in noisy.partition("environment/")[0]
+        assert " lines, the last of them:\n    | \\u001b[2J line 493\n" in rude
+        assert "    | \\u001b[2J line 499\n    | \\u0007 raw\n" in rude
+
+    def test_what_is_printed_is_part_of_the_json(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        file = tmp_path / "loud.py"
+        file.write_text("import os\n" + HEAD + SOUND + self.NOISY + TAIL.replace("NAMES", "Noisy,"), encoding="utf-8")
+        with pytest.raises(SystemExit):
+            main(["check", str(file), "--json"])
+        told = capfd.readouterr().out
+        (report,) = (Report.from_json(item) for item in json.loads(told)["reports"])
+        assert report.passed
+        assert report.lines >= 501
+        assert report.printed[-1] == "\a raw"
+        assert report.text(verbose=True).endswith("\n    | \\u0007 raw")
+
     def test_one_that_loops_for_ever_is_stopped(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (report,) = self.reports(tmp_path, capsys, self.HANGING, "Hanging,", "--timeout", "6s").values()
         problem = report.outcomes[-1].problems[0]

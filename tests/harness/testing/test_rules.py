@@ -80,6 +80,14 @@ def test_an_exception_names_the_author_s_line() -> None:
     assert outcome.places[-1].startswith("planted_learners.py:")
 
 
+def test_what_the_harness_raised_is_told_by_the_author_s_line() -> None:
+    """The check of batches of two ends in the harness's loop, which is none of the author's files."""
+    report = check_component(learners.NotFinite)
+    raised = [(o.places[-1], o.problems[-1]) for o in report.with_status("failed") if "raised" in o.problems[-1]]
+    assert any("DivergedError" in problem for _, problem in raised)
+    assert all(place.startswith("planted_learners.py:") for place, _ in raised), raised
+
+
 def test_a_class_whose_source_cannot_be_read_has_no_place() -> None:
     made = type("Made", (Component,), {"name": "made"})
     assert place_of_problem(made, "'rate' does nothing", ("loss",)) == ""

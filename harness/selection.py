@@ -213,3 +213,15 @@ def _marked(rows: Iterable[ResultRow], chosen: set[tuple[Any, ...]]) -> Iterable
     for row in rows:
         selected = (row.dataset, row.method, row.config_id, row.checkpoint) in chosen
         yield row if row.selected == selected else replace(row, selected=selected)
+
+
+def without_value(results: RunResults) -> int:
+    """How many trained cells have no value on any test split, under the checkpoint rule that the suite reports."""
+    rules = {(entry.dataset, entry.method): rule_of(results, entry) for entry in results.entries}
+    trained, valued = set[str](), set[str]()
+    for row in results.rows:
+        counts = rules.get((row.dataset, row.method)) == row.checkpoint
+        if counts and row.split in results.dataset(row.dataset).test_splits and row.status in ("ok", "undefined"):
+            trained.add(row.cell)
+            valued.update([row.cell] if row.status == "ok" else ())
+    return len(trained - valued)

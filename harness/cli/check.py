@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +40,7 @@ def check(
     if rules:
         _list_rules(names or [], json)
         return
+    from harness.cli.words import counted
     from harness.results import dumps
     from harness.testing.apart import check_apart
     from harness.testing.select import find
@@ -53,6 +55,8 @@ def check(
     if most <= 0:
         raise UserError(f"--memory {memory}: expected more than nothing")
     entries = find(names or (), plugin or ())
+    if not json:
+        print(f"checking {counted(len(entries), 'component')} …", file=sys.stderr, flush=True)
     reports = []
     for report in check_apart(entries, options.data_folder(data_dir), jobs, limit, most):
         reports.append(report)

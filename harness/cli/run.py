@@ -118,12 +118,15 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
 
     show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
     from harness.cli.words import counted
+    from harness.selection import without_value
 
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:
         _show_tracebacks(outcome.record)
     skipped = sum(failure["status"] == "skipped" for failure in failures.values())
     also = f", {skipped} skipped" if skipped else ""
+    if empty := without_value(outcome.results):
+        also += f", {counted(empty, 'cell')} without a value"
     hint = (
         "; --debug shows tracebacks" if not debug and any(failure["traceback"] for failure in failures.values()) else ""
     )

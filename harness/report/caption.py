@@ -12,6 +12,7 @@ from harness.results import LAST, DatasetFacts
 
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 
+_FEW = 3
 _BRACKETS = re.compile(r"\([^()]*\)")
 _CUT = {
     "interrupted": "The run was interrupted before its end.",
@@ -173,9 +174,10 @@ def _variants(table: Table) -> str:
 
 
 def _skipped(table: Table) -> str:
-    """How many rows of each dataset's files were left out, and the first of them."""
+    """The rows of each dataset's files that were left out: a few, or how many and the first."""
     found = [
-        f"{dataset.label}: {len(dataset.skipped)}, {'first ' if len(dataset.skipped) > 1 else ''}{dataset.skipped[0]}"
+        f"{dataset.label}: {len(dataset.skipped)}, "
+        + ("; ".join(dataset.skipped) if len(dataset.skipped) <= _FEW else f"first {dataset.skipped[0]}")
         for dataset in table.results.datasets
         if dataset.skipped
     ]
@@ -218,7 +220,7 @@ def _incomplete(table: Table) -> str:
     parts = []
     if lacking:
         parts += [_CUT[table.results.status]] if table.results.status in _CUT else []
-        parts.append(f"{len(lacking)} of {len(table.rows)} cells lack seeds; they say so and are not ranked.")
+        parts.append(f"{len(lacking)} of {len(table.rows)} cells lack values; they say so and are not ranked.")
     if provisional:
         parts.append(
             f"{len(provisional)} cell(s) are provisional: their search is unfinished, and another configuration "

@@ -88,5 +88,5 @@ def footnote(row: TableRow) -> str:
 
 def one_line(text: str) -> str:
     """The text on one line, without terminal colours and other control characters that a message may carry."""
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    plain = re.sub(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))", "", text)
     return " ".join("".join(c if c.isprintable() else " " for c in plain).split())

@@ -27,6 +27,7 @@ from harness.runs.phases import run_in_phases
 from harness.runs.record import RESULTS, CellRecord, RunRecord
 from harness.runs.session import Options, Session
 from harness.runs.tracking import Tracking
+from harness.selection import without_value
 from harness.spec import AnalysisSpec, ComponentSpec
 from harness.stage import Failure, Stage
 from harness.stages.context import Context
@@ -84,7 +85,8 @@ class RunOutcome:
     @property
     def exit_code(self) -> int:
         """0, or 1 where a cell has no result or an analysis failed."""
-        return 1 if self.record.failures or any(found.status != "ok" for found in self.findings) else 0
+        lost = self.record.failures or any(found.status != "ok" for found in self.findings)
+        return 1 if lost or without_value(self.results) else 0
 
 
 def execute(

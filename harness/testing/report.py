@@ -117,7 +117,9 @@ class Report:
         skipped = self.with_status("skipped")
         whole = len(skipped) == len(self.outcomes)
         word = "FAILED" if not self.passed else "skipped" if whole else "ok"
-        counts = f"{len(self.outcomes)} checks" + (f", {len(skipped)} skipped" if skipped else "")
+        counts = f"{len(self.outcomes)} check{'' if len(self.outcomes) == 1 else 's'}" + (
+            f", {len(skipped)} skipped" if skipped else ""
+        )
         lines = [f"{word:<7} {self.kind}/{self.name}  ({counts}, {self.seconds:.1f} s)"]
         if whole and skipped and not verbose:
             lines.append(f"             {skipped[0].problems[0]}")

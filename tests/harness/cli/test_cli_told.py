@@ -238,7 +238,7 @@ class TestRuns:
         results = replace(kept.results, datasets=(DatasetFacts("D"),), methods=("ERM",))
         results = replace(results, entries=(MethodFacts("D", "ERM", {"-": {}}),))
         text = render(make_report(collect(replace(kept, results=results), store)), "markdown")
-        assert "1 of 1 cells lack seeds" in text
+        assert "1 of 1 cells lack values" in text
         assert (told or "The run") in text if told else "The run" not in text
 
 

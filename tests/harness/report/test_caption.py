@@ -26,7 +26,7 @@ def test_the_caption_of_a_full_run(paper_run):
         "Environments: random(2) (IRM).",
         "Data: SPMotif_0.60: published; Two-piece (0.7, 0.9): one-direction edges.",
         "Protocol: equad. Changed from the suite: --epochs 3.",
-        "2 of 6 cells lack seeds; they say so and are not ranked.",
+        "2 of 6 cells lack values; they say so and are not ranked.",
     )
 
 
@@ -87,9 +87,13 @@ def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
 
 
 def test_rows_that_were_left_out_are_counted(make_run):
-    skipped = ("row 3 (line 4): cannot read 'X'", "row 9 (line 10): cannot read 'Y'")
+    skipped = ("row 3 (line 4): cannot read 'X'", "row 9 (line 10): no label")
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
-    assert "Rows of the data left out: D: 2, first row 3 (line 4): cannot read 'X'." in caption(run)
+    told = "Rows of the data left out: D: 2, row 3 (line 4): cannot read 'X'; row 9 (line 10): no label."
+    assert told in caption(run)
+    skipped = tuple(f"row {row} (line {row + 1}): cannot read 'X'" for row in (3, 5, 7, 9))
+    run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
+    assert "Rows of the data left out: D: 4, first row 3 (line 4): cannot read 'X'." in caption(run)
 
 
 @pytest.mark.parametrize("protocol", protocols())

@@ -76,7 +76,7 @@ def test_a_one_class_test_split_reads_undefined(workshop: Workshop) -> None:
     assert outcome.exit_code == 1, "a table without a value is no success"
     told = workshop.command("run", "suite.yaml", check=False)
     assert told.returncode == 1
-    assert "0 failed, 4 cells without a value" in told.stderr
+    assert "0 failed, 6 cells without a value" in told.stderr
     assert all("1 class" in row.reason for row in rows)
     assert "undefined" in workshop.command("report", "toy").stdout
 

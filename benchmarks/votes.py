@@ -3,8 +3,8 @@
     python benchmarks/votes.py benchmarks/recorded/two-piece.yaml --store FOLDER
 
 Reads the quantify stages of a suite that has been run, and the oracle fields ``base`` and ``motif`` of its training
-graphs. ``agree`` are those whose base agrees with the label, ``other`` the others; ``base`` and ``motif`` those in which
-only that part does.
+graphs. ``agree`` are those whose base agrees with the label, ``other`` the others; ``base`` and ``motif`` those in
+which only that part does.
 """
 
 from __future__ import annotations

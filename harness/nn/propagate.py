@@ -55,9 +55,9 @@ def sum_to_targets(messages: Tensor, batch: Batch) -> Tensor:
 
 def _product(x: Tensor, weight: Tensor | None, batch: Batch, backwards: bool) -> Tensor:
     """The product of the weighted adjacency matrix, or of its transpose where ``backwards``, with x."""
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)):
         return _Product.apply(x, weight, batch, backwards)  # type: ignore[no-any-return, no-untyped-call]
-    return _bag_sums(x, weight, batch, backwards)  # also the way of an ordinary backward pass
+    return _bag_sums(x, weight, batch, backwards)  # of inputs, in evaluation, and in an ordinary backward pass
 
 
 class _Product(torch.autograd.Function):

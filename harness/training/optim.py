@@ -45,26 +45,39 @@ class Adam(torch.optim.Optimizer):
         if closure is not None:
             raise ValueError("this Adam takes no closure")
         for group in self.param_groups:
-            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
-            if parameters:
-                self._update(parameters, group)
+            self._update(group)
 
-    def _update(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
-        states = [self.state[parameter] or self._start(parameter) for parameter in parameters]
-        for state in states:
-            state["step"] += 1
-        shared = {
-            count: torch.full((), float(count), device=parameters[0].device)
-            for count in {state["step"] for state in states}
-        }
+    def _update(self, group: dict[str, Any]) -> None:
+        """Gather in one pass what the kernel takes: on small networks that costs as much as the kernel."""
+        parameters: list[Tensor] = []
+        gradients: list[Tensor] = []
+        means: list[Tensor] = []
+        squares: list[Tensor] = []
+        steps: list[Tensor] = []
+        shared: dict[int, Tensor] = {}
+        for parameter in group["params"]:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            state = self.state[parameter] or self._start(parameter)
+            count = state["step"] = state["step"] + 1
+            if count not in shared:
+                shared[count] = torch.full((), float(count), device=parameter.device)
+            parameters.append(parameter)
+            gradients.append(gradient)
+            means.append(state["exp_avg"])
+            squares.append(state["exp_avg_sq"])
+            steps.append(shared[count])
+        if not parameters:
+            return
         fused = torch._fused_adamw_ if group["decoupled"] else torch._fused_adam_
         fused(
             parameters,
-            [parameter.grad for parameter in parameters if parameter.grad is not None],
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
+            gradients,
+            means,
+            squares,
             [],
-            [shared[state["step"]] for state in states],
+            steps,
             lr=group["lr"],
             beta1=group["betas"][0],
             beta2=group["betas"][1],

@@ -2,8 +2,9 @@
 
     python benchmarks/overhead.py [--only workers inline empty commands] [--repetitions 5] [--tiny]
 
-* ``workers``: wall time of ``bench run suites/quick.yaml --seeds 1,2,3,4 --epochs 5`` with one worker and with two, each
-  time in a fresh store, taking turns; the ratio of the medians over two turns. An otherwise idle machine with two cores.
+* ``workers``: wall time of ``bench run suites/quick.yaml --seeds 1,2,3,4 --epochs 5`` with one worker and with two,
+  each time in a fresh store, taking turns; the ratio of the medians over two turns. An otherwise idle machine with two
+  cores.
 * ``inline``: the same suite with one seed in this process; wall time of the run that is not wall time of a stage
   (planning, scheduling, the store's bookkeeping, results), as a share of the run and per stage.
 * ``empty``: cells of a learner that computes nothing, on graphs as in ``quick``: the time of a cell is what the

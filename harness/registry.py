@@ -239,11 +239,12 @@ def _check_hooks(module: ModuleType) -> None:
         if not inspect.isfunction(value):
             continue
         marked = hasattr(value, f"{hooks.PROJECT}_impl")
+        line = f"line {value.__code__.co_firstlineno}"
         if (marked or name.startswith(f"{hooks.PROJECT}_")) and name not in known:
             hint = did_you_mean(name, known)
-            raise PluginError(f"there is no hook '{name}'{hint}; the hooks are: {', '.join(known.values())}")
+            raise PluginError(f"{line}: there is no hook '{name}'{hint}; the hooks are: {', '.join(known.values())}")
         if name in known and not marked:
-            raise PluginError(f"its function '{name}' is not decorated: put @hookimpl (from harness) above it")
+            raise PluginError(f"{line}: its function '{name}' is not decorated: put @hookimpl (from harness) above it")
 
 
 def _check_component(component: Any) -> None:

@@ -163,11 +163,11 @@ HEAD = "from harness import Dataset, hookimpl\nclass A(Dataset):\n    name = 'a'
         ("X = 1\n", r"registers nothing.*bench_register\(register\).*underscore"),
         (
             HEAD + "def bench_register(register):\n    register(A)\n",
-            r"'bench_register' is not decorated: put @hookimpl",
+            r"line \d+: its function 'bench_register' is not decorated: put @hookimpl",
         ),
         (
             HEAD + MARK + "def bench_registr(register):\n    register(A)\n",
-            "no hook 'bench_registr'.*'bench_register'",
+            r"line \d+: there is no hook 'bench_registr'.*'bench_register'",
         ),
         (HEAD + MARK + "def register_all(register):\n    register(A)\n", r"no hook 'register_all'.*bench_register"),
         (

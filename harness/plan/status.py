@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.devices import CPU
 from harness.keys import difference
+from harness.plan.collecting import uncollected
 from harness.plan.nearest import Nearest
 from harness.provenance import versions
 from harness.storage.makers import differences
@@ -90,6 +91,7 @@ class _Look:
         return self._store.failure(key) if key in self._failed else None
 
 
+@uncollected()
 def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
     """Every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
     look = _Look(plan, store)

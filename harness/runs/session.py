@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.catalog import Catalog
 from harness.index import load_catalog
 from harness.plan import Plan, build_plan
+from harness.plan.collecting import uncollected
 from harness.plan.datasets import DatasetFacts
 from harness.runs.foreign import Code, Tell, plugin_code
 from harness.spec import Suite
@@ -64,7 +63,7 @@ def open_session(name: str, options: Options) -> Session:
     catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
     facts = DatasetFacts(catalog, options.data_dir, store.file_digest, _naming(options.tell))
-    with _uncollected():
+    with uncollected():
         suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
         plan = build_plan(suite, catalog, facts)
     if suite.cluster is not None and options.tell is not None:
@@ -75,15 +74,3 @@ def open_session(name: str, options: Options) -> Session:
 def _naming(tell: Tell | None) -> Callable[[str, str], None] | None:
     """What is called with a dataset and the code that it names."""
     return None if tell is None else lambda dataset, target: tell(Code(f"named by dataset '{dataset}'", target))
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of cyclic garbage: it would walk a growing plan again and again and find none."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

@@ -33,7 +33,7 @@ def seeded(seed: int, role: str) -> Iterator[None]:
     # A GPU that has not started is left alone: in a worker for the CPU it never does.
     device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     value = derive(seed, role)
-    if torch.cuda.is_available():
+    if torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
         torch.manual_seed(value)
     else:  # what it does for the CPU alone; it looks for other devices for longer than a small stage takes
         torch.default_generator.manual_seed(value)

@@ -78,7 +78,7 @@ def test_fragments_and_scaffolds_reach_who_reads_them(workshop):
     table.write_text("smiles,y\n" + "".join(rows), encoding="utf-8")
     suite = workshop.write(MOLECULES.replace("rings.csv", str(table)))
     outcome = workshop.run(suite)
-    assert outcome.exit_code == 0, outcome.record.failures
+    assert not outcome.record.failures  # its test split holds one class
     session, parameters, environments = workshop.open(suite), {}, {}
     for cell in session.plan.cells:
         info = session.store.open(cell.train).read_json("info")

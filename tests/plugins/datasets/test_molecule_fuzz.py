@@ -150,5 +150,5 @@ def test_missing_labels(missing, tmp_path):
     both = graphs_of(SmilesCSV(path="t.csv").build(tmp_path))
     assert [len(graph.x) for graph in both if math.isnan(graph.y[0])] == [6]
     raw = SmilesCSV(path="t.csv", label_columns=["a"]).build(tmp_path)
-    assert raw.skipped == ["row 4: no label"]
+    assert raw.skipped == ["row 4 (line 5): no label"]
     assert all(graph.y == (len(graph.x) + 1) % 2 for graph in graphs_of(raw))

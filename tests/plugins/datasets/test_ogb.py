@@ -113,7 +113,7 @@ def test_a_missing_single_label_is_skipped_too(tmp_path):
     rows[20] = (rows[20][0], "")
     write_csv(tmp_path / "rings.csv", ["smiles", "label"], rows)
     raw = SmilesCSV(path="rings.csv").build(tmp_path)
-    assert raw.skipped == ["row 21: no label"]
+    assert raw.skipped == ["row 21 (line 22): no label"]
     assert len(graphs_of(raw)) == 29
 
 

@@ -113,15 +113,15 @@ def products(graphs: PackedGraphs, hidden: int, *, size: int = BATCH) -> Iterato
         yield
 
 
-def measure(sides: dict[str, Iterator[None]], repetitions: int) -> dict[str, list[float]]:
-    """Milliseconds per step of each side, one figure per turn, after a turn to warm up."""
+def measure(sides: dict[str, Iterator[None]], repetitions: int, turn: int = TURN) -> dict[str, list[float]]:
+    """Milliseconds per step of each side, one figure per turn of so many steps, after one to warm up."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(repetitions + 1):
         for name, steps in sides.items():
             start = time.process_time()
-            for _ in range(TURN):
+            for _ in range(turn):
                 next(steps)
-            times[name].append((time.process_time() - start) / TURN * 1e3)
+            times[name].append((time.process_time() - start) / turn * 1e3)
     return {name: values[1:] for name, values in times.items()}
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.metadata
 import os
 import platform
 import re
@@ -27,35 +26,28 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness.provenance import provenance
+
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- measured: (?P<command>[^\n]+?) -->\n)(?P<body>.*?)(<!-- /measured -->)", re.DOTALL)
-VERSIONS = {"torch": "torch", "PyG": "torch-geometric", "PyGCL": "PyGCL", "scikit-learn": "scikit-learn"}
+SHOWN = ("python", "torch", "torch-geometric", "PyGCL", "scikit-learn")
+CODE = ("harness", "plugins", "benchmarks")
 
 
 def circumstances() -> str:
     """Day, commit, machine, versions and load, in two lines."""
-    commit = _git("rev-parse", "--short", "HEAD").stdout.strip()
-    changed = _git("diff", "--quiet", "HEAD", "--", "harness", "plugins", "benchmarks").returncode
-    versions = ", ".join(f"{name} {importlib.metadata.version(package)}" for name, package in VERSIONS.items())
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    facts = provenance()
+    commit = (facts["repository"] or {}).get("commit", "unknown")[:7]
+    # Not whether anything differs from the commit: this script itself changes the page.
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *CODE], cwd=ROOT, check=False).returncode
+    versions = ", ".join(f"{name} {facts['versions'].get(name, 'absent')}" for name in SHOWN)
     return (
-        f"{datetime.date.today()}, commit {commit or 'unknown'}{' with changes' if changed else ''}, {cores} cores of "
-        f"{_processor()}, {platform.system()} {platform.release()},\n"
-        f"Python {platform.python_version()}, {versions}; load average before: {os.getloadavg()[0]:.1f}"
+        f"{datetime.date.today()}, commit {commit}{' with changes' if changed else ''}, {facts['cores']} cores of "
+        f"{facts['cpu']}, {platform.system()} {platform.release()},\n"
+        f"{versions}; load average before: {os.getloadavg()[0]:.1f}"
     )
-
-
-def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def _processor() -> str:
-    """The processor's name where the system tells it."""
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def measure(command: str) -> str | None:

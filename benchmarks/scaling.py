@@ -16,8 +16,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from erm_step import ours, products, pyg
+from erm_step import measure, ours, products, pyg
 
 from harness import PackedGraphs, RawGraph
 from plugins.datasets.spmotif import SPMotif
@@ -61,18 +60,6 @@ def packed(raw: Sequence[RawGraph]) -> PackedGraphs:
     return graphs
 
 
-def measure(sides: dict[str, Iterator[None]], repetitions: int, turn: int) -> dict[str, float]:
-    """Median seconds of processor time of a step of each side; sides take turns, after one to warm up."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(repetitions + 1):
-        for name, steps in sides.items():
-            start = time.process_time()
-            for _ in range(turn):
-                next(steps)
-            times[name].append((time.process_time() - start) / turn)
-    return {name: statistics.median(values[1:]) for name, values in times.items()}
-
-
 def row(what: str, raw: Sequence[RawGraph], batch: int, repetitions: int, turn: int) -> str:
     """A line of the table: microseconds a graph of each side, and the two ratios."""
     graphs = packed(raw)
@@ -82,7 +69,8 @@ def row(what: str, raw: Sequence[RawGraph], batch: int, repetitions: int, turn: 
         "PyG": pyg(raw, HIDDEN, fused=False, size=batch),
         "products": products(graphs, HIDDEN, size=batch),
     }
-    found = {name: seconds / batch * 1e6 for name, seconds in measure(sides, repetitions, turn).items()}
+    times = measure(sides, repetitions, turn)
+    found = {name: statistics.median(values) / batch * 1e3 for name, values in times.items()}
     shown = "".join(f"{value:>10.1f}" for value in found.values())
     ratios = f"{found['PyG'] / found['ours']:>11.2f}{found['ours'] / found['products']:>16.2f}"
     return f"{what:<24}{nodes:>8.1f}{shown}{found['ours'] / nodes:>12.2f}{ratios}"

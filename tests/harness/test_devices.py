@@ -171,10 +171,11 @@ def test_seeding_starts_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_state_of_a_gpu_that_runs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     states = ["before"]
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: states[-1])
     monkeypatch.setattr(torch.cuda, "set_rng_state", states.append)
     monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda _: states.append("seeded"))
     with seeded(1, "role"):
-        pass
+        assert states == ["before", "seeded"]
     assert states[-1] == "before"

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from harness.data import Features
 from harness.graphs import Batch
 from harness.nn.front import make_front
+from harness.nn.linear import Linear
 from harness.nn.norm import BatchNorm
 from harness.nn.propagate import neighbour_sum, propagate, sum_to_targets
 
@@ -29,10 +30,10 @@ class GINConv(nn.Module):
         super().__init__()
         self.eps = nn.Parameter(torch.zeros(1))
         self.mlp = nn.Sequential(
-            nn.Linear(in_dim, 2 * out_dim),
+            Linear(in_dim, 2 * out_dim),
             BatchNorm(2 * out_dim),
             nn.ReLU(inplace=True),
-            nn.Linear(2 * out_dim, out_dim),
+            Linear(2 * out_dim, out_dim),
         )
         self.edge_front = _edge_front(edge_features, in_dim)
 
@@ -58,7 +59,7 @@ class GCNConv(nn.Module):
 
     def __init__(self, in_dim: int, out_dim: int, edge_features: Features | None = None) -> None:
         super().__init__()
-        self.lin = nn.Linear(in_dim, out_dim, bias=False)
+        self.lin = Linear(in_dim, out_dim, bias=False)
         nn.init.xavier_uniform_(self.lin.weight)
         self.bias = nn.Parameter(torch.zeros(out_dim))
         self.edge_front = _edge_front(edge_features, out_dim)
@@ -89,9 +90,9 @@ class LEConv(nn.Module):
 
     def __init__(self, in_dim: int, out_dim: int, edge_features: Features | None = None) -> None:
         super().__init__()
-        self.own = nn.Linear(in_dim, out_dim)
-        self.centre = nn.Linear(in_dim, out_dim, bias=False)
-        self.neighbour = nn.Linear(in_dim, out_dim)
+        self.own = Linear(in_dim, out_dim)
+        self.centre = Linear(in_dim, out_dim, bias=False)
+        self.neighbour = Linear(in_dim, out_dim)
         self.edge_front = _edge_front(edge_features, out_dim)
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:

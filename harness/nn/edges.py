@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.graphs import Batch
+from harness.nn.linear import Linear
 
 
 def edge_ends(h: Tensor, batch: Batch) -> Tensor:
@@ -67,8 +68,8 @@ class RowScorer(nn.Module):
         self, widths: Sequence[int], *, dropout: float = 0.0, norm: bool = True, rng: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
-        self.last = nn.Linear(widths[-1], 1)
+        self.hidden = nn.ModuleList(Linear(a, b) for a, b in itertools.pairwise(widths))
+        self.last = Linear(widths[-1], 1)
         self.dropout = nn.Dropout(dropout)
         self.norm, self.rng = norm, rng
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.data import Features
+from harness.nn.linear import Linear
 
 _SMALL = 512
 """Up to this many codes in all, a product with a 0/1 matrix is the fastest way to sum an embedding's gradient."""
@@ -39,7 +40,7 @@ class CategoricalFront(nn.Module):
         return _TableSum.apply(self.weight, codes + self.offsets)  # type: ignore[no-any-return, no-untyped-call]
 
 
-class ConstantFront(nn.Linear):
+class ConstantFront(Linear):
     """One learnt vector for every node, where a dataset has no node features."""
 
     def __init__(self, dim: int) -> None:
@@ -51,11 +52,11 @@ class ConstantFront(nn.Linear):
 
 
 def make_front(features: Features, dim: int) -> nn.Module:
-    """A module from raw features (N, F) to (N, ``dim``): embeddings for codes, ``nn.Linear`` for numbers."""
+    """A module from raw features (N, F) to (N, ``dim``): embeddings for codes, a linear map for numbers."""
     if features.kind == "categorical":
         return CategoricalFront(features.sizes, dim)
     if features.kind == "numeric":
-        return nn.Linear(features.sizes[0], dim)
+        return Linear(features.sizes[0], dim)
     return ConstantFront(dim)
 
 

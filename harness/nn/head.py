@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from harness.nn.linear import Linear
+
 
 class MLPHead(nn.Sequential):
     """``hidden_layers`` times (Linear, ReLU) of the input's width, then a Linear to the logits."""
@@ -11,5 +13,5 @@ class MLPHead(nn.Sequential):
     def __init__(self, in_dim: int, out_dim: int, hidden_layers: int) -> None:
         layers: list[nn.Module] = []
         for _ in range(hidden_layers):
-            layers += [nn.Linear(in_dim, in_dim), nn.ReLU(inplace=True)]
-        super().__init__(*layers, nn.Linear(in_dim, out_dim))
+            layers += [Linear(in_dim, in_dim), nn.ReLU(inplace=True)]
+        super().__init__(*layers, Linear(in_dim, out_dim))

@@ -24,5 +24,5 @@ def pool(nodes: Tensor, batch: Batch, how: str = "sum") -> Tensor:
         return start.scatter_reduce(0, index, nodes, "amax", include_self=False)
     if how not in ("sum", "mean"):
         raise ValueError(f"readout must be sum, mean or max, found {how!r}")
-    total = nodes.new_zeros((batch.num_graphs, nodes.size(1))).index_add(0, batch.batch, nodes)
+    total = nodes.new_zeros((batch.num_graphs, nodes.size(1))).index_add_(0, batch.batch, nodes)
     return total if how == "sum" else total / batch.ptr.diff().clamp(min=1).to(total.dtype).unsqueeze(1)

@@ -50,7 +50,7 @@ def neighbour_sum(x: Tensor, batch: Batch, edge_weight: Tensor | None = None) ->
 
 def sum_to_targets(messages: Tensor, batch: Batch) -> Tensor:
     """(N, d): for each node the sum of its incoming edges' rows of ``messages`` (E, d)."""
-    return messages.new_zeros((batch.num_nodes, messages.size(1))).index_add(0, batch.edge_index[1], messages)
+    return messages.new_zeros((batch.num_nodes, messages.size(1))).index_add_(0, batch.edge_index[1], messages)
 
 
 def _product(x: Tensor, weight: Tensor | None, batch: Batch, backwards: bool) -> Tensor:

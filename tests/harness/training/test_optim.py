@@ -91,3 +91,16 @@ def test_zero_grad_drops_gradients_and_a_step_without_any_does_nothing() -> None
 def test_closure_is_refused() -> None:
     with pytest.raises(ValueError, match="closure"):
         Adam(parameters()).step(lambda: None)
+
+
+@pytest.mark.parametrize("across", [True, False])
+def test_a_gradient_in_another_layout_than_its_parameter_is_not_scrambled(across: bool) -> None:
+    """The fused kernel walks through memory and would add the gradient to the wrong weights."""
+    gradient = torch.arange(12.0).reshape(3, 4) - 5
+    ours = torch.zeros(3, 4).requires_grad_() if across else torch.zeros(4, 3).t().requires_grad_()
+    theirs = torch.zeros(3, 4).requires_grad_()
+    ours.grad = gradient.t().contiguous().t() if across else gradient.clone()
+    theirs.grad = gradient.clone()
+    Adam([ours], weight_decay=0.1).step()  # type: ignore[list-item]
+    torch.optim.Adam([theirs], weight_decay=0.1, fused=False, foreach=False).step()
+    torch.testing.assert_close(ours, theirs)

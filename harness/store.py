@@ -110,24 +110,24 @@ class Store:
         return self._meta(key, again=True)
 
     def _meta(self, key: str, *, again: bool) -> Meta | None:
-        folder = self.artifact_folder(key)
+        at = f"{self.root}{os.sep}artifacts{os.sep}{key[:2]}{os.sep}{key}"  # as text: many times for each cell of a run
         try:
-            stat = os.stat(f"{folder}{os.sep}{META}")  # noqa: PTH116 - many times for each cell of a run
+            stat = os.stat(f"{at}{os.sep}{META}")  # noqa: PTH116
             mark = (stat.st_mtime_ns, stat.st_ino)
             known = self._metas.get(key)
-            meta = known[1] if known is not None and known[0] == mark else Meta.read(folder)
+            meta = known[1] if known is not None and known[0] == mark else Meta.read(Path(at))
             for name, item in meta.files.items():
-                if os.stat(f"{folder}{os.sep}{name}").st_size != item["size"]:  # noqa: PTH116
+                if os.stat(f"{at}{os.sep}{name}").st_size != item["size"]:  # noqa: PTH116
                     raise ValueError(f"{name} has another size than was written")
         except (FileNotFoundError, NotADirectoryError) as error:
-            if not folder.is_dir():
+            if not Path(at).is_dir():
                 return None
             if again:  # it may have been put there between the two looks
                 return self._meta(key, again=False)
             self.put_aside(key, f"{Path(error.filename or META).name} is missing")
             return None
         except OSError as error:
-            raise StoreError(f"cannot read {folder}: {error.strerror or error}") from None
+            raise StoreError(f"cannot read {at}: {error.strerror or error}") from None
         except ValueError as error:
             self.put_aside(key, str(error))
             return None

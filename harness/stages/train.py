@@ -146,9 +146,9 @@ def _predictions(
 ) -> dict[str, Tensor]:
     """Logits of every split under every checkpoint rule; the learner is left with the last of them."""
     found: dict[str, Tensor] = {}
-    for split, pack in graphs.items():
-        for rule, checkpoint in trained.checkpoints.items():
-            learner.load_state_dict(checkpoint.state)
+    for rule, checkpoint in trained.checkpoints.items():
+        learner.load_state_dict(checkpoint.state)
+        for split, pack in graphs.items():
             found[f"{rule}/{split}"] = as_float32(predict(learner, pack.batches(settings.eval_batch_size)))
     return found
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from store_kit import fill, fresh, stage
 
-from harness.artifact import Meta, MissingArtifact, strict
+from harness.artifact import Meta, MissingArtifact, dump, strict
 from harness.keys import digest
 from harness.stage import Failure
 from harness.store import Store
@@ -232,3 +234,13 @@ def test_descriptions_kept_in_memory_are_bounded(store: Store, monkeypatch: pyte
             draft.write_json("info", 1)
     assert all(store.has(item.key) for item in made for _ in range(2))
     assert list(store._metas) == [item.key for item in made[-3:]]
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"a": 1, "ü": {"b": [1.5, None, "x\ny"]}}, [], [1, {"a": 2}], {1: math.nan}, "text"]
+)
+def test_texts_of_files_are_json_with_a_line_for_each_outer_entry(value: Any) -> None:
+    text = dump(value)
+    assert json.loads(text) == strict(value)
+    assert text.endswith("\n")
+    assert text.count("\n") == (len(value) + 2 if isinstance(value, dict) and value else 1)

@@ -347,9 +347,11 @@ class _Loader:
             return None
         check_environment(pair, learner, given, self.catalog, self.problems)
         check_provided(pair, learner, given, self.catalog, self.problems)
-        own = own_environments(self.catalog)
-        if given is not None or own is None or not pair.declared.environments:
+        if given is not None or not pair.declared.environments:
             return given
+        own = own_environments(self.catalog)
+        if own is None:
+            return None
         entry = self.catalog.get("environment", own)
         return Part(entry, ComponentSpec("environment", own), pair.place)
 

@@ -38,6 +38,8 @@ def over_suite(base: Table, top: Table) -> Table:
 
 def over_model(base: Table, top: Table) -> Table:
     """``model`` over ``model``; a shared hyperparameter may stand flat or under ``backbone``."""
+    if not top:
+        return base
     below, above = base.table("backbone"), top.table("backbone")
     if "use" in above and "backbone" in base:
         base = base.put("backbone", below.only(["use"]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
@@ -17,6 +17,7 @@ from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, descri
 from harness.suite.yaml import read_text
 
 MAX_POOL = 1_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,32 @@ class Parts:
         self.lacking = False
         self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
         self._arguments: dict[tuple[str, Place], Tree | None] = {}
+        self._read: dict[tuple[str, int], tuple[Table, Any]] = {}
 
     def spec(self, kind: str, name: str, params: Mapping[str, Any]) -> ComponentSpec:
         """The component with values; equal ones are one object, so that what follows from it is worked out once."""
         return self._specs.setdefault((kind, name, repr(params)), ComponentSpec(kind, name, params))
 
+    def _once(self, what: str, table: Table, read: Callable[[Table], T]) -> T:
+        """What is read of a table, which many rows may have in common: once, unless there are problems to be noted.
+
+        Tables are told apart by identity: they never change, and those that were read are held.
+        """
+        known = self._read.get((what, id(table)))
+        if known is None:
+            before = len(self.problems)
+            found = read(table)
+            if len(self.problems) == before:
+                self._read[what, id(table)] = table, found
+            return found
+        remembered: T = known[1]
+        return remembered
+
     def component(self, kind: str, table: Table) -> Part | None:
         """The component of a table in normal form, or None after a noted problem."""
+        return self._once(kind, table, lambda table: self._component(kind, table))
+
+    def _component(self, kind: str, table: Table) -> Part | None:
         use = table.get("use")
         if not isinstance(use, Leaf):
             self.problems.add(table.place, f"this {kind} has no name; write {kind}: NAME or {{use: NAME, …}}")
@@ -151,14 +171,17 @@ class Parts:
 
     def train(self, table: Table) -> TrainSettings:
         """``train``."""
-        return TrainSettings(**self.settings(TRAIN, table))
+        return self._once("train", table, lambda table: TrainSettings(**self.settings(TRAIN, table)))
 
     def select(self, table: Table) -> SelectSettings:
         """``select``."""
-        return SelectSettings(**self.settings(SELECT, table))
+        return self._once("select", table, lambda table: SelectSettings(**self.settings(SELECT, table)))
 
     def model(self, table: Table) -> tuple[Part, ModelSettings] | None:
         """``model``: the backbone with flat and own hyperparameters, readout and head."""
+        return self._once("model", table, self._model)
+
+    def _model(self, table: Table) -> tuple[Part, ModelSettings] | None:
         backbone = table.table("backbone")
         if "use" not in backbone:
             self.problems.add(

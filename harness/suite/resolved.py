@@ -11,6 +11,7 @@ from harness.spec import ComponentSpec
 from harness.suite.methods import Method
 from harness.suite.overlay import merge, over_model
 from harness.suite.parts import Part
+from harness.suite.settings import SECTIONS
 from harness.suite.tree import Place, Table, plain
 
 
@@ -32,7 +33,9 @@ class Layers:
         return layers
 
     def under(self, top: Table) -> Layers:
-        """These settings with a table's own laid over them."""
+        """These settings with a table's own laid over them; the same object where it has none."""
+        if not any(name in top for name in SECTIONS):
+            return self
         return Layers(
             over_model(self.model, top.table("model")),
             merge(self.train, top.table("train")),

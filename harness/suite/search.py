@@ -133,16 +133,16 @@ class Search:
             axis = self._axis(path, tune, base.part) if "." in path else None
             if axis is not None:
                 axes[path] = axis
-        taken = {*decided(tree), *axes}
-        for path in tune:
-            if "." not in path:
-                heads = [role for role in PARTS if role in base.parts] if path == "*" else [path]
-                found = [axis for head in heads for axis in _class_axes(head, base, taken)]
-                if not found:
-                    whose = "this method's components declare" if path == "*" else f"this {path} declares"
-                    message = f"'tune: default', but {whose} no search space for what is left to tune"
-                    self.problems.add(tune.key(path), message)
-                axes.update({axis.path: axis for axis in found})
+        whole = [path for path in tune if "." not in path]
+        taken = {*decided(tree), *axes} if whole else set()
+        for path in whole:
+            heads = [role for role in PARTS if role in base.parts] if path == "*" else [path]
+            found = [axis for head in heads for axis in _class_axes(head, base, taken)]
+            if not found:
+                whose = "this method's components declare" if path == "*" else f"this {path} declares"
+                message = f"'tune: default', but {whose} no search space for what is left to tune"
+                self.problems.add(tune.key(path), message)
+            axes.update({axis.path: axis for axis in found})
         return [axes[path] for path in sorted(axes)] if len(self.problems) == before else None
 
     def _axis(self, path: str, tune: Table, part_of: Callable[[str], Part | None]) -> _Axis | None:

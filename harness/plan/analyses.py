@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.catalog import Catalog
 from harness.keys import digest
+from harness.plan.alike import PROTOCOL_VERSION
 from harness.plan.build import Cell, Plan
 from harness.plan.identity import identity, reference
-from harness.plan.stages import PROTOCOL_VERSION
 from harness.results import RunResults
 from harness.selection import rule_of
 from harness.spec import AnalysisSpec

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from harness.catalog import Catalog
-from harness.keys import digest
+from harness.keys import Form, canonical
 from harness.plan.datasets import DatasetFacts
 from harness.plan.stages import StageFactory
 from harness.spec import Configuration, Row, Suite
@@ -76,14 +76,15 @@ def build_plan(suite: Suite, catalog: Catalog, facts: DatasetFacts) -> Plan:
 
 def _add_row(plan: Plan, factory: StageFactory, row: Row) -> None:
     dataset = plan.suite.dataset(row.dataset)
+    ids = _cell_ids(row)
     for configuration in row.configurations:
-        for seed in plan.suite.seeds:
-            chain = factory.cell(dataset, row, configuration, seed)
+        chains = factory.cells(dataset, row, configuration, plan.suite.seeds)
+        for seed, chain in zip(plan.suite.seeds, chains, strict=True):
             plan.add(chain)
             train, score = chain[-2], chain[-1]
             plan.cells.append(
                 Cell(
-                    id=cell_id(row, configuration, seed, train.key),
+                    id=ids.digest({"configuration": configuration.id, "seed": seed, "train": train.key})[:8],
                     dataset=row.dataset,
                     method=row.method,
                     configuration=configuration,
@@ -94,13 +95,7 @@ def _add_row(plan: Plan, factory: StageFactory, row: Row) -> None:
             )
 
 
-def cell_id(row: Row, configuration: Configuration, seed: int, train_key: str) -> str:
-    """A short id: the same cell has the same id in every run."""
-    parts: Mapping[str, object] = {
-        "dataset": row.dataset,
-        "method": row.method,
-        "configuration": configuration.id,
-        "seed": seed,
-        "train": train_key,
-    }
-    return digest(parts)[:8]
+def _cell_ids(row: Row) -> Form:
+    """What makes the ids of a row's cells: the same cell has the same id in every run."""
+    common = {"dataset": canonical(row.dataset), "method": canonical(row.method)}
+    return Form(common, "configuration", "seed", "train")

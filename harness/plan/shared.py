@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from harness.keys import canonical, digest_of
+from harness.keys import Form, canonical
 
 T = TypeVar("T")
 
@@ -34,14 +34,13 @@ class Shared:
         made: T = found[1]
         return made
 
-    def digest(self, preimage: Mapping[str, Any]) -> str:
-        """:func:`harness.keys.digest` of a preimage; the text of a shared part is made once."""
-        texts = self._texts
-        return digest_of(
-            {name: self._text(part) if id(part) in texts else canonical(part) for name, part in preimage.items()}
-        )
+    def form(self, common: Mapping[str, Any], *own: str) -> Form:
+        """The form of preimages that have this in common; the text of a shared part is made once."""
+        return Form({name: self._text(part) for name, part in common.items()}, *own)
 
     def _text(self, part: Any) -> str:
+        if id(part) not in self._texts:
+            return canonical(part)
         text = self._texts[id(part)]
         if text is None:
             text = self._texts[id(part)] = canonical(part)

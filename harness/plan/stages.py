@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from harness.catalog import Catalog
+from harness.catalog import Catalog, Entry
 from harness.component import LEARNER_KINDS
-from harness.data import Declaration
 from harness.errors import UserError
 from harness.keys import digest
+from harness.plan.alike import Alike, Data, started
+from harness.plan.configured import Configured, Learner, Upstream
 from harness.plan.datasets import DatasetFacts
-from harness.plan.identity import brief, filled, identity, reference, train_identity, upstream_identity
+from harness.plan.identity import identity, reference, upstream_identity
 from harness.plan.shared import Shared
 from harness.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 from harness.stage import Stage
 
-PROTOCOL_VERSION = 1
-"""Part of every key; bumped when a default of the harness changes what a stage computes."""
-
 _MAX_UPSTREAM = 8
-_LOOP = (
-    *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
-    *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last", "max_batch_nodes"),
-)
 
 
 class StageFactory:
@@ -38,16 +32,20 @@ class StageFactory:
         self._catalog, self._facts = catalog, facts
         self._prepared: dict[str, Stage] = {}
         self._shared = Shared()
+        self._configured = Configured(catalog, self._shared)
 
-    def cell(self, dataset: DatasetSpec, row: Row, configuration: Configuration, seed: int) -> list[Stage]:
-        """All stages of a cell, inputs first; the last two are its training and its score."""
+    def cells(
+        self, dataset: DatasetSpec, row: Row, configuration: Configuration, seeds: Iterable[int]
+    ) -> Iterator[list[Stage]]:
+        """All stages of each seed's cell, inputs first; the last two are its training and its score."""
         data = self._shared.of(lambda: self._data(dataset), "data", dataset)
         monitor = data.declared.default_val if row.select.split == "auto" else row.select.split
-        where = _Place(data, seed, monitor, row.method)
-        chain = self._training(where, configuration)
-        return [data.prepared, *chain, self._score(where, chain[-1])]
+        made = self._made(data, monitor, configuration)
+        for seed in seeds:
+            chain = self._training(_Place(data, seed, monitor, row.method), made)
+            yield [data.prepared, *chain, _score(made.scores, chain[-1])]
 
-    def _data(self, dataset: DatasetSpec) -> _Data:
+    def _data(self, dataset: DatasetSpec) -> Data:
         declared, prepared = self._facts.declare(dataset.component), self.prepare(dataset)
         roles = declared.splits
         payload = {
@@ -60,13 +58,13 @@ class StageFactory:
             "validation": [split for split, role in roles.items() if role == "val"],
         }
         scored = {split: role for split, role in roles.items() if role != "train"}
-        return _Data(dataset, declared, prepared, payload, scored)
+        return Data(dataset, declared, prepared, payload, scored)
 
     def prepare(self, dataset: DatasetSpec) -> Stage:
         """The stage that builds a dataset."""
         spec = dataset.component
         entry = self._catalog.get("dataset", spec.name)
-        preimage = _preimage("prepare", dataset=identity(entry, spec), files=self._facts.files(spec))
+        preimage = started("prepare", dataset=identity(entry, spec), files=self._facts.files(spec))
         key = digest(preimage)
         if key not in self._prepared:
             self._prepared[key] = Stage(
@@ -80,115 +78,57 @@ class StageFactory:
             )
         return self._prepared[key]
 
-    def _training(self, where: _Place, configuration: Configuration, depth: int = 0) -> list[Stage]:
+    def _training(self, where: _Place, made: _Made, depth: int = 0) -> list[Stage]:
         """Upstream stages and then the training of one configuration."""
-        pipeline = self._pipeline(where, configuration.pipeline) if configuration.pipeline else []
-        learner = self._shared.of(lambda: self._learner(configuration), "learner", configuration)
-        configuration, annotating = learner.configuration, learner.annotating
-        environment = self._annotate(where, annotating, configuration, depth) if annotating else []
-        upstream, before = self._upstream(where, configuration.learner, configuration, depth)
-        quantified = [stage.key for stage in pipeline if stage.kind == "quantify"]
-        annotated = environment[-1].key if environment else None
-        preimage = _preimage(
-            "train",
-            **learner.preimage,
-            data=where.prepared.key,
-            environment=annotated or learner.drawn_identity,
-            quantify=quantified,
-            monitor=where.monitor,
-            upstream=upstream_identity(upstream),
-            seed=where.seed,
-        )
-        payload = {
-            **where.payload(),
-            **learner.payload,
-            "monitor": where.monitor,
-            "annotate": annotated,
-            "quantify": quantified,
-            "upstream": upstream,
-        }
-        inputs = ([annotated] if annotated else []) + quantified + [item["key"] for item in upstream.values()]
-        name = configuration.learner.name
-        suffix = "" if configuration.id == "-" else f" ({configuration.id})"
-        title = f"train {where.method or name} on {where.label}, seed {where.seed}{suffix}"
-        stage = self._stage("train", where, name, preimage, payload, inputs, title)
-        return [*pipeline, *environment, *before, stage]
+        trained, annotating = made.learner.configuration, made.learner.annotating
+        pipeline = self._pipeline(where, trained.pipeline) if trained.pipeline else []
+        environment = self._annotate(where, annotating, trained, depth) if annotating else []
+        upstream, before = self._upstream(where, trained.learner, made.upstream, depth)
+        own: dict[str, Any] = {"seed": where.seed}
+        payload: dict[str, Any] = {"seed": where.seed}
+        inputs: list[str] = []
+        if environment:
+            own["environment"] = payload["annotate"] = environment[-1].key
+            inputs.append(environment[-1].key)
+        if pipeline:
+            own["quantify"] = payload["quantify"] = [stage.key for stage in pipeline if stage.kind == "quantify"]
+            inputs += own["quantify"]
+        if upstream:
+            own["upstream"], payload["upstream"] = upstream_identity(upstream), upstream
+            inputs += [item["key"] for item in upstream.values()]
+        suffix = "" if trained.id == "-" else f" ({trained.id})"
+        title = f"train {where.method or trained.learner.name} on {where.label}, seed {where.seed}{suffix}"
+        return [*pipeline, *environment, *before, made.trainings.stage(own, payload, inputs, title)]
 
-    def _learner(self, configuration: Configuration) -> _Learner:
-        """What of a training follows from its configuration alone."""
-        traits = self._catalog.get(configuration.learner.kind, configuration.learner.name).traits
-        environment = configuration.environment if "environments" in traits.get("needs", ()) else None
-        drawn = environment and self._catalog.get("environment", environment.name).traits.get("per_batch")
-        if not environment or drawn:
-            configuration = self._shuffled(configuration)
+    def _made(self, data: Data, monitor: str, configuration: Configuration) -> _Made:
+        return self._shared.of(lambda: self._make(data, monitor, configuration), "made", data, monitor, configuration)
+
+    def _make(self, data: Data, monitor: str, configuration: Configuration) -> _Made:
+        learner = self._configured.learner(configuration)
+        trained = learner.configuration
         preimage = {
-            "learner": self._identity(configuration.learner),
-            "backbone": self._identity(configuration.model.backbone),
-            "model": self._model(configuration),
-            "train": self._train_identity(configuration),
+            **learner.preimage,
+            "data": data.prepared.key,
+            "environment": learner.drawn_identity,
+            "quantify": [],
+            "monitor": monitor,
+            "upstream": {},
         }
-        payload = {
-            "learner": self._reference(configuration.learner),
-            **self._networks(configuration),
-            "environment": self._reference(environment) if environment and drawn else None,
-        }
-        identity = self._identity(environment) if environment and drawn else None
-        return _Learner(configuration, None if drawn else environment, identity, preimage, payload)
-
-    def _identity(self, spec: ComponentSpec) -> dict[str, Any]:
-        return self._shared.of(lambda: identity(self._catalog.get(spec.kind, spec.name), spec), "identity", spec)
-
-    def _reference(self, spec: ComponentSpec) -> dict[str, Any]:
-        return self._shared.of(lambda: reference(self._catalog.get(spec.kind, spec.name), spec), "reference", spec)
-
-    def _brief(self, spec: ComponentSpec) -> str:
-        return self._shared.of(lambda: brief(self._catalog.get(spec.kind, spec.name), spec), "brief", spec)
-
-    def _model(self, configuration: Configuration) -> dict[str, Any]:
-        model = configuration.model
-        return self._shared.of(
-            lambda: {"readout": model.readout, "head_layers": model.head_layers}, "readout and head", model
+        nothing: dict[str, Any] = {"annotate": None, "quantify": [], "upstream": {}}
+        payload = {**data.payload, **learner.payload, "monitor": monitor, **nothing}
+        entry = self._catalog.get(trained.learner.kind, trained.learner.name)
+        return _Made(
+            learner,
+            self._configured.upstream(trained.learner, trained),
+            Alike(self._shared, data, "train", entry.name, preimage, payload),
+            self._shared.of(lambda: self._scores(data, entry.name), "scores", data, entry),
         )
 
-    def _train_identity(self, configuration: Configuration) -> dict[str, Any]:
-        train = configuration.train
-        return self._shared.of(lambda: train_identity(train), "settings", train)
-
-    def _shuffled(self, configuration: Configuration) -> Configuration:
-        """The same without ``groups_per_batch``, which says nothing to a training without fixed environments."""
-        train = configuration.train
-        if not train.groups_per_batch:
-            return configuration
-        plain = self._shared.of(lambda: replace(train, groups_per_batch=0), "shuffled", train)
-        return self._shared.of(lambda: replace(configuration, train=plain), "shuffled", configuration)
-
-    def _networks(self, configuration: Configuration) -> dict[str, Any]:
-        """What a worker needs to make and train the suite's networks."""
-        model, train = configuration.model, configuration.train
-        return self._shared.of(
-            lambda: {
-                "backbone": self._reference(model.backbone),
-                "readout": model.readout,
-                "head_layers": model.head_layers,
-                "lr": train.lr,
-                "weight_decay": train.weight_decay,
-                "optimizer": train.optimizer,
-                "loop": {name: getattr(train, name) for name in _LOOP},
-            },
-            "networks",
-            model,
-            train,
-        )
-
-    def _networks_identity(self, configuration: Configuration) -> dict[str, Any]:
-        """What of the suite's networks enters the key of environments that train some."""
-        train = self._train_identity(configuration)
-        used = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "max_batch_nodes")
-        return {
-            "backbone": self._identity(configuration.model.backbone),
-            "model": self._model(configuration),
-            "train": {name: train[name] for name in used if name in train},
-        }
+    def _scores(self, data: Data, learner: str) -> Alike:
+        """The scores of a learner's trainings on a dataset."""
+        preimage = {"sealed": data.prepared.outputs[1]}
+        payload = {**preimage, "data": data.prepared.key, "task": data.payload["task"], "splits": data.scored}
+        return Alike(self._shared, data, "score", learner, preimage, payload)
 
     def _pipeline(self, where: _Place, pipeline: Pipeline) -> list[Stage]:
         """One encode and one quantify stage per architecture of the pool."""
@@ -206,54 +146,76 @@ class StageFactory:
         )
 
     def _encode_and_quantify(self, where: _Place, encoder: ComponentSpec, quantifier: ComponentSpec) -> list[Stage]:
-        preimage = _preimage("encode", encoder=self._identity(encoder), data=where.prepared.key, seed=where.seed)
-        payload = {**where.payload(), "encoder": self._reference(encoder)}
-        brief = f"{self._brief(encoder)} on {where.label}, seed {where.seed}"
-        encode = self._stage("encode", where, encoder.name, preimage, payload, (), f"encode {brief}")
-        preimage = _preimage("quantify", quantifier=self._identity(quantifier), encode=encode.key, seed=where.seed)
-        payload = {**where.payload(), "quantifier": self._reference(quantifier), "encode": encode.key}
-        place = f"{quantifier.name}/{encoder.name}"
-        return [encode, self._stage("quantify", where, place, preimage, payload, (encode.key,), f"quantify {brief}")]
+        encodings = self._shared.of(lambda: self._encodings(where.data, encoder), "encode", encoder, where.data)
+        quantifyings = self._shared.of(
+            lambda: self._quantifyings(where.data, encoder, quantifier), "quantify", encoder, quantifier, where.data
+        )
+        own: dict[str, Any] = {"seed": where.seed}
+        brief = f"{self._configured.brief(encoder)} on {where.label}, seed {where.seed}"
+        encode = encodings.stage(own, own, (), f"encode {brief}")
+        own = {"seed": where.seed, "encode": encode.key}
+        return [encode, quantifyings.stage(own, own, (encode.key,), f"quantify {brief}")]
+
+    def _encodings(self, data: Data, encoder: ComponentSpec) -> Alike:
+        preimage = {"encoder": self._configured.identity(encoder), "data": data.prepared.key}
+        payload = {**data.payload, "encoder": self._configured.reference(encoder)}
+        return Alike(self._shared, data, "encode", encoder.name, preimage, payload)
+
+    def _quantifyings(self, data: Data, encoder: ComponentSpec, quantifier: ComponentSpec) -> Alike:
+        component = f"{quantifier.name}/{encoder.name}"
+        preimage = {"quantifier": self._configured.identity(quantifier)}
+        payload = {**data.payload, "quantifier": self._configured.reference(quantifier)}
+        return Alike(self._shared, data, "quantify", component, preimage, payload)
 
     def _annotate(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
         """Upstream stages and then the annotate stage of one environment component."""
-        traits = self._catalog.get("environment", spec.name).traits
-        networks = traits.get("trains_networks") or traits.get("upstream")
+        entry = self._catalog.get("environment", spec.name)
+        networks = entry.traits.get("trains_networks") or entry.traits.get("upstream")
         return self._shared.of(
-            lambda: self._annotated(where, spec, configuration, depth),
+            lambda: self._annotated(where, entry, spec, configuration, depth),
             "annotate",
             *(spec, where.data, where.seed, where.monitor),
             *((configuration.model, configuration.train) if networks else ()),
         )
 
-    def _annotated(self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[Stage]:
-        entry = self._catalog.get("environment", spec.name)
-        fields = sorted(entry.traits.get("oracle", ()))
-        upstream, before = self._upstream(where, spec, configuration, depth)
+    def _annotated(
+        self, where: _Place, entry: Entry, spec: ComponentSpec, configuration: Configuration, depth: int
+    ) -> list[Stage]:
+        declared = self._configured.upstream(spec, configuration)
+        upstream, before = self._upstream(where, spec, declared, depth)
         trains = bool(entry.traits.get("trains_networks"))
-        preimage = _preimage(
-            "annotate",
-            environment=self._identity(spec),
-            data=where.prepared.key,
-            oracle=fields,
-            upstream=upstream_identity(upstream),
-            seed=where.seed,
-            **(self._networks_identity(configuration) if trains else {}),
+        alike = self._shared.of(
+            lambda: self._annotations(where.data, entry, spec, configuration if trains else None),
+            "annotations",
+            *(spec, where.data),
+            *((configuration.model, configuration.train) if trains else ()),
         )
-        payload = {
-            **where.payload(),
-            **(self._networks(configuration) if trains else {}),
-            "environment": self._reference(spec),
-            "oracle": where.prepared.outputs[0],
-            "fields": fields,
-            "upstream": upstream,
-        }
+        own = {"upstream": upstream_identity(upstream), "seed": where.seed}
+        payload = {"upstream": upstream, "seed": where.seed}
         inputs = [item["key"] for item in upstream.values()]
-        title = f"annotate {self._brief(spec)} on {where.label}, seed {where.seed}"
-        return [*before, self._stage("annotate", where, entry.name, preimage, payload, inputs, title)]
+        title = f"annotate {self._configured.brief(spec)} on {where.label}, seed {where.seed}"
+        return [*before, alike.stage(own, payload, inputs, title)]
+
+    def _annotations(self, data: Data, entry: Entry, spec: ComponentSpec, trained: Configuration | None) -> Alike:
+        """The stages of an environment component on a dataset; ``trained`` with whose networks, where it trains any."""
+        fields = sorted(entry.traits.get("oracle", ()))
+        preimage = {
+            "environment": self._configured.identity(spec),
+            "data": data.prepared.key,
+            "oracle": fields,
+            **(self._configured.networks_identity(trained) if trained else {}),
+        }
+        payload = {
+            **data.payload,
+            **(self._configured.networks(trained) if trained else {}),
+            "environment": self._configured.reference(spec),
+            "oracle": data.prepared.outputs[0],
+            "fields": fields,
+        }
+        return Alike(self._shared, data, "annotate", entry.name, preimage, payload)
 
     def _upstream(
-        self, where: _Place, spec: ComponentSpec, configuration: Configuration, depth: int
+        self, where: _Place, spec: ComponentSpec, declared: Iterable[Upstream], depth: int
     ) -> tuple[dict[str, Any], list[Stage]]:
         """The stages that a component declares as upstream: role -> how to read it, and the stages themselves.
 
@@ -264,11 +226,10 @@ class StageFactory:
             raise UserError(f"'{spec.name}' builds on stages that build on it")
         roles: dict[str, Any] = {}
         stages: list[Stage] = []
-        model, train = configuration.model, configuration.train
-        declared = self._shared.of(lambda: self._declared(spec, configuration), "declared upstream", spec, model, train)
         for role, other, below, checkpoint in declared:
             if other.kind in LEARNER_KINDS:
-                chain = self._training(where._replace(method=""), below, depth + 1)
+                made = self._made(where.data, where.monitor, below)
+                chain = self._training(where._replace(method=""), made, depth + 1)
             else:
                 chain = self._annotate(where, other, below, depth + 1)
             last = chain[-1]
@@ -281,118 +242,35 @@ class StageFactory:
             }
         return roles, stages
 
-    def _declared(
-        self, spec: ComponentSpec, configuration: Configuration
-    ) -> list[tuple[str, ComponentSpec, Configuration, str]]:
-        """What a component builds on: role, component, the configuration it is trained with, and the checkpoint."""
-        entry = self._catalog.get(spec.kind, spec.name)
-        values = {**entry.defaults, **spec.params}
-        found = []
-        for role, declared in sorted(entry.traits.get("upstream", {}).items()):
-            if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
-                continue
-            target = self._catalog.get(declared["kind"], declared["name"])
-            other = ComponentSpec(target.kind, target.name, filled(declared["params"], values))
-            below = configuration
-            if target.kind in LEARNER_KINDS:
-                train = replace(configuration.train, **filled(declared["train"], values))
-                below = Configuration("-", {}, other, None, None, configuration.model, train)
-            checkpoint = filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
-            found.append((role, other, below, checkpoint))
-        return found
 
-    def _score(self, where: _Place, train: Stage) -> Stage:
-        sealed = where.prepared.outputs[1]
-        preimage = _preimage("score", train=train.key, sealed=sealed)
-        payload = {
-            "train": train.key,
-            "data": where.prepared.key,
-            "sealed": sealed,
-            "task": where.data.payload["task"],
-            "splits": where.data.scored,
-        }
-        component, title = train.place.rsplit("/", 1)[-1], train.title.replace("train ", "score ", 1)
-        return self._stage("score", where, component, preimage, payload, (train.key,), title, in_parent=True)
-
-    def _stage(
-        self,
-        kind: str,
-        where: _Place,
-        component: str,
-        preimage: Mapping[str, Any],
-        payload: Mapping[str, Any],
-        inputs: Iterable[str],
-        title: str,
-        *,
-        in_parent: bool = False,
-    ) -> Stage:
-        """A stage that reads the dataset, and the artifacts of the given keys."""
-        return Stage(
-            kind=kind,
-            key=self._shared.digest(preimage),
-            place=f"{kind}/{where.data.spec.component.name}/{component}",
-            preimage=preimage,
-            inputs=(where.prepared.key, *inputs),
-            payload=payload,
-            title=title,
-            in_parent=in_parent,
-        )
+def _score(scores: Alike, train: Stage) -> Stage:
+    own = {"train": train.key}
+    return scores.stage(own, own, (train.key,), train.title.replace("train ", "score ", 1))
 
 
-@dataclass(frozen=True)
-class _Data:
-    """A dataset: its declaration, its prepared tiers, what bodies are told of it, and its splits that are scored."""
+class _Made(NamedTuple):
+    """What the cells of a configuration on a dataset have in common: what differs are seed and inputs."""
 
-    spec: DatasetSpec
-    declared: Declaration
-    prepared: Stage
-    payload: Mapping[str, Any]
-    scored: Mapping[str, str]
-
-
-class _Learner(NamedTuple):
-    """What of a training follows from its configuration alone.
-
-    Attributes:
-        configuration: its own, or the one that is trained instead.
-        annotating: what supplies fixed environments; ``drawn_identity`` is of what draws them per batch.
-        preimage, payload: parts of the stage's.
-    """
-
-    configuration: Configuration
-    annotating: ComponentSpec | None
-    drawn_identity: Mapping[str, Any] | None
-    preimage: Mapping[str, Any]
-    payload: Mapping[str, Any]
+    learner: Learner
+    upstream: list[Upstream]
+    trainings: Alike
+    scores: Alike
 
 
 class _Place(NamedTuple):
     """Where a cell's stages are: dataset, seed, monitored split, method."""
 
-    data: _Data
+    data: Data
     seed: int
     monitor: str
     method: str
-
-    @property
-    def prepared(self) -> Stage:
-        """The stage that builds the dataset."""
-        return self.data.prepared
 
     @property
     def label(self) -> str:
         """The dataset's label."""
         return self.data.spec.label
 
-    def payload(self) -> dict[str, Any]:
-        """What every body that reads the data needs."""
-        return {**self.data.payload, "seed": self.seed}
-
 
 def tier_key(key: str, tier: str) -> str:
     """Key of the oracle or sealed tier of a prepared dataset."""
     return digest({"tier": tier, "of": key})
-
-
-def _preimage(kind: str, **parts: Any) -> dict[str, Any]:
-    return {"stage": kind, "protocol": PROTOCOL_VERSION, **parts}

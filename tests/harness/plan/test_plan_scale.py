@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from plan_kit import Facts, baseline, every_method, pipeline, plan_of
 
-from harness.keys import canonical, digest, digest_of
-from harness.plan import shared
+from harness import keys
+from harness.keys import Form, canonical, digest
+from harness.plan.alike import Alike, Data
 from harness.plan.shared import Shared
 from harness.plan.status import needed, survey
 from harness.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
+from harness.stage import Stage
 from harness.store import Store
 
 DATASETS = tuple(DatasetSpec(f"D{n}", ComponentSpec("dataset", "data", {"bias": 0.1, "seed": n})) for n in range(3))
@@ -34,7 +36,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, counted)
 
-    count(shared, "digest_of")
+    count(keys, "_sha256")
     count(os, "listdir")
     count(os.path, "lexists")
     count(os, "stat")
@@ -50,10 +52,10 @@ def test_each_seed_costs_the_same_and_a_dataset_is_asked_once(counts: Counter[st
         counts.clear()
         facts = Facts()
         plan = plan_of(DATASETS, rows, tuple(range(seeds)), facts)
-        digested.append(counts["digest_of"])
+        digested.append(counts["_sha256"])
         asked = {f"{what} {d.component.params}": 1 for d in DATASETS for what in ("declare", "files")}
         assert Counter(facts.asked) == Counter(asked)
-    assert digested[2] - digested[1] == digested[1] - digested[0] < 4 * len(plan.cells) / 3
+    assert digested[2] - digested[1] == digested[1] - digested[0] < 5 * len(plan.cells) / 3
 
 
 @pytest.mark.parametrize("count", [5, 50])
@@ -68,7 +70,8 @@ def test_configurations_share_what_their_pipelines_build_on(count: int, counts: 
         tuned.append(type(other)(other.id, other.values, other.learner, steps, None, first.model, first.train))
     plan = plan_of(DATASETS[:1], [Row("EQuAD", "D0", tuple(tuned), SelectSettings())], (1, 2), Facts())
     encoders = len(first.pipeline.encoders)
-    assert counts["digest_of"] == 2 * (2 * encoders + 2 * count), "encoders and quantifiers once for each seed"
+    prepared_and_its_file, ids, stages = 4, 2 * count, 2 * (2 * encoders + 2 * count)
+    assert counts["_sha256"] == prepared_and_its_file + ids + stages, "encoders and quantifiers once for each seed"
     payloads = [plan.stages[cell.train].payload for cell in plan.cells]
     assert len({id(payload["backbone"]) for payload in payloads}) == 1
     assert len({id(payload["task"]) for payload in payloads}) == 1
@@ -100,12 +103,33 @@ def test_only_what_is_there_is_read(tmp_path: Path, counts: Counter[str]) -> Non
     assert counts["meta"] == 10
 
 
-def test_the_digest_of_texts_and_of_shared_parts_is_that_of_the_whole() -> None:
-    part = {"b": [1, 2.0, None], "ü": {"x": True}}
-    whole = {"z": part, "a": "text", "m": None, "k": 3, "l": []}
-    assert digest_of({name: canonical(value) for name, value in whole.items()}) == digest(whole)
+def test_a_form_gives_the_digest_of_the_whole() -> None:
+    common = {"z": {"b": [1, 2.0, None], "ü": {"x": True}}, "a": "50%s of %(a)s", "m%": None}
+    form = Form({name: canonical(value) for name, value in common.items()}, "k", "%s")
+    for own in ({"k": 3, "%s": []}, {"%s": {"of": "%d"}, "k": "ü%"}):
+        assert form.digest(own) == digest({**common, **own})
+    assert Form({}).digest({}) == digest({})
+
+
+def test_a_shared_part_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    part, whole = {"b": 1}, {"text": "a"}
     common = Shared()
     made = common.of(lambda: part, "part", whole)
     assert common.of(dict, "part", whole) is made
+    written: list[Any] = []
+    monkeypatch.setattr("harness.plan.shared.canonical", lambda value: written.append(value) or canonical(value))
     for _ in range(2):
-        assert common.digest(whole) == digest(whole)
+        assert common.form({"part": part, "other": 2}).digest({}) == digest({"part": part, "other": 2})
+    assert written == [part, 2, 2]
+
+
+def test_stages_with_other_values_of_their_own_have_other_keys() -> None:
+    dataset = DATASETS[0]
+    prepared = Stage("prepare", "0" * 64, "prepare/data", {})
+    declared = cast("Any", None)
+    alike = Alike(Shared(), Data(dataset, declared, prepared, {}, {}), "train", "erm", {"a": None, "b": 1}, {"c": 2})
+    for own in ({"seed": 1}, {"seed": 1, "a": "given"}, {"seed": 2, "a": "given"}, {"a": "given"}):
+        stage = alike.stage(own, {"c": 3}, ("in",), "title")
+        assert stage.preimage == {"stage": "train", "protocol": 1, "a": None, "b": 1, **own}
+        assert stage.key == digest(stage.preimage)
+        assert (stage.place, stage.inputs, stage.payload) == ("train/data/erm", (prepared.key, "in"), {"c": 3})

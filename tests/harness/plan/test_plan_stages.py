@@ -101,7 +101,8 @@ def chain(learner: str, *, environment: str | None = None, train: dict[str, Any]
     )
     factory = StageFactory(CATALOG, cast("DatasetFacts", Facts()))
     dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
-    return factory.cell(dataset, Row("M", "D", (configuration,), SelectSettings()), configuration, 1)[:-1]
+    (stages,) = factory.cells(dataset, Row("M", "D", (configuration,), SelectSettings()), configuration, [1])
+    return stages[:-1]
 
 
 def key(learner: str, **more: Any) -> str:

@@ -16,4 +16,7 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            # What was made counts as old, as if it had been walked and found in use; it stays collectable.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -156,7 +156,7 @@ def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:
     """kind -> how many stages are in each state."""
-    table: dict[str, Counter[str]] = {}
+    table: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for status in statuses:
-        table.setdefault(status.stage.kind, Counter())[status.state] += 1
-    return table
+        table[status.stage.kind][status.state] += 1
+    return dict(table)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.errors import did_you_mean
 from harness.hparams import HParam
 from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
+from harness.suite.once import Once
 from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_text
 
 MAX_POOL = 1_000
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,30 +45,16 @@ class Parts:
         self.lacking = False
         self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
         self._arguments: dict[tuple[str, Place], Tree | None] = {}
-        self._read: dict[tuple[str, int], tuple[Table, Any]] = {}
+        self._parts: dict[tuple[int, Place], Part] = {}
+        self.once = Once(problems)
 
     def spec(self, kind: str, name: str, params: Mapping[str, Any]) -> ComponentSpec:
         """The component with values; equal ones are one object, so that what follows from it is worked out once."""
         return self._specs.setdefault((kind, name, repr(params)), ComponentSpec(kind, name, params))
 
-    def _once(self, what: str, table: Table, read: Callable[[Table], T]) -> T:
-        """What is read of a table, which many rows may have in common: once, unless there are problems to be noted.
-
-        Tables are told apart by identity: they never change, and those that were read are held.
-        """
-        known = self._read.get((what, id(table)))
-        if known is None:
-            before = len(self.problems)
-            found = read(table)
-            if len(self.problems) == before:
-                self._read[what, id(table)] = table, found
-            return found
-        remembered: T = known[1]
-        return remembered
-
     def component(self, kind: str, table: Table) -> Part | None:
         """The component of a table in normal form, or None after a noted problem."""
-        return self._once(kind, table, lambda table: self._component(kind, table))
+        return self.once.of(lambda: self._component(kind, table), kind, table)
 
     def _component(self, kind: str, table: Table) -> Part | None:
         use = table.get("use")
@@ -91,7 +77,10 @@ class Parts:
             table = filled
         before = len(self.problems)
         params = self.params(entry, table.without(["use"]))
-        return Part(entry, self.spec(kind, name, params), use.place) if len(self.problems) == before else None
+        if len(self.problems) > before:
+            return None
+        spec = self.spec(kind, name, params)
+        return self._parts.setdefault((id(spec), use.place), Part(entry, spec, use.place))
 
     def find(self, kind: str, name: str, place: Place) -> Entry | None:
         """A component by name."""
@@ -171,15 +160,15 @@ class Parts:
 
     def train(self, table: Table) -> TrainSettings:
         """``train``."""
-        return self._once("train", table, lambda table: TrainSettings(**self.settings(TRAIN, table)))
+        return self.once.of(lambda: self.once.one(TrainSettings(**self.settings(TRAIN, table))), "train", table)
 
     def select(self, table: Table) -> SelectSettings:
         """``select``."""
-        return self._once("select", table, lambda table: SelectSettings(**self.settings(SELECT, table)))
+        return self.once.of(lambda: SelectSettings(**self.settings(SELECT, table)), "select", table)
 
     def model(self, table: Table) -> tuple[Part, ModelSettings] | None:
         """``model``: the backbone with flat and own hyperparameters, readout and head."""
-        return self._once("model", table, self._model)
+        return self.once.of(lambda: self._model(table), "model", table)
 
     def _model(self, table: Table) -> tuple[Part, ModelSettings] | None:
         backbone = table.table("backbone")
@@ -205,7 +194,7 @@ class Parts:
                 backbone = backbone.without([name])
         part = self.component("backbone", backbone)
         own = self.settings(MODEL, table)
-        return None if part is None else (part, ModelSettings(part.spec, **own))
+        return None if part is None else (part, self.once.one(ModelSettings(part.spec, **own)))
 
     def pool(self, part: Part, pool: Table) -> tuple[ComponentSpec, ...] | None:
         """The encoder's architectures: every combination of the pooled lists, in canonical order."""

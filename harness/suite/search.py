@@ -100,7 +100,11 @@ class Search:
         self.parts, self.problems, self.budget = parts, parts.problems, budget
 
     def configurations(self, tree: Table, base: Base) -> tuple[Configuration, ...] | None:
-        """All configurations, at most ``budget``; None after a noted problem."""
+        """All configurations, at most ``budget``; None after a noted problem. Like datasets share them."""
+        own = (base.parts, base.pool, base.environment, base.backbone, base.model, base.train)
+        return self.parts.once.of(lambda: self._configurations(tree, base), "configurations", tree, *own)
+
+    def _configurations(self, tree: Table, base: Base) -> tuple[Configuration, ...] | None:
         axes = self._axes(tree, base)
         if axes is None:
             return None

@@ -11,13 +11,16 @@ import pytest
 from plan_kit import Facts, baseline, every_method, pipeline, plan_of
 
 from harness import keys
-from harness.keys import Form, canonical, digest
+from harness.index import load_catalog
+from harness.keys import Form, canonical, digest, file_digest
 from harness.plan.alike import Alike, Data
+from harness.plan.datasets import DatasetFacts
 from harness.plan.shared import Shared
 from harness.plan.status import needed, survey
 from harness.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
 from harness.stage import Stage
 from harness.store import Store
+from harness.suite import load_suite
 
 DATASETS = tuple(DatasetSpec(f"D{n}", ComponentSpec("dataset", "data", {"bias": 0.1, "seed": n})) for n in range(3))
 
@@ -133,3 +136,27 @@ def test_stages_with_other_values_of_their_own_have_other_keys() -> None:
         assert stage.preimage == {"stage": "train", "protocol": 1, "a": None, "b": 1, **own}
         assert stage.key == digest(stage.preimage)
         assert (stage.place, stage.inputs, stage.payload) == ("train/data/erm", (prepared.key, "in"), {"c": 3})
+
+
+def test_datasets_with_equal_settings_share_what_rows_are_made_of(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(
+        """
+        bench: 1
+        name: shared
+        seeds: [1]
+        datasets:
+          A: {use: two-piece, seed: 1}
+          B: {use: two-piece, seed: 2}
+          C: {use: two-piece, seed: 3, train: {epochs: 3}}
+        methods:
+          IRM: {baseline: irm, envs: random(2), matrix: {baseline.penalty: [1, 2]}, tune: {train.lr: [0.1, 0.2]}}
+        """,
+        encoding="utf-8",
+    )
+    catalog = load_catalog()
+    suite = load_suite(path, catalog, DatasetFacts(catalog, None, file_digest).declare)
+    rows = {(row.dataset, row.method.rpartition("=")[2]): row.configurations for row in suite.rows}
+    assert rows["A", "1"] is rows["B", "1"]
+    assert rows["A", "1"] != rows["C", "1"]
+    assert rows["A", "1"][0].environment is rows["C", "2"][0].environment

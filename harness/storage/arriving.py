@@ -18,7 +18,7 @@ from harness.stage import STAGE_KINDS
 from harness.storage.placing import move
 from harness.storage.reach import keys_of_stage, stage_key
 from harness.storage.source import RUN_FILES, Refused, Source, chunks, is_run_id
-from harness.store import DiskFullError, Store
+from harness.store import Store
 from harness.untrusted import parse_json
 
 _MOST_TEXT = 64 << 20
@@ -34,15 +34,13 @@ def receive(store: Store, source: Source, key: str, moved: Moved) -> None:
     """Copy an artifact into a store, complete and checked, or not at all.
 
     Raises:
-        Refused: the artifact is damaged, or not what its key says; the text says what is wrong.
+        Refused: the artifact is damaged, not what its key says, or larger than the room; the text says what is wrong.
         StoreError, DiskFullError: the store cannot take it.
     """
     try:
         text = _text(source.meta(key), META)
         meta = _checked(key, text)
-        room = shutil.disk_usage(_existing(store.root)).free
-        if meta.size > room:
-            raise DiskFullError(f"the disk is full: {store.root} has room for {room} bytes; {key[:12]} has {meta.size}")
+        _require_room(store, source, meta)
         with store.drafted(key) as folder:
             for name, item in meta.files.items():
                 _copy(source, key, name, item, folder / name, moved)
@@ -117,6 +115,18 @@ def _checked(key: str, text: str) -> Meta:
         if not isinstance(item["size"], int) or item["size"] < 0 or not DIGEST.fullmatch(str(item["sha256"])):
             raise ValueError(f"{name} has no size or checksum")
     return meta
+
+
+def _require_room(store: Store, source: Source, meta: Meta) -> None:
+    """Refuse what does not fit, or only claims to be so large: smaller artifacts may fit all the same."""
+    room = shutil.disk_usage(_existing(store.root)).free
+    if meta.size <= room:
+        return
+    for name, item in meta.files.items():
+        size = source.size(meta.key, name, item["sha256"])
+        if size is not None and size != item["size"]:
+            raise Refused(f"{name} claims {item['size']} bytes, there are {size}")
+    raise Refused(f"it has {meta.size} bytes; {store.root} has room for {room}")
 
 
 def _copy(source: Source, key: str, name: str, item: Any, path: Path, moved: Moved) -> None:

@@ -56,6 +56,11 @@ class Objects:
         """A file of an artifact."""
         return self._open(self._sharded("blobs", sha256))
 
+    def size(self, key: str, name: str, sha256: str) -> int | None:  # noqa: ARG002 - the checksum is its name here
+        """Bytes that a file of an artifact has; None where there is none, or the system does not tell."""
+        with _reaching():
+            return self._size(self._sharded("blobs", sha256))
+
     def record(self, key: str) -> BinaryIO:
         """What is known of a stage's execution."""
         return self._open(self._sharded("records", f"{key}.json"))
@@ -93,9 +98,10 @@ class Objects:
 
     def _size(self, target: str) -> int | None:
         try:
-            return int(self._fs.info(target)["size"])
+            size = self._fs.info(target).get("size")
         except FileNotFoundError:
             return None
+        return None if size is None else int(size)
 
     def _open(self, path: str) -> BinaryIO:
         with _reaching():

@@ -43,6 +43,9 @@ class Source(Protocol):
     def file(self, key: str, name: str, sha256: str) -> BinaryIO:
         """A file of an artifact, by its name and checksum."""
 
+    def size(self, key: str, name: str, sha256: str) -> int | None:
+        """Bytes that a file of an artifact really has, or None where it cannot be told."""
+
     def record(self, key: str) -> BinaryIO:
         """What is known of a stage's execution; :class:`FileNotFoundError` where nothing."""
 
@@ -81,6 +84,10 @@ class FolderSource:
     def file(self, key: str, name: str, sha256: str) -> BinaryIO:  # noqa: ARG002 - other sources go by it
         """A file of an artifact."""
         return _plain(self._store.artifact_folder(key) / name)
+
+    def size(self, key: str, name: str, sha256: str) -> int | None:  # noqa: ARG002 - other sources go by it
+        """Bytes that a file of an artifact has."""
+        return (self._store.artifact_folder(key) / name).lstat().st_size
 
     def record(self, key: str) -> BinaryIO:
         """What is known of a stage's execution."""

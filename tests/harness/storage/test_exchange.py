@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import uuid
@@ -15,7 +16,7 @@ from fsspec import AbstractFileSystem
 from store_kit import fill, flip, fresh, stage
 from test_collecting import record_run
 
-from harness.artifact import DiskFullError
+from harness.artifact import META
 from harness.errors import UserError
 from harness.runs.find import find_run
 from harness.stage import Failure
@@ -264,8 +265,32 @@ def test_a_new_record_of_the_same_size_is_sent(two: Store, memory: str) -> None:
     assert back.record(stage(1).key) == {"seconds": 2.5}
 
 
-def test_no_room_ends_it_with_a_word(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    give(two, str(two.root.with_name("team")))
-    monkeypatch.setattr("harness.storage.arriving.shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
-    with pytest.raises(DiskFullError, match="has room for 10 bytes"):
-        take(other(two), str(two.root.with_name("team")))
+def test_what_there_is_no_room_for_is_refused_and_the_rest_arrives(
+    two: Store, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(two, stage(3), value="x" * 1000)
+    give(two, target)
+    monkeypatch.setattr("harness.storage.arriving.shutil.disk_usage", lambda _: type("Usage", (), {"free": 500}))
+    back = other(two)
+    done = take(back, target)
+    assert list(done.refused) == [stage(3).key[:12]]
+    assert "has room for 500" in done.refused[stage(3).key[:12]]
+    assert back.artifact_keys() == sorted(stage(seed).key for seed in (1, 2))
+
+
+def test_a_size_that_is_only_claimed_stops_no_other(two: Store, target: str) -> None:
+    path = two.artifact_folder(stage(1).key) / META
+    data = json.loads(path.read_text())
+    del data["check"]
+    data["files"]["info.json"]["size"] = 10**15
+    give(two, target)
+    team = open_target(target, two)
+    if isinstance(team, Objects):
+        team._fs.pipe_file(team._sharded("artifacts", f"{stage(1).key}.json"), json.dumps(data).encode())
+    else:
+        (Store(Path(team.name)).artifact_folder(stage(1).key) / META).write_text(json.dumps(data))
+    size = (path.parent / "info.json").stat().st_size
+    back = other(two)
+    reason = f"info.json claims {10**15} bytes, there are {size}"
+    assert take(back, target).refused == {stage(1).key[:12]: reason}
+    assert back.artifact_keys() == [stage(2).key]

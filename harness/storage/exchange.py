@@ -38,8 +38,10 @@ def open_target(target: str, store: Store) -> FolderSource | Objects:
     """The other store: a folder (also as ``file://``), or an fsspec URL.
 
     Raises:
-        UserError: it is this store itself, or cannot be used.
+        UserError: it is empty, this store itself, or cannot be used.
     """
+    if not target.removeprefix("file://").strip():
+        raise UserError("the target is empty; name a folder or a URL")  # an empty path is the current folder
     if "://" in target and not target.startswith("file://"):
         return open_objects(target)
     other = Store(folder_of(target))

@@ -135,6 +135,16 @@ def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPat
     assert "cannot use nosuch://x" in bench("push", "nosuch://x", code=2)
 
 
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_an_empty_target_is_not_the_current_folder(
+    three: Store, bench: Bench, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert "error: the target is empty" in bench(command, "", code=2)
+    assert list((tmp_path / "here").iterdir()) == []
+
+
 def test_progress_is_told_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.cli.cache_screens.time.monotonic", iter([0.0, 1.0, 11.0, 11.0]).__next__)
     progress = CopyProgress("pulled")

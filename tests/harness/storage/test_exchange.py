@@ -193,6 +193,9 @@ def test_several_processes_at_once(two: Store) -> None:
 def test_a_target_that_cannot_be_used(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="this store itself"):
         open_target(f"file://{store.root}", store)
+    for empty in ("", " ", "file://"):
+        with pytest.raises(UserError, match="the target is empty"):
+            open_target(empty, store)
     with pytest.raises(UserError, match="nosuch"):
         open_target("nosuch://bucket", store)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)

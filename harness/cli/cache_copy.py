@@ -94,7 +94,7 @@ def _copy(target: str, names: Sequence[str], given: Options, *, pushing: bool, j
     from harness.store import Store
 
     store = Store(given.store)
-    other = exchange.open_target(target, store)
+    other = (exchange.open_target if pushing else exchange.open_source)(target, store)
     verb, where = ("pushed", f"to {target}") if pushing else ("pulled", f"from {target}")
     with closing(CopyProgress(verb)) as progress:
         if pushing:

@@ -50,6 +50,18 @@ def open_target(target: str, store: Store) -> FolderSource | Objects:
     return FolderSource(other)
 
 
+def open_source(target: str, store: Store) -> FolderSource | Objects:
+    """The other store, as :func:`open_target` gives it, to copy from.
+
+    Raises:
+        UserError: there is none: to pull nothing from a mistyped place would look like success.
+    """
+    source = open_target(target, store)
+    if not source.exists():
+        raise UserError(f"there is no store at {target}")
+    return source
+
+
 def folder_of(target: str) -> Path:
     """The folder that a target names."""
     return Path(url2pathname(target.removeprefix("file://"))).expanduser()

@@ -9,7 +9,7 @@ the description of an artifact is written last and says that it is complete::
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +30,13 @@ class Objects:
 
     def __init__(self, filesystem: Any, root: str, name: str) -> None:
         self._fs, self._root, self.name = filesystem, root.rstrip("/"), name
+
+    def exists(self) -> bool:
+        """Whether there is such a place. Object stores know no folders: a bucket, or what has something below it."""
+        with self._told("read"), suppress(FileNotFoundError):
+            self._fs.info(self._root)
+            return True
+        return bool(self.keys() or self.runs())
 
     def present(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that it has complete."""

@@ -65,6 +65,10 @@ class FolderSource:
         self._store = store
         self.name = str(store.root)
 
+    def exists(self) -> bool:
+        """Whether there is such a folder; it may be empty."""
+        return self._store.root.exists()
+
     def present(self, keys: Collection[str]) -> set[str]:
         """Those of the keys that it has."""
         return self._store.present(keys)

@@ -135,14 +135,24 @@ def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPat
     assert "cannot use nosuch://x" in bench("push", "nosuch://x", code=2)
 
 
+@pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("command", ["push", "pull"])
 def test_an_empty_target_is_not_the_current_folder(
-    three: Store, bench: Bench, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert "error: the target is empty" in bench(command, "", code=2)
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_a_source_that_is_not_there_is_no_empty_one(bench: Bench, store: Store, tmp_path: Path) -> None:
+    for away in (str(tmp_path / "nowhere"), (tmp_path / "nowhere").as_uri(), "memory://nowhere/bench"):
+        assert f"there is no store at {away}" in bench("pull", away, code=2)
+    assert list(tmp_path.iterdir()) == [], "nothing is made, here or there"
+    (tmp_path / "empty").mkdir()
+    assert "pulled 0 artifacts" in bench("pull", str(tmp_path / "empty"))
+    assert store.artifact_keys() == []
 
 
 def test_progress_is_told_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,7 @@ def test_a_target_that_does_not_answer_is_not_empty() -> None:
             raise ConnectionRefusedError(111, "Connection refused")
 
     away = Objects(Away(), "bucket/bench", "s3://bucket/bench")
-    for ask in (away.keys, away.runs):
+    for ask in (away.keys, away.runs, away.exists):
         with pytest.raises(UserError, match=r"cannot read s3://bucket/bench: .*refused"):
             ask()
 

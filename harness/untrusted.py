@@ -99,8 +99,8 @@ def _expanded(value: Any, known: dict[int, int]) -> int:
     return known[id(value)]
 
 
-def read_text(path: Path, most: int = MOST_TEXT) -> str:
-    """The text of a UTF-8 file of bounded size.
+def read_text(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
+    """The text of a UTF-8 file of bounded size; ``errors`` as in :meth:`bytes.decode`.
 
     Raises:
         ValueError: it has more bytes than may be, or is not UTF-8.
@@ -110,7 +110,7 @@ def read_text(path: Path, most: int = MOST_TEXT) -> str:
         data = stream.read(most + 1)
     if len(data) > most:
         raise ValueError(f"more than {size_text(most)}")
-    return data.decode("utf-8")
+    return data.decode("utf-8", errors)
 
 
 def shown(value: Any) -> str:

@@ -13,6 +13,7 @@ from harness.artifact import META, Meta, StoreError, writing
 from harness.errors import DataError
 from harness.keys import digest, hash_file
 from harness.runs.record import RECORD, RunRecord
+from harness.storage import makers
 from harness.storage.holds import running
 
 if TYPE_CHECKING:
@@ -47,10 +48,13 @@ def inspect(store: Store) -> Iterator[Problem]:
         yield from _artifact_problems(store, key)
     for path in sorted(store.root.glob("failures/??/*.json")):
         if store.failure(path.stem) is None:
-            yield _unreadable(path, "a failure that cannot be read", "removed; its stage runs again")
+            yield _unreadable(store, path, "a failure that cannot be read", "removed; its stage runs again")
     for path in sorted(store.root.glob("records/??/*.json")):
         if not store.record(path.stem):
-            yield _unreadable(path, "a record that cannot be read", "removed; the times of its stage are lost")
+            yield _unreadable(store, path, "a record that cannot be read", "removed; the times of its stage are lost")
+    for path in makers.unreadable(store.root):
+        cure = "removed; plans do not tell what its stages were made with"
+        yield _unreadable(store, path, "what stages were made with cannot be read", cure)
     yield from _run_problems(store)
 
 
@@ -132,7 +136,9 @@ def _going_on(store: Store) -> set[str]:
     return set()
 
 
-def _unreadable(path: Path, why: str, cure: str) -> Problem:
+def _unreadable(store: Store, path: Path, why: str, cure: str) -> Problem:
+    if path.is_dir() and not path.is_symlink():
+        return Problem(path.name[:12], f"{why} (it is a folder)", "put aside", _putting_aside(store, path))
     return Problem(path.name[:12], why, cure, lambda: path.unlink(missing_ok=True))
 
 

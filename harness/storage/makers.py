@@ -6,19 +6,21 @@ of the file names a stage's key and the name of a small file with the rest, of w
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from harness.keys import digest
+from harness.untrusted import parse_json, read_text
 
 LINES: Final = "makers.txt"
 FOLDER: Final = "makers"
 _OURS: Final = "equad-bench"
 """A change of ours that matters is in the keys."""
 _CPU: Final = "cpu"
+_MOST: Final = 1 << 20
+"""Bytes of a maker: some versions."""
 
 
 def note(root: Path, key: str, facts: Mapping[str, Any], write: Callable[[Path, Any], None]) -> None:
@@ -31,10 +33,10 @@ def note(root: Path, key: str, facts: Mapping[str, Any], write: Callable[[Path, 
         write: writes a small JSON file as a whole.
     """
     made = facts.get("provenance")
-    if not isinstance(made, Mapping) or not isinstance(made.get("versions"), Mapping):
+    if not isinstance(made, Mapping) or not _texts(made.get("versions")):
         return
     maker = {"versions": dict(made["versions"]), "device": str(made.get("device", _CPU))}
-    name = digest(maker)[:16]
+    name = _name(maker)
     path = root / FOLDER / f"{name}.json"
     if not path.exists():
         write(path, maker)
@@ -76,6 +78,26 @@ def differences(
     return [f"{_stages(count)} made {text}" for text, count in counts.most_common()]
 
 
+def unreadable(root: Path) -> Iterator[Path]:
+    """What of these files is not as it was written; a plan takes it for absent."""
+    if (root / LINES).exists():
+        try:
+            read_text(root / LINES, errors="replace")
+        except (OSError, ValueError):
+            yield root / LINES
+    for path in sorted((root / FOLDER).glob("*.json")):
+        try:
+            _read(path)
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        except (OSError, ValueError):
+            yield path
+
+
+def _name(maker: Mapping[str, Any]) -> str:
+    return digest(maker)[:16]
+
+
 def _stages(count: int) -> str:
     return f"{count} cached stages were" if count > 1 else "1 cached stage was"
 
@@ -83,20 +105,38 @@ def _stages(count: int) -> str:
 def _lines(root: Path) -> dict[str, str]:
     """Key -> name of what made it, the latest."""
     try:
-        text = (root / LINES).read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_text(root / LINES, errors="replace")
+    except (OSError, ValueError):
         return {}
     pairs = (line.split(" ") for line in text.splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1].isalnum()}  # others are torn
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """A maker, as :func:`note` wrote it.
+
+    Raises:
+        OSError, ValueError: there is none, or it is damaged.
+    """
+    maker = parse_json(read_text(path, _MOST))
+    if not isinstance(maker, dict) or maker.keys() != {"versions", "device"} or not _texts(maker["versions"]):
+        raise ValueError("it does not say what something was made with")
+    if not isinstance(maker["device"], str) or _name(maker) != path.stem:
+        raise ValueError("it is not as it was written")
+    return maker
+
+
+def _texts(versions: object) -> bool:
+    return isinstance(versions, Mapping) and all(isinstance(version, str) for version in versions.values())
+
+
 def _told(path: Path, versions: Mapping[str, str], device: str) -> tuple[str, str]:
     """How a maker differs from now: in its libraries, and in its device."""
     try:
-        maker = json.loads(path.read_text(encoding="utf-8"))
-        then, there = dict(maker["versions"]), str(maker["device"])
-    except (OSError, ValueError, KeyError, TypeError):
+        maker = _read(path)
+    except (OSError, ValueError):
         return "", ""
+    then, there = maker["versions"], maker["device"]
     names = [name for name in {**versions, **then} if name != _OURS and then.get(name) != versions.get(name)]
     changed = [f"{name} {then[name]} (now {versions.get(name, 'absent')})" for name in names if name in then]
     told = [f"with {', '.join(changed)}"] if changed else []

@@ -101,6 +101,17 @@ def test_lesser_faults(store: Store) -> None:
     assert [key for key, _ in store.preimages(stage().place)] == [stage().key]
 
 
+def test_folders_in_the_place_of_records_are_put_aside(store: Store) -> None:
+    for path in (store.record_path("e" * 64), store.failure_path("f" * 64)):
+        (path / "x").mkdir(parents=True)
+    problems = list(inspect(store))
+    assert [problem.cure for problem in problems] == ["put aside"] * 2
+    for problem in problems:
+        problem.mend()
+    assert list(inspect(store)) == []
+    store.keep_record("e" * 64, {"seconds": 1})
+
+
 def test_a_damaged_failure_is_none(store: Store) -> None:
     store.record_failure("f" * 64, Failure("failed", "why"), stage())
     path = store.failure_path("f" * 64)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.stage import Stage
+from harness.storage.checking import inspect
 from harness.storage.makers import FOLDER, LINES, differences
 from harness.store import Store
 
@@ -82,6 +83,44 @@ def test_the_latest_execution_counts(store: Store) -> None:
     record(store, "t1")
     assert told(store, "t1") == []
     assert len(list((store.root / FOLDER).iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, "\xff", '{"versions": {"torch": 1}, "device": "cpu"}', '{"versions": {}, "device": "cpu"}', "[]"],
+)
+def test_a_damaged_one_is_absent_and_is_told_and_removed_when_the_store_is_checked(store: Store, content: str) -> None:
+    record(store, "t1", torch="2.12.0")
+    (path,) = (store.root / FOLDER).iterdir()
+    path.write_bytes(content.encode("latin-1"))
+    assert told(store, "t1") == []
+    (problem,) = inspect(store)
+    assert str(problem) == f"{path.name[:12]}: what stages were made with cannot be read"
+    problem.mend()
+    assert list(inspect(store)) == []
+    record(store, "t2", torch="2.12.0")
+    assert len(told(store, "t1", "t2")) == 1, "the next stage writes it again"
+
+
+def test_folders_in_the_place_of_files_are_put_aside(store: Store) -> None:
+    record(store, "t1", torch="2.12.0")
+    (path,) = (store.root / FOLDER).iterdir()
+    for file in (path, store.root / LINES):
+        file.unlink()
+        (file / "x").mkdir(parents=True)
+    assert told(store, "t1") == []
+    problems = list(inspect(store))
+    assert len(problems) == 2
+    for problem in problems:
+        problem.mend()
+    assert list(inspect(store)) == []
+    record(store, "t1", torch="2.12.0")
+    assert len(told(store, "t1")) == 1
+
+
+def test_versions_that_are_no_text_are_not_kept(store: Store) -> None:
+    store.keep_record("t1", {"provenance": {"versions": {"torch": {"deep": 1}}}})
+    assert list(inspect(store)) == []
 
 
 def test_torn_lines_and_foreign_files_are_ignored(store: Store) -> None:

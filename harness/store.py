@@ -7,6 +7,7 @@ first read and its stage runs again. No torch.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -45,6 +46,7 @@ __all__ = [
 ]
 _REMEMBERED = 256
 """Descriptions of artifacts that a store keeps in memory."""
+_NO_FILE = (errno.EISDIR, errno.ELOOP)
 _log = logging.getLogger(__name__)
 
 
@@ -127,7 +129,10 @@ class Store:
             self.put_aside(key, f"{Path(error.filename or META).name} is missing")
             return None
         except OSError as error:
-            raise StoreError(f"cannot read {at}: {error.strerror or error}") from None
+            if error.errno not in _NO_FILE:
+                raise StoreError(f"cannot read {at}: {error.strerror or error}") from None
+            self.put_aside(key, f"{META} is no plain file")
+            return None
         except ValueError as error:
             self.put_aside(key, str(error))
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,10 @@ from harness.suite.tree import Leaf, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_file
 
 _LOCAL: Final = "local"
-_SCHEMES: Final = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
+_ADDRESS: Final = re.compile(
+    r"(?:tcp|tls|ucx)://(?:[^\s/:\[\]]+|\[[^\s/\[\]]+\]):0*(?P<port>[1-9][0-9]{0,4})|wss?://\S+"
+)
+_HOW: Final = "write tcp://HOST:PORT or tls://HOST:PORT, with a port from 1 to 65535"
 
 
 def _declared(*items: HParam) -> dict[str, HParam]:
@@ -66,11 +70,13 @@ def named_cluster(text: str) -> Profile:
 
     Raises:
         SuiteError: every fault of the file, each with its place.
-        UserError: neither of the three.
+        UserError: neither of the three, or an address that no scheduler can have.
     """
     if text == _LOCAL:
         return Profile()
-    if text.startswith(_SCHEMES):
+    if "://" in text:
+        if not _is_address(text):
+            raise UserError(f"--cluster {text}: that is no scheduler's address; {_HOW}")
         return Profile("address", address=text)
     path = Path(text).expanduser()
     if not path.is_file():
@@ -104,6 +110,11 @@ def schema() -> dict[str, Any]:
     found["resources"] |= {"properties": dict.fromkeys(STAGE_KINDS, amounts), "additionalProperties": False}
     found["environment"] |= {"additionalProperties": {"type": ["string", "number"]}}
     return {"type": "object", "properties": found, "additionalProperties": False}
+
+
+def _is_address(text: str) -> bool:
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and int(found["port"] or 1) < 2**16
 
 
 def _values(table: Table, declared: dict[str, HParam], what: str, problems: Problems) -> dict[str, Any]:
@@ -179,8 +190,10 @@ def _check(values: dict[str, Any], table: Table, problems: Problems) -> None:
     """Note keys that contradict each other."""
     kind = values.get("kind", _LOCAL)
     if kind == "address":
-        if not str(values.get("address", "")).startswith(_SCHEMES):
+        if "address" not in values:
             problems.add(table.place, "'kind: address' takes the scheduler's address: tcp://host:8786")
+        elif not _is_address(values["address"]):
+            problems.add(table.entries["address"].place, f"'{values['address']}' is no scheduler's address; {_HOW}")
         for name in _STARTS:
             if name in values:
                 message = f"'{name}' is of clusters that bench starts; that at an address is as its owner started it"

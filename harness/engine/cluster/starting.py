@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from harness.cluster import QUEUES, Profile
 from harness.engine.processes import available_cores
@@ -48,11 +50,12 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     """Start a cluster; None for one that runs already.
 
     Raises:
-        UserError: a package is missing, or Dask refuses the profile's options.
+        UserError: a package is missing, Dask refuses the profile's options, or nothing has the address's host name.
     """
     distributed, dask = need("distributed"), need("dask")
     quiet()
     if profile.kind == "address":
+        _check_host(profile)
         return None
     options = cluster_options(profile, jobs)
     with dask.config.set({"distributed.scheduler.allowed-failures": profile.retries, _SILENT: "critical"}):
@@ -102,6 +105,7 @@ def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]
     if profile.kind == "local":
         workers = 0 if profile.adapt is not None else profile.workers or jobs or available_cores()
         ours = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
+        ours["silence_logs"] = logging.CRITICAL  # workers take their level from this rather than from _SILENT
         return {**ours, **options, **({"resources": dict(profile.offers)} if profile.offers else {})}
     options["scheduler_options"] = {"dashboard_address": ":0", **options.get("scheduler_options", {})}
     if profile.offers:
@@ -118,9 +122,37 @@ def connect(cluster: Any, profile: Profile) -> Any:
     """
     distributed = need("distributed")
     try:
-        return distributed.Client(cluster, timeout=min(profile.patience, 60.0), set_as_default=False)
+        return _client_class(distributed)(cluster, timeout=min(profile.patience, 60.0), set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{profile.title} does not answer: {_first_line(error)}") from None
+
+
+def _client_class(distributed: Any) -> Any:
+    class Client(distributed.Client):  # type: ignore[misc]
+        """One that holds up nothing where it could not start."""
+
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:
+                self.status = "closed"  # else its ``__del__`` waits minutes for the connection that there is not
+                raise
+
+    return Client
+
+
+def _check_host(profile: Profile) -> None:
+    """Look the scheduler's host name up: Dask asks again and again for a minute where there is none.
+
+    Raises:
+        UserError: nothing has this name.
+    """
+    host = urlsplit(profile.address or "").hostname
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
+        raise UserError(f"{profile.title} is not to be found: '{host}' has no address ({reason})") from None
 
 
 def quiet() -> None:

@@ -24,6 +24,7 @@ from harness.cluster import Profile
 from harness.engine import make_engine, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
+from harness.engine.cluster.starting import connect, start_cluster
 from harness.errors import UserError
 from harness.stage import Stage
 from harness.store import Store
@@ -169,6 +170,32 @@ def test_nobody_at_the_address(store: Store, log: ToyStore) -> None:
     nowhere = Profile("address", address="tcp://127.0.0.1:9", wait=1.0)
     with pytest.raises(UserError, match=r"the cluster at tcp://127.0.0.1:9 does not answer"):
         go(diamond(), store, Cluster(nowhere), log=log)
+
+
+def test_a_host_that_nobody_knows_is_told_at_once(store: Store, log: ToyStore) -> None:
+    began = time.monotonic()
+    unknown = Profile("address", address="tcp://nobody.invalid:8786")
+    with pytest.raises(UserError, match=r"not to be found: 'nobody.invalid' has no address"):
+        go(diamond(), store, Cluster(unknown), log=log)
+    assert time.monotonic() - began < 30
+
+
+def test_a_client_that_cannot_start_holds_up_nobody() -> None:
+    """Dask closes such a client at exit, and waits twice as long as before for the connection that there is not."""
+    program = (
+        "from harness.cluster import Profile; from harness.engine.cluster.starting import connect\n"
+        "connect('tcp://127.0.0.1', Profile('address', address='tcp://127.0.0.1'))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    last = "UserError: the cluster at tcp://127.0.0.1 does not answer: missing port number in address '127.0.0.1'"
+    assert done.stderr.strip().endswith(last)
+
+
+def test_a_worker_s_refusal_of_an_option_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"cannot be started with these options: .*'no_such'"):
+        start_cluster(Profile("local", workers=1, options={"no_such": 1}), None)
+    assert capfd.readouterr().err == ""
 
 
 def test_workers_that_come_and_go_with_the_work(store: Store, log: ToyStore, tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def test_the_short_forms(tmp_path: Path) -> None:
         ("{address: 'tcp://h:1', workers: 2}", "1:24", "'workers' is of clusters that bench starts"),
         ("{address: 'tcp://h:1', retries: 2}", "1:24", "'retries' is of clusters that bench starts"),
         ("{kind: local, address: 'tcp://h:1'}", "1:15", "'address' belongs to kind: address, not to local"),
+        ("address: tcp://h", "1:10", "'tcp://h' is no scheduler's address; write tcp://HOST:PORT or tls://HOST:PORT"),
+        ("{kind: address, address: h}", "1:26", "'h' is no scheduler's address"),
         ("kind: pbs", "1:1", "'kind: pbs' needs 'workers', or 'adapt'"),
         ("[1]", "1:1", "'cluster' is a table such as"),
     ],
@@ -93,6 +95,26 @@ def test_what_is_no_profile(tmp_path: Path) -> None:
         named_cluster("locla")
     with pytest.raises(UserError, match="the file is empty"):
         read("", tmp_path)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "node-7.site"])
+@pytest.mark.parametrize("port", [1, 8786, 65535])
+def test_addresses_of_schedulers(host: str, port: int) -> None:
+    assert named_cluster(f"tls://{host}:{port}").address == f"tls://{host}:{port}"
+
+
+@pytest.mark.parametrize(
+    "rest", ["127.0.0.1", "h:", ":1", "h:0", "h:65536", "h:123456", "h:-1", "h:1/x", "::1:1", "h h:1"]
+)
+def test_an_address_that_no_scheduler_can_have(rest: str) -> None:
+    """Dask would be asked in vain, and for minutes."""
+    with pytest.raises(UserError, match=r"that is no scheduler's address; write tcp://HOST:PORT or tls://HOST:PORT"):
+        named_cluster(f"tcp://{rest}")
+
+
+def test_an_address_of_an_unknown_kind() -> None:
+    with pytest.raises(UserError, match=r"--cluster http://h:1: that is no scheduler's address"):
+        named_cluster("http://h:1")
 
 
 def test_the_schema_takes_what_is_read_and_knows_every_key() -> None:

@@ -53,8 +53,11 @@ def receive(store: Store, source: Source, key: str, moved: Moved) -> None:
     _tell(store, source, meta)
 
 
-def receive_run(store: Store, source: Source, run: str) -> RunRecord:
+def receive_run(store: Store, source: Source, run: str) -> tuple[RunRecord, bool]:
     """Copy what a report needs of a run; one that is there stays as it is.
+
+    Returns:
+        Its record, and whether it has been copied.
 
     Raises:
         Refused: it is no run, or damaged.
@@ -64,7 +67,7 @@ def receive_run(store: Store, source: Source, run: str) -> RunRecord:
         raise Refused(f"'{run}' cannot be the name of a run")
     folder = store.runs / run
     with suppress(DataError):
-        return RunRecord.load(folder)
+        return RunRecord.load(folder), False
     try:
         texts = {name: _text(source.run_file(run, name), name) for name in RUN_FILES}
     except FileNotFoundError as error:
@@ -86,8 +89,8 @@ def receive_run(store: Store, source: Source, run: str) -> RunRecord:
         except OSError:
             if not folder.exists():
                 raise
-            return _already_here(folder)
-    return record
+            return _already_here(folder), False
+    return record, True
 
 
 def _already_here(folder: Path) -> RunRecord:

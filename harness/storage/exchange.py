@@ -25,7 +25,7 @@ Progress = Callable[[int, int, int], None]
 
 @dataclass
 class Copied:
-    """What a copy did: artifacts and bytes copied, artifacts that were there, runs, and what was refused and why."""
+    """What a copy did: artifacts, bytes and runs copied, artifacts that were there, and what was refused and why."""
 
     artifacts: int = 0
     bytes: int = 0
@@ -81,9 +81,9 @@ def pull(store: Store, source: Source, keys: Collection[str], runs: Iterable[str
     copied, all_keys = Copied(), set(keys)
     for run in runs:
         try:
-            record = receive_run(store, source, run)
+            record, new = receive_run(store, source, run)
             all_keys.update(*map(keys_of_stage, keys_of_run(record)))
-            copied.runs += 1
+            copied.runs += new
         except Refused as error:
             copied.refused[f"run {run}"] = str(error)
     there = source.present({key for key in all_keys if DIGEST.fullmatch(key)})
@@ -107,8 +107,7 @@ def push(
     _each(wanted, lambda key: work.one(key, lambda moved: target.put(store, key, moved)))
     for run in runs:
         try:
-            target.put_run(store, run)
-            copied.runs += 1
+            copied.runs += target.put_run(store, run)
         except FileNotFoundError as error:
             copied.refused[f"run {run}"] = f"it is not complete ({Path(str(error.filename)).name} is missing)"
     return copied

@@ -89,10 +89,19 @@ class Objects:
             self._send(store.record_path(key), self._sharded("records", f"{key}.json"), moved)
         self._send(artifact.folder / META, self._sharded("artifacts", f"{key}.json"), moved)
 
-    def put_run(self, store: Store, run: str) -> None:
-        """Copy what a report needs of a run here, its record last."""
+    def put_run(self, store: Store, run: str) -> bool:
+        """Copy what a report needs of a run here, its record last; whether anything of it was not there as it is."""
+        new = False
         for name in RUN_FILES:
-            self._send(store.runs / run / name, f"{self._root}/runs/{run}/{name}", lambda _: None)
+            path, target = store.runs / run / name, f"{self._root}/runs/{run}/{name}"
+            if not self._equal(path, target):
+                self._send(path, target, lambda _: None)
+                new = True
+        return new
+
+    def _equal(self, path: Path, target: str) -> bool:
+        with self._told("read"):
+            return self._size(target) == path.stat().st_size and self._fs.cat_file(target) == path.read_bytes()
 
     def _send(self, path: Path, target: str, moved: Callable[[int], None], *, again: bool = True) -> None:
         """Copy a file; unless ``again``, its name is its checksum and one of its size that is there stays."""

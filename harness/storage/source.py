@@ -104,7 +104,12 @@ class FolderSource:
 
 def _plain(path: Path) -> BinaryIO:
     """Open a file that is one: a link could lead anywhere, and a pipe would wait for ever."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        if path.is_symlink():
+            raise Refused(f"{path.name} is a link; links are not followed") from None
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise Refused(f"{path.name} is no plain file")

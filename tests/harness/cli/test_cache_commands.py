@@ -121,14 +121,14 @@ def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPat
         (three.runs / run / name).write_text("{}")
     team = str(three.root.with_name("team"))
     assert f"pushed 1 artifact and 1 run, 96 B to {team}" in bench("push", team, run)
-    assert f"pushed 2 artifacts and 1 run, 192 B to {team}; 1 artifact was there" in bench("push", team)
+    assert f"pushed 2 artifacts, 192 B to {team}; 1 artifact was there" in bench("push", team)
     mine = other(three, "mine")
     monkeypatch.setenv("BENCH_STORE", str(mine.root))
     assert f"pulled 1 artifact and 1 run, 96 B from {team}" in bench("pull", team, run)
     flip(other(three, "team").artifact_folder(stage(2).key) / "info.json")
     told = bench("pull", team, code=1)
     assert f"{stage(2).key[:12]}: refused: info.json: content differs from what was written" in told
-    assert "pulled 1 artifact and 1 run" in told
+    assert "pulled 1 artifact, 112 B from" in told
     data = json.loads(bench("pull", team, "--json", code=1))
     assert (data["artifacts"], data["present"], list(data["refused"])) == (0, 2, [stage(2).key[:12]])
     assert "a run of this store may be named too" in bench("push", team, "nosuch", code=2)

@@ -92,7 +92,21 @@ def test_a_run_brings_what_it_is_made_of(two: Store, target: str) -> None:
     done = pull(back, source, set(), [run], quiet)
     assert (done.artifacts, done.runs) == (1, 1)
     assert find_run("toy", back).id == run
+    done = pull(back, source, set(), [run], quiet)
+    assert (done.artifacts, done.present, done.runs) == (0, 1, 0), "it was there"
+    assert give(two, target, (run,)).runs == 0
     assert pull(back, source, set(), ["none", "../x"], quiet).refused.keys() == {"run none", "run ../x"}
+
+
+def test_a_run_that_has_changed_is_sent_again(two: Store, memory: str) -> None:
+    run = record_run(two, [stage(1)])
+    for name in ("suite.yaml", "results.json"):
+        (two.runs / run / name).write_text("{}")
+    give(two, memory, (run,))
+    (two.runs / run / "suite.yaml").write_text("[]")
+    assert give(two, memory, (run,)).runs == 1
+    with open_target(memory, two).run_file(run, "suite.yaml") as stream:
+        assert stream.read() == b"[]"
 
 
 def test_a_damaged_artifact_is_not_pushed(two: Store, target: str) -> None:

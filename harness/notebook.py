@@ -271,8 +271,8 @@ class SuiteHandle:
             return beside.results
         from dataclasses import replace
 
+        from harness.runs.beginning import start_record
         from harness.runs.collect import collect
-        from harness.runs.execute import start_record
 
         return collect(replace(start_record(self.session, ""), status=""), self.session.store)
 

@@ -24,8 +24,8 @@ from harness.errors import UserError
 from harness.index_worker import traits
 from harness.plan import build_plan
 from harness.results import LAST, RunResults
+from harness.runs.beginning import start_record
 from harness.runs.collect import collect
-from harness.runs.execute import start_record
 from harness.runs.session import Session
 from harness.scratch import Scratch
 from harness.selection import mark_selected

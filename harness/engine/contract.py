@@ -76,6 +76,15 @@ class Outcome:
     cached: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
+    def then(self, other: Outcome) -> Outcome:
+        """What this run and one after it left together."""
+        return Outcome(
+            finished=self.finished + other.finished,
+            failures={**self.failures, **other.failures},
+            cached=self.cached + other.cached,
+            seconds=self.seconds + other.seconds,
+        )
+
 
 class Lease(Protocol):
     """The right to run one stage while no other process does; it ends with its process at the latest."""

@@ -11,6 +11,7 @@ from harness.errors import BenchError, DataError
 from harness.report.caption import METRICS
 from harness.results import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
 from harness.runs import made
+from harness.runs.kept import Kept, read_scores
 from harness.runs.record import CellRecord, RunRecord
 from harness.selection import mark_selected
 from harness.stage import Failure
@@ -26,6 +27,8 @@ _LACKING = {"1 class": "holds one class", "no labels": "has no labels"}
 def collect(record: RunRecord, store: Store) -> RunResults:
     """The results of a run as they stand in the store, with the selected configurations marked.
 
+    What is gone from the store is taken from the run's folder: its table outlives its artifacts.
+
     Raises:
         DataError: the record names cells of rows that it does not have.
     """
@@ -33,26 +36,43 @@ def collect(record: RunRecord, store: Store) -> RunResults:
     stray = next((cell for cell in record.cells if (cell.dataset, cell.method) not in facts), None)
     if stray is not None:
         raise DataError(f"run {record.id}: the cell {stray.id} is of no row of its results")
-    rows = [row for cell in record.cells for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store)]
-    built = {label: _built(store, key) for label, key in record.prepared.items()}
+    kept = Kept(record, store)
+    rows = [
+        row
+        for cell in record.cells
+        for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store) or kept.rows(cell.id, cell.score)
+    ]
+    built = {label: _built(store, key) or kept.dataset(label) for label, key in record.prepared.items()}
     datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
     trained = _trained(record)
     entries = tuple(
-        replace(entry, settings=made.settings(store, trained.get((entry.dataset, entry.method), ()), entry))
+        replace(entry, settings=_settings(store, trained, entry) or kept.settings(entry.dataset, entry.method))
         for entry in record.results.entries
     )
     found = replace(record.results, datasets=datasets, entries=entries, rows=tuple(rows), status=record.status)
     return mark_selected(found)
 
 
+def without_rows(record: RunRecord, results: RunResults) -> list[str]:
+    """Keys of the scores of cells of which nothing is known."""
+    known = {row.cell for row in results.rows}
+    return [cell.score for cell in record.cells if cell.id not in known]
+
+
 def _built(store: Store, key: str) -> dict[str, Any]:
-    """What is known of a dataset only once it is built."""
+    """What is known of a dataset only once it is built; empty where it is not."""
     try:
-        info = store.open(key).read_json("info") if store.has(key) else {}
+        info = store.open(key).read_json("info") if store.has(key) else None
     except BenchError:
-        info = {}
+        info = None
+    if not isinstance(info, Mapping):
+        return {}
     facts = {"fingerprint": str(info.get("fingerprint", "")), "skipped": tuple(info.get("skipped", ()))}
     return {**facts, **made.dataset(store, key)}
+
+
+def _settings(store: Store, trained: Mapping[tuple[str, str], list[str]], entry: MethodFacts) -> dict[str, Any]:
+    return made.settings(store, trained.get((entry.dataset, entry.method), ()), entry)
 
 
 def _trained(record: RunRecord) -> dict[tuple[str, str], list[str]]:
@@ -85,7 +105,7 @@ def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: S
     splits = [split for split, role in dataset.splits.items() if role != "train"]
     validation = record.results.validation_split(entry)
     rules = [checkpoint_rule("best-val", validation), checkpoint_rule("last", validation)]
-    scores = _scores(store, cell.score)
+    scores = read_scores(store, cell.score)
     if scores is not None:
         return _scored(base, scores, store.record(cell.train), splits, rules, validation)
     failure = _failure(record, cell, store)
@@ -93,16 +113,6 @@ def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: S
         return []
     shown = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
     return spread_out(shown, splits, rules)
-
-
-def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
-    if not store.has(key):
-        return None
-    try:
-        rows: list[dict[str, Any]] = store.open(key).read_json("scores")
-    except BenchError:
-        return None
-    return rows
 
 
 def _scored(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.artifact import writing
 from harness.devices import CPU, CUDA, choose_devices
 from harness.engine import Engine, Event, Outcome, make_engine
 from harness.engine import run as run_stages
@@ -17,18 +18,19 @@ from harness.engine.interruption import terminable
 from harness.errors import BenchError, UserError
 from harness.plan.status import Clock, needed
 from harness.provenance import provenance
-from harness.results import DatasetFacts, MethodFacts, RunResults, rows_to_csv, write_text
+from harness.results import RunResults, rows_to_csv, write_text
 from harness.runs.analyses import analyse
+from harness.runs.beginning import start_record
 from harness.runs.clusters import connected
-from harness.runs.collect import collect
+from harness.runs.collect import collect, without_rows
 from harness.runs.findings import Finding
 from harness.runs.page import leave_page
 from harness.runs.phases import run_in_phases
-from harness.runs.record import RESULTS, CellRecord, RunRecord
+from harness.runs.record import RESULTS, RunRecord
 from harness.runs.session import Options, Session
 from harness.runs.tracking import Tracking
 from harness.selection import without_value
-from harness.spec import AnalysisSpec, ComponentSpec
+from harness.spec import AnalysisSpec
 from harness.stage import Failure, Stage
 from harness.stages.context import Context
 from harness.storage.holds import begun
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from harness.engine.cluster.connection import Cluster
 
 BODY = "harness.stages:run"
+_log = logging.getLogger(__name__)
 WORKER_LOG = "workers.log"
 """In the run folder: what plugins and libraries printed in the workers."""
 
@@ -74,18 +77,19 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run left: its record, results, folder, analyses, and its HTML report, None where there is none."""
+    """What a run left: record, results, folder, analyses, HTML report; ``saved``: whether the folder holds them."""
 
     record: RunRecord
     results: RunResults
     folder: Path
     findings: tuple[Finding, ...] = ()
     page: Path | None = None
+    saved: bool = True
 
     @property
     def exit_code(self) -> int:
-        """0, or 1 where a cell has no result or an analysis failed."""
-        lost = self.record.failures or any(found.status != "ok" for found in self.findings)
+        """0, or 1 where a cell has no result, an analysis failed, or the folder could not be written."""
+        lost = not self.saved or self.record.failures or any(found.status != "ok" for found in self.findings)
         return 1 if lost or without_value(self.results) else 0
 
 
@@ -126,8 +130,12 @@ def _execute(
     work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG)
     try:
         stages = needed(plan, store, retry_failed=engine_options.retry_failed)
-        outcome = work.run(stages)
-        closed = _close(record, session, folder, outcome, len(plan.stages) - len(stages))
+        outcome, cached = work.run(stages), len(plan.stages) - len(stages)
+        closed = _close(record, session, folder, outcome, cached)
+        gone = without_rows(closed.record, closed.results)
+        if gone:  # scores of which it showed that they are none only when they were read: they were put aside
+            again = needed(plan, store, gone)
+            closed = _close(record, session, folder, outcome.then(work.run(again)), cached - len(again))
     except BaseException as error:
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         cut = replace(record, status=status, failures=_plain(work.failures))
@@ -146,7 +154,8 @@ def _execute(
 
 def _leave(record: RunRecord, session: Session, folder: Path) -> RunResults:
     """Write what there is of a run that was cut short."""
-    results = _finish(record, session, folder)
+    results = collect(record, session.store)
+    _save(record, results, folder)
     leave_page(record, results, session.store)
     return results
 
@@ -257,15 +266,20 @@ def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, 
     facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
     status = "failed" if outcome.failures else "finished"
     done = replace(record, status=status, failures=_plain(outcome.failures), facts=facts)
-    return RunOutcome(done, _finish(done, session, folder), folder)
+    results = collect(done, session.store)
+    try:
+        _save(done, results, folder)
+    except BenchError as error:  # the table can be shown all the same
+        _log.warning("%s; the run's folder is incomplete", error)
+        return RunOutcome(done, results, folder, saved=False)
+    return RunOutcome(done, results, folder)
 
 
-def _finish(record: RunRecord, session: Session, folder: Path) -> RunResults:
-    record.save(folder)
-    results = collect(record, session.store)
-    results.save(folder / RESULTS)
-    write_text(folder / "results.csv", rows_to_csv(results.rows))
-    return results
+def _save(record: RunRecord, results: RunResults, folder: Path) -> None:
+    with writing(folder):
+        record.save(folder)
+        results.save(folder / RESULTS)
+        write_text(folder / "results.csv", rows_to_csv(results.rows))
 
 
 def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,99 +304,3 @@ def _resolved(session: Session) -> str:
     import yaml
 
     return yaml.safe_dump(dict(session.suite.resolved), sort_keys=False, allow_unicode=True)
-
-
-def start_record(session: Session, run_id: str) -> RunRecord:
-    """The record of a run that has not begun."""
-    suite, plan = session.suite, session.plan
-    titles = {key: plan.stages[producer].title for key, producer in plan.producers.items()}
-    order = {key: position for position, key in enumerate(plan.stages)}
-    cells = tuple(
-        CellRecord(
-            id=cell.id,
-            dataset=cell.dataset,
-            method=cell.method,
-            config_id=cell.configuration.id,
-            hyperparameters=dict(cell.configuration.values),
-            seed=cell.seed,
-            train=cell.train,
-            score=cell.score,
-            needs={key: titles[key] for key in sorted(plan.ancestry(cell.score), key=order.__getitem__)},
-        )
-        for cell in plan.cells
-    )
-    return RunRecord(
-        id=run_id,
-        suite_path=str(suite.path),
-        results=_skeleton(session, run_id),
-        cells=cells,
-        prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        provenance=provenance(suite.plugins),
-    )
-
-
-def _skeleton(session: Session, run_id: str) -> RunResults:
-    suite = session.suite
-    return RunResults(
-        suite=suite.name,
-        run=run_id,
-        protocol=suite.protocol,
-        seeds=suite.seeds,
-        datasets=tuple(_dataset_facts(session, dataset.label, dataset.component) for dataset in suite.datasets),
-        methods=suite.methods,
-        entries=tuple(_method_facts(session, row) for row in suite.rows),
-        overrides=suite.overrides,
-        reference=suite.report.reference,
-        published=suite.report.published,
-        statistics=suite.report.statistics,
-    )
-
-
-def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> DatasetFacts:
-    declared = session.facts.declare(spec)
-    values = {**session.catalog.get("dataset", spec.name).defaults, **spec.params}
-    downloads = session.facts.downloads(spec)
-    return DatasetFacts(
-        label=label,
-        metric=declared.task.metric,
-        task=declared.task.kind,
-        splits=dict(declared.splits),
-        default_val=declared.default_val,
-        validation=declared.validation,
-        variant=declared.variant,
-        version=declared.version,
-        licence="; ".join(dict.fromkeys(item.licence for item in downloads if item.licence)),
-        citation="; ".join(dict.fromkeys(item.citation for item in downloads if item.citation)),
-        notes=declared.notes,
-        seed=values.get("seed"),
-        split_seed=values.get("split_seed"),
-    )
-
-
-def _method_facts(session: Session, row: Any) -> MethodFacts:
-    first = row.configurations[0]
-    learner = session.catalog.get(first.learner.kind, first.learner.name)
-    uses_env = first.environment is not None and "environments" in learner.traits.get("needs", ())
-    oracle = set(learner.traits.get("oracle", ()))
-    if uses_env:
-        oracle |= set(session.catalog.get("environment", first.environment.name).traits.get("oracle", ()))
-    return MethodFacts(
-        dataset=row.dataset,
-        method=row.method,
-        configurations={configuration.id: dict(configuration.values) for configuration in row.configurations},
-        select=row.select,
-        environments=component_text(session, first.environment) if uses_env else "",
-        oracle=tuple(sorted(oracle)),
-        uses_validation_labels=bool(learner.traits.get("uses_validation_labels")),
-    )
-
-
-def component_text(session: Session, spec: ComponentSpec) -> str:
-    """A component with its values as a suite would write it, e.g. ``random(2)``."""
-    entry = session.catalog.get(spec.kind, spec.name)
-    values = {**entry.defaults, **spec.params}
-    positional = entry.traits.get("positional")
-    shown = {name: value for name, value in entry.changed(spec.params).items() if name != positional}
-    inner = ([str(values[positional])] if positional else []) + [f"{name}={value}" for name, value in shown.items()]
-    return f"{spec.name}({', '.join(inner)})" if inner else spec.name

@@ -39,12 +39,7 @@ def run_in_phases(
     rest = [stage for stage in stages if stage.key not in gone]
     ready = [stage for stage in first if stage.key not in prepared.failures]
     trained = run(rest, [*others, *ready]) if rest else Outcome()
-    return Outcome(
-        finished=prepared.finished + trained.finished,
-        failures={**prepared.failures, **skipped, **trained.failures},
-        cached=prepared.cached + trained.cached,
-        seconds=prepared.seconds + trained.seconds,
-    )
+    return prepared.then(Outcome(failures=skipped)).then(trained)
 
 
 def _unusable(prepared: Outcome, stage: Stage) -> bool:

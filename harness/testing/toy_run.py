@@ -16,8 +16,9 @@ from harness.plan import build_plan
 from harness.plan.datasets import DatasetFacts
 from harness.registry import Source
 from harness.results import RunResults
+from harness.runs.beginning import start_record
 from harness.runs.collect import collect
-from harness.runs.execute import EngineOptions, run_targets, start_record
+from harness.runs.execute import EngineOptions, run_targets
 from harness.runs.record import RunRecord
 from harness.runs.session import Options, Session
 from harness.stages.context import Context

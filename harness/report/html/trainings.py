@@ -86,11 +86,13 @@ class Trainings:
             artifact = self._store.open(key)
             info, chosen = artifact.read_json("info"), artifact.read_json("checkpoints")
             history = artifact.read_json("history")
-        except (BenchError, KeyError, ValueError):
+            told = {name: info[name] for name in ("parameters", "environments") if info.get(name)}
+            drawn = curves(history, limit, [checkpoint["epoch"] for checkpoint in chosen.values()])
+        except (BenchError, KeyError, ValueError, TypeError, AttributeError):  # another's, of another form
             return None
         self._note_components(artifact.meta.preimage)
-        facts |= {name: info[name] for name in ("parameters", "environments") if info.get(name)}
-        return curves(history, limit, [checkpoint["epoch"] for checkpoint in chosen.values()])
+        facts |= told
+        return drawn
 
     def _note_components(self, preimage: Mapping[str, Any]) -> None:
         for kind, name, source in components(preimage):

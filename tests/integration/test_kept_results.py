@@ -1,0 +1,139 @@
+"""A run's table outlives its artifacts, and nothing that only looks like scores gets into it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration_kit import TOY, Workshop
+
+from harness.artifact import META, Draft, Meta
+from harness.results import RunResults
+from harness.runs.find import find_run
+from harness.store import Store
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """A workshop whose suite has been run."""
+    workshop = Workshop(tmp_path_factory.mktemp("made"))
+    workshop.write(TOY)
+    (workshop.folder / "toy_plugin.py").symlink_to(Path(__file__).with_name("toy_plugin.py"))
+    assert workshop.run().exit_code == 0
+    return workshop
+
+
+@pytest.fixture
+def copied(made: Workshop, tmp_path: Path) -> Workshop:
+    """The same run and suite, to be harmed."""
+    shutil.copytree(made.folder, tmp_path / "copy", symlinks=True)
+    return Workshop(tmp_path / "copy")
+
+
+def some_score(workshop: Workshop) -> Path:
+    """The folder of the artifact with the first cell's scores."""
+    store = Store(workshop.store)
+    return store.artifact_folder(find_run("toy", store).cells[0].score)
+
+
+def replace_scores(folder: Path, text: str) -> None:
+    """Scores of another form, with a right size and checksum."""
+    meta = Meta.read(folder)
+    (folder / META).unlink()
+    (folder / "scores.json").write_text(text, encoding="utf-8")
+    Draft(folder, dict(meta.provenance)).describe(
+        **{name: value for name, value in vars(meta).items() if name not in ("files", "provenance")}
+    )
+
+
+def test_a_table_stays_when_its_artifacts_are_collected(copied: Workshop, made: Workshop) -> None:
+    before = made.command("report", "toy").stdout
+    assert copied.command("cache", "gc", "--older-than", "0s", "--yes").returncode == 0
+    assert Store(copied.store).artifact_keys() == []
+    assert copied.command("report", "toy").stdout == before
+    assert copied.run_of("toy") == made.run_of("toy")
+    assert copied.command("export", "toy", "-o", str(copied.folder / "out"), "--what", "results").returncode == 0
+    rows = (copied.folder / "out" / "results.csv").read_text(encoding="utf-8")
+    assert rows.count("\n") == len(made.run_of("toy").rows) + 1
+
+
+def test_a_damaged_score_does_not_change_the_table(copied: Workshop, made: Workshop, caplog) -> None:
+    (some_score(copied) / "scores.json").write_text("[", encoding="utf-8")
+    told = copied.command("report", "toy").stdout
+    assert told == made.command("report", "toy").stdout
+    assert "is damaged and will be made again" in caplog.text
+    assert copied.run_of("toy") == made.run_of("toy")  # also when it has been put aside
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    facts = {"split": "test", "role": "test", "rule": "last", "epoch": 1, "metric": "accuracy", "graphs": 9}
+    return facts | {"value": 0.5, "status": "ok", "reason": ""} | changes
+
+
+ODD = {
+    "no list": ({"a": 1}, "a dict is no list of rows"),
+    "a number": (3, "a int is no list of rows"),
+    "texts": (["a"], "a ScoreRow is no mapping"),
+    "a text as value": ([row(value="0.5")], "'value' of a ScoreRow is a str"),
+    "truth as value": ([row(value=True)], "'value' of a ScoreRow is a bool"),
+    "no value": ([row(value=None)], "status 'ok' does not go with value None"),
+    "a value beside a status": ([row(status="undefined")], "status 'undefined' does not go with value 0.5"),
+    "an unknown status": ([row(status="great")], "status 'great' does not go with value 0.5"),
+    "too much": ([row(value=7.5)], "7.5 is no 'accuracy'"),
+    "very much": ([row(value=1e308)], "1e+308 is no 'accuracy'"),
+    "no rule": ([{name: value for name, value in row().items() if name != "rule"}], "a row lacks 'rule'"),
+    "a list as rule": ([row(rule=[])], "'rule' of a ScoreRow is a list"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_cannot_be_scores_is_put_aside(copied: Workshop, made: Workshop, odd: str, caplog) -> None:
+    value, why = ODD[odd]
+    replace_scores(some_score(copied), json.dumps(value))
+    assert copied.run_of("toy") == made.run_of("toy")
+    assert f"(these are no scores: {why}" in caplog.text
+    assert not some_score(copied).exists()
+
+
+def test_a_run_makes_scores_again_that_are_none(copied: Workshop, made: Workshop, values) -> None:
+    replace_scores(some_score(copied), "{}")
+    outcome = copied.run()
+    assert [title.partition(" ")[0] for title in copied.ran()] == ["score"]
+    assert outcome.exit_code == 0
+    assert (outcome.record.facts["stages"], outcome.record.facts["cached"]) == (1, 18)
+    assert values(outcome.results) == values(made.run_of("toy"))
+
+
+@pytest.mark.parametrize("name", ["history", "checkpoints", "info"])
+@pytest.mark.parametrize("text", ["null", "[1]", '"a"'])
+def test_a_page_leaves_out_curves_that_are_none(copied: Workshop, name: str, text: str) -> None:
+    store = Store(copied.store)
+    folder = store.artifact_folder(find_run("toy", store).cells[0].train)
+    meta = Meta.read(folder)
+    (folder / META).unlink()
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    given = {key: value for key, value in vars(meta).items() if key not in ("files", "provenance")}
+    Draft(folder, {}).describe(**given)
+    page = copied.folder / "page.html"
+    told = copied.command("report", "toy", "--html", "-o", str(page))
+    assert told.returncode == 0
+    assert page.is_file()
+
+
+def test_a_table_is_shown_though_its_folder_cannot_be_written(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog, values, made: Workshop
+) -> None:
+    def full(_: RunResults, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    workshop.write(TOY)
+    monkeypatch.setattr(RunResults, "save", full)
+    outcome = workshop.run()
+    assert values(outcome.results) == values(made.run_of("toy"))
+    assert not outcome.saved
+    assert outcome.exit_code == 1
+    assert f"the disk is full: cannot write {outcome.folder}; the run's folder is incomplete" in caplog.text

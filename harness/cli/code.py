@@ -28,6 +28,12 @@ def tell_strange(code: Code) -> None:
         tell(code)
 
 
+def tell_broken(catalog: Catalog) -> None:
+    """Tell which plugins could not be loaded, and why."""
+    for broken in catalog.broken:
+        print(visible(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}"), file=sys.stderr)
+
+
 def tell_withheld(catalog: Catalog) -> None:
     """Tell what ``--no-plugins`` leaves out."""
     for name in catalog.withheld:

@@ -19,6 +19,7 @@ import typer
 
 from harness.component import KINDS
 from harness.errors import UserError
+from harness.untrusted import visible
 
 Offer = tuple[str, str]
 """A word, and a few words on it."""
@@ -39,7 +40,7 @@ def _offered(source: Source) -> Completion:
         with suppress(Exception, SystemExit):  # whatever it is, a shell has no use for it
             for word, told in source(ctx, incomplete):
                 if word.startswith(incomplete) and len(found) < _MOST:
-                    found.setdefault(_word(word), told)
+                    found.setdefault(_word(word), visible(told))
         return list(found.items())
 
     complete.__doc__ = source.__doc__

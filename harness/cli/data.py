@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import completion, options
+from harness.cli.code import tell_broken
 from harness.cli.main import app
 from harness.errors import DataError, UserError, did_you_mean
 
@@ -57,8 +58,7 @@ def list_data(data_dir: options.DataDir = None, plugin: options.Plugins = None, 
         print(dumps({"folder": str(root), "datasets": [list_json(state, root) for state in states]}), end="")
         return
     show_list(states, root)
-    for broken in catalog.broken:
-        print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+    tell_broken(catalog)
 
 
 @data.command()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli import completion, options
-from harness.cli.code import tell_withheld
+from harness.cli.code import tell_broken, tell_withheld
 from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
+from harness.untrusted import visible
 
 if TYPE_CHECKING:
     from harness.catalog import Catalog, Entry
@@ -40,9 +40,8 @@ def list_components(
     catalog = load_catalog(plugin or (), strict=strict)
     entries = [entry for entry in catalog if wanted in (None, entry.kind)]
     if json:
-        print(
-            dumps({"components": [entry.to_json() for entry in entries], "broken": [vars(b) for b in catalog.broken]})
-        )
+        found = {"components": [entry.to_json() for entry in entries], "broken": [vars(b) for b in catalog.broken]}
+        print(visible(dumps(found)))
         return
     for each in KINDS:
         rows = [entry for entry in entries if entry.kind == each]
@@ -51,7 +50,7 @@ def list_components(
             width = max(16, *(len(entry.name) for entry in rows))
             for entry in rows:
                 origin = "" if entry.plugin == "built-in" else f"  [{entry.plugin}]"
-                print(f"  {entry.name:<{width}} {entry.summary}{origin}")
+                print(visible(f"  {entry.name:<{width}} {entry.summary}{origin}"))
     _warn(catalog)
 
 
@@ -62,12 +61,11 @@ def _list_suites(json: bool) -> None:
     folder = suites_folder()
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.yaml"))
     names = [name for name in names if not name.startswith("common/")]
-    print(dumps({"suites": names}) if json else "\n".join(names))
+    print(visible(dumps({"suites": names}) if json else "\n".join(names)))
 
 
 def _warn(catalog: Catalog) -> None:
-    for broken in catalog.broken:
-        print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+    tell_broken(catalog)
     tell_withheld(catalog)
 
 
@@ -92,9 +90,9 @@ def describe(
         {**entry.to_json(), **_sources(entry), **_dataset_facts(catalog, entry, sets, data_dir)} for entry in entries
     ]
     if json:
-        print(dumps(described[0] if len(described) == 1 else described), end="")
+        print(visible(dumps(described[0] if len(described) == 1 else described)), end="")
         return
-    print("\n\n".join(_text(entry, facts) for entry, facts in zip(entries, described, strict=True)))
+    print(visible("\n\n".join(_text(entry, facts) for entry, facts in zip(entries, described, strict=True))))
 
 
 def _find(catalog: Catalog, name: str) -> list[Entry]:

@@ -79,8 +79,7 @@ def run(
     )
     limits = options.parse_seconds(timeout), options.parse_bytes(memory)
     session = open_session(suite, given)
-    for broken in session.catalog.broken:
-        print(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}", file=sys.stderr)
+    code.tell_broken(session.catalog)
     code.tell_withheld(session.catalog)
     if profile is None and engine == "dask":
         profile = code.cluster_of(session.suite)
@@ -144,4 +143,4 @@ def _show_tracebacks(record: RunRecord) -> None:
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     for key, failure in record.failures.items():
         if failure["traceback"]:
-            print(f"\n{titles.get(key, key)}:\n{failure['traceback']}", file=sys.stderr)
+            print(visible(f"\n{titles.get(key, key)}:\n{failure['traceback']}"), file=sys.stderr)

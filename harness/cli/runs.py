@@ -35,7 +35,7 @@ def runs(
             {"id": r.id, "suite": r.results.suite, "started": r.started, "status": r.status, "cells": len(r.cells)}
             for r in records
         ]
-        print(dumps({"runs": rows}), end="")
+        print(visible(dumps({"runs": rows})), end="")
         return
     for record in records:
         overrides = f"  {' '.join(record.results.overrides)}" if record.results.overrides else ""

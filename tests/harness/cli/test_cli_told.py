@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.catalog import Entry
+from harness.catalog import BrokenPlugin, Catalog, Entry
 from harness.cli import options
+from harness.cli.code import tell_broken
 from harness.cli.main import main
 from harness.cli.words import counted
 from harness.errors import UserError
@@ -37,6 +38,26 @@ datasets:
 methods:
   ERM: {baseline: erm}
 """
+
+HOSTILE = r'''
+from harness import Dataset, hookimpl, hparam
+from harness.errors import DataError
+
+
+class Odd(Dataset):
+    """Graphs \x1b[2J\x9b2J\u202e."""
+
+    name = "odd"
+    size: int = hparam(3, help="how \x1b[2J\u202e many")
+
+    def declare(self, data_dir):
+        raise DataError("no data \x1b[2J")
+
+
+@hookimpl
+def bench_register(register):
+    register(Odd)
+'''
 
 
 @pytest.fixture
@@ -240,6 +261,31 @@ class TestRuns:
         text = render(make_report(collect(replace(kept, results=results), store)), "markdown")
         assert "1 of 1 cells lack values" in text
         assert (told or "The run") in text if told else "The run" not in text
+
+
+class TestTextOfOthers:
+    """What plugins and runs say of themselves cannot steer a terminal."""
+
+    HIDDEN = ("\x1b", "\x9b", "\u202e")
+
+    def harmless(self, *texts: str) -> None:
+        for text in texts:
+            assert "\\u001b[2J" in text or "\\u202e" in text
+            assert not [sign for sign in self.HIDDEN if sign in text]
+
+    def test_docstrings_and_help_texts(self, bench: Bench, tmp_path: Path) -> None:
+        (tmp_path / "odd.py").write_text(HOSTILE)
+        for words in (("list", "dataset"), ("describe", "odd")):
+            self.harmless(bench(*words, "--plugin", "odd.py")[0], bench(*words, "--plugin", "odd.py", "--json")[0])
+
+    def test_why_a_plugin_was_not_loaded(self, capsys: pytest.CaptureFixture[str]) -> None:
+        tell_broken(Catalog((), [BrokenPlugin("odd", "odd.py", "\x1b[2J\x9b2J")]))
+        self.harmless(capsys.readouterr().err)
+
+    def test_names_of_runs(self, bench: Bench, store: Store) -> None:
+        kept = replace(record("demo/1"), started="\u202e")
+        save(store, replace(kept, results=replace(kept.results, overrides=("\x1b[2J",))))
+        self.harmless(bench("runs")[0], bench("runs", "--json")[0])
 
 
 class TestValidate:

@@ -49,7 +49,9 @@ def run(
     device: options.Device = "cpu",
     jobs_per_device: options.JobsPerDevice = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
-    memory: Annotated[str | None, typer.Option("--memory", help="Limit of each stage, e.g. 4G.")] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Limit of each stage with the processes it starts, e.g. 4G.")
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
     tracker: options.Trackers = None,
     plugin: options.Plugins = None,

@@ -30,7 +30,7 @@ class Processes:
     Args:
         jobs: number of slots; one per core that this process may use when absent.
         timeout: seconds per stage, the start of the process not counted.
-        memory: bytes of resident memory per worker, memory-mapped files included.
+        memory: bytes of resident memory per worker and what it starts, memory-mapped files included.
         log: file to which workers append what is printed in them.
         devices: where stages that train networks run, in slots beside ``jobs``, e.g. ``("cuda:0",)``; none for the CPU.
         jobs_per_device: slots of each device.

@@ -21,6 +21,7 @@ import psutil
 from harness.engine import worker
 from harness.engine.contract import Job, Report
 from harness.engine.failing import failure_of
+from harness.engine.family import held
 from harness.engine.stack import place_of_process
 from harness.stage import Failure, Stage
 
@@ -99,13 +100,8 @@ class Slot:
         return 0.0 if self._ready is None else time.monotonic() - max(self._submitted, self._ready)
 
     def resident(self) -> int:
-        """Bytes of resident memory of the process."""
-        if self._process is None or self._process.pid is None:
-            return 0
-        try:
-            return int(psutil.Process(self._process.pid).memory_info().rss)
-        except psutil.Error:
-            return 0
+        """Bytes of resident memory of the process and of those it started."""
+        return 0 if self._process is None or self._process.pid is None else held(self._process.pid)
 
     def condemn(self, verdict: Failure, *, look: bool = False) -> None:
         """Kill the process and everything it started; its stage gets this failure.
@@ -118,12 +114,14 @@ class Slot:
             return
         if look and (place := place_of_process(self._process.pid, self._stacks)):
             self._verdict = replace(verdict, reason=f"{verdict.reason} (in {place})")
+        started: list[psutil.Process] = []
         with suppress(psutil.Error):
-            for child in psutil.Process(self._process.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    child.kill()
+            started = psutil.Process(self._process.pid).children(recursive=True)
         with suppress(ProcessLookupError, ValueError):
-            self._process.kill()
+            self._process.kill()  # first: a stage that waits for one of them must not end well
+        for child in started:
+            with suppress(psutil.Error):
+                child.kill()
 
     def retire(self) -> None:
         """Ask the idle process to leave; does not wait."""

@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 
 from harness.catalog import Entry
+from harness.engine.family import held
 from harness.sizes import size_text
 from harness.testing.printed import Printed, print_to
 from harness.testing.report import Outcome, Report
@@ -133,7 +134,7 @@ class _Child:
         except (EOFError, OSError):
             self.process.join()
             return self._failed(self._death())
-        if self._resident() > self.memory:
+        if held(self.process.pid or 0) > self.memory:
             where = self._place()
             self.kill()
             return self._failed(
@@ -149,12 +150,6 @@ class _Child:
             f"the component's checks did not end within {self.limit:g} s, and were stopped in this one{where}: an "
             "endless loop, or too much work for toy data (give smaller settings in `probes`, or a longer --timeout)"
         )
-
-    def _resident(self) -> int:
-        """Bytes that it holds in memory."""
-        with suppress(psutil.Error):
-            return int(psutil.Process(self.process.pid).memory_info().rss)
-        return 0
 
     def kill(self) -> None:
         """End it and what it started."""

@@ -164,6 +164,18 @@ def test_a_stage_over_the_memory_limit_is_ended(store: ToyStore) -> None:
     assert len(store.runs("bad")) == 1
 
 
+def test_memory_of_what_a_stage_starts_counts(store: ToyStore) -> None:
+    began = time.monotonic()
+    outcome = go([stage("bad", do="child-hog"), stage("good")], store, memory=600 * MIB)
+    assert outcome.failures["bad"].status == "memory"
+    assert outcome.finished == ["good"]
+    assert time.monotonic() - began < 30, "it would sleep for a minute"
+
+
+def test_memory_that_forks_share_counts_once(store: ToyStore) -> None:
+    assert go([stage("forks", do="forks")], store, memory=900 * MIB).finished == ["forks"]
+
+
 def test_the_peak_is_that_of_the_stage(store: ToyStore) -> None:
     recorder = Recorder()
     go([stage("a", do="swell"), stage("b", "a")], store, jobs=1, observer=recorder)

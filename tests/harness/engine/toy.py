@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import asdict
@@ -174,6 +175,25 @@ def _hog(stage: Stage, store: ToyStore) -> None:
         time.sleep(0.01)
 
 
+def _child_hog(stage: Stage, store: ToyStore) -> None:
+    """Hold memory in a process of a process, and none here."""
+    hold = "held = b'x' * (700 << 20); import time; time.sleep(60)"
+    between = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
+    subprocess.run([sys.executable, "-c", between], check=False)
+
+
+def _forks(stage: Stage, store: ToyStore) -> None:
+    """Hold memory that forks share, as a loader's workers do."""
+    held = b"x" * (300 << 20)
+    children = [os.fork() for _ in range(3)]
+    time.sleep(1.5)
+    if not all(children):
+        os._exit(0)
+    assert held
+    for child in children:
+        os.waitpid(child, 0)
+
+
 def _quit(stage: Stage, store: ToyStore) -> None:
     os._exit(7)
 
@@ -241,6 +261,8 @@ _ACTIONS = {
     "stop": _stop,
     "deaf": _deaf,
     "hog": _hog,
+    "child-hog": _child_hog,
+    "forks": _forks,
     "quit": _quit,
     "suicide": _suicide,
     "suicide-once": _suicide_once,

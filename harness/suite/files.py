@@ -33,11 +33,13 @@ def find_suite(name_or_path: str | Path) -> Path:
     ``suites/ablation.yaml`` names the installed suite from anywhere, unless such a file exists here.
 
     Raises:
-        UserError: there is no such file; the text lists the installed suites and the nearest name.
+        UserError: there is no such file, and the text lists the installed suites and the nearest name; or it is a pipe.
     """
     path = Path(name_or_path)
     if path.is_file():
         return path
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{name_or_path} is not a regular file: a suite is read more than once, so write it to a file")
     name = str(name_or_path).replace(os.sep, "/").removeprefix("./").removeprefix("suites/").removesuffix(".yaml")
     known = installed_suites()
     if name in known:

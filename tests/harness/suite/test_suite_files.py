@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,6 +42,13 @@ def test_a_suite_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         find_suite("ablatoin")
     with pytest.raises(UserError, match="is a folder"):
         find_suite(tmp_path)
+
+
+def test_a_pipe_is_no_suite(tmp_path: Path) -> None:
+    """What ``bench run <(…)`` gives is empty when it is read again."""
+    os.mkfifo(tmp_path / "fifo.yaml")
+    with pytest.raises(UserError, match=r"fifo.yaml is not a regular file: a suite is read more than once"):
+        find_suite(tmp_path / "fifo.yaml")
 
 
 def test_peek_plugins(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def _next(child: _Child, source: Source, time_limit: float) -> dict[str, Any] | 
     if time_limit > _SLOW and source.plugin != BUILT_IN:
         with suppress(TimeoutError):
             return child.next(_SLOW)
-        print(visible(f"importing {source.file.name} …"), file=sys.stderr, flush=True)
+        print(visible(f"importing {source.file.name} … ({time_limit:g} s at most)"), file=sys.stderr, flush=True)
         time_limit -= _SLOW
     return child.next(time_limit)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.engine.contract import Job, Report
 from harness.engine.failing import failure_of, spoils_device
@@ -18,6 +18,9 @@ from harness.engine.meter import Meter
 from harness.engine.stack import show_stack_to
 from harness.engine.threads import limit_threads
 from harness.stage import Stage
+
+_LOG_MOST: Final = 64 << 20  # bytes of a log; half of them are kept when it is longer
+_LOOK: Final = 0.5  # seconds between two looks at it
 
 
 def begin(log: str | None, stacks: Connection | None = None) -> None:
@@ -29,9 +32,10 @@ def begin(log: str | None, stacks: Connection | None = None) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit_threads()
-    threading.Thread(target=_die_with_parent, name="bench-parent-watch", daemon=True).start()
-    if log is not None:
-        _write_to(Path(log))
+    path = None if log is None else Path(log).absolute()  # a plugin may change the folder
+    threading.Thread(target=_watch, args=(path,), name="bench-parent-watch", daemon=True).start()
+    if path is not None:
+        _write_to(path)
     if stacks is not None:
         show_stack_to(stacks)
 
@@ -73,14 +77,26 @@ def resolve(path: str) -> Callable[..., Any]:
     return found
 
 
-def _die_with_parent() -> None:
-    """A parent that was killed cannot tell its workers; the pipe it held open tells them."""
+def _watch(log: Path | None) -> None:
+    """Keep the log short, and die with the parent: a killed one cannot tell its workers, but the pipe it held does."""
     from multiprocessing import connection, parent_process
 
     parent = parent_process()
     if parent is not None:
-        connection.wait([parent.sentinel])
+        while not connection.wait([parent.sentinel], None if log is None else _LOOK):
+            if log is not None:
+                _shorten(log)
         os._exit(1)
+
+
+def _shorten(log: Path) -> None:
+    """Drop the middle of a log that would fill the disk, whoever writes to it: all of them append."""
+    with suppress(OSError):
+        if log.stat().st_size > _LOG_MOST:
+            os.truncate(log, _LOG_MOST // 2)
+            notice = f"[bench: over {_LOG_MOST >> 20} MiB were printed; some of it was dropped here]"
+            with log.open("ab") as file:
+                file.write(f"\n{notice}\n".encode())
 
 
 def _write_to(log: Path) -> None:

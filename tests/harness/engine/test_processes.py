@@ -189,6 +189,16 @@ def test_output_of_workers_goes_to_the_log(store: ToyStore, tmp_path: Path) -> N
     assert log.read_text() == "a line from a plugin\n"
 
 
+def test_the_log_stays_short(store: ToyStore, tmp_path: Path) -> None:
+    log = tmp_path / "workers.log"
+    go([stage("a", do="say"), stage("b", "a", do="shout")], store, log=log)
+    assert log.stat().st_size < 64 * MIB
+    text = log.read_text()
+    assert text.startswith("a line from a plugin\n")
+    assert "\n[bench: over 64 MiB were printed; some of it was dropped here]\n" in text
+    assert text.endswith("the last line\n")
+
+
 def test_no_worker_is_left_after_a_run(store: ToyStore) -> None:
     go([stage("a"), stage("b")], store)
     assert not [pid for key in "ab" for pid in store.runs(key) if psutil.pid_exists(pid)]

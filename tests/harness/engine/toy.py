@@ -231,6 +231,16 @@ def _say(stage: Stage, store: ToyStore) -> None:
     sys.stdout.flush()
 
 
+def _shout(stage: Stage, store: ToyStore) -> None:
+    """Print 80 MiB, half of it in a process of its own, and a last line a moment later."""
+    shout = "import os\nfor _ in range(40): os.write(1, b'x' * (1 << 20))"
+    subprocess.run([sys.executable, "-c", shout], check=True)
+    for _ in range(40):
+        os.write(1, b"x" * (1 << 20))
+    time.sleep(1.5)
+    os.write(1, b"the last line\n")
+
+
 def _find_damage(stage: Stage, store: ToyStore) -> None:
     """On the first try, read damaged inputs: they are put aside, and the stage fails."""
     time.sleep(stage.payload.get("seconds", 0))
@@ -271,6 +281,7 @@ _ACTIONS = {
     "unsendable": _unsendable,
     "swell": _swell,
     "say": _say,
+    "shout": _shout,
     "find-damage": _find_damage,
     "sleep": _sleep,
     "delay": _delay,

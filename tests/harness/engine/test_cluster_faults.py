@@ -24,7 +24,7 @@ from harness.cluster import Profile
 from harness.engine import make_engine, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
-from harness.engine.cluster.starting import connect, start_cluster
+from harness.engine.cluster.starting import start_cluster
 from harness.errors import UserError
 from harness.stage import Stage
 from harness.store import Store

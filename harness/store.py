@@ -193,7 +193,7 @@ class Store:
                 created=time.time(),
             )
             if chosen == stage.key:  # before the artifact: an entry without one does no harm
-                self.index(stage.place, stage.key, stage.preimage)
+                self.index(stage.place, stage.key)
         if chosen == stage.key:
             self.clear_failure(chosen)
 
@@ -245,12 +245,15 @@ class Store:
         return self._lock(self._folder("leases") / f"{key}.lock")
 
     def place_folder(self, place: str) -> Path:
-        """Where the preimages of a logical place are."""
+        """The index of a logical place: a file for each artifact, of which the name alone counts."""
         return self.root / "places" / digest(place)[:32]
 
-    def index(self, place: str, key: str, preimage: Mapping[str, Any]) -> None:
+    def index(self, place: str, key: str) -> None:
         """Enter an artifact under its logical place."""
-        self._write(self.place_folder(place) / f"{key}.json", dict(preimage))
+        entry = self.place_folder(place) / f"{key}.json"
+        with writing(entry):
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            entry.touch()
 
     def preimages(self, place: str) -> list[tuple[str, Any]]:
         """Key and preimage of every artifact at a logical place, oldest first."""

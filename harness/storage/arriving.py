@@ -47,7 +47,7 @@ def receive(store: Store, source: Source, key: str, moved: Moved) -> None:
             with writing(folder):
                 (folder / META).write_text(text, encoding="utf-8")
             if key == stage_key(meta):
-                store.index(meta.place, key, meta.preimage)
+                store.index(meta.place, key)
     except (OSError, ValueError) as error:
         raise Refused(f"{type(error).__name__}: {error}") from None
     _tell(store, source, meta)

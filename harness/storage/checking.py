@@ -95,7 +95,7 @@ def _lesser(store: Store, folder: Path, meta: Meta, what: str) -> Iterator[Probl
             what,
             "it is not in the index of places",
             "entered",
-            lambda: store.index(meta.place, meta.key, meta.preimage),
+            lambda: store.index(meta.place, meta.key),
         )
 
 

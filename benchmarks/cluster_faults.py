@@ -254,7 +254,7 @@ def full_disk(folder: Path) -> bool:
     processes = Processes(folder)
     try:
         filler = disk / "filler"
-        filler.write_bytes(b"x" * (1_990_000))
+        filler.write_bytes(b"x" * 2_040_000)
         processes.start_scheduler()
         processes.start_worker("one", "--no-nanny")
         stages = [stored_stage(f"s{index}", note="x" * 20_000) for index in range(8)]

@@ -29,7 +29,7 @@ def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tenso
         at_least: environments with fewer graphs than this are left out.
     """
     ids, inverse, counts = torch.unique(env, return_inverse=True, return_counts=True)
-    return _means(values, inverse, counts)[(ids >= 0) & (counts >= at_least)]
+    return _kept(_means(values, inverse, counts), (ids >= 0) & (counts >= at_least))
 
 
 def environment_variance(values: Tensor, env: Tensor) -> Tensor:
@@ -41,9 +41,8 @@ def environment_variance(values: Tensor, env: Tensor) -> Tensor:
     """
     ids, inverse, counts = torch.unique(env, return_inverse=True, return_counts=True)
     centred = values - _means(values, inverse, counts).index_select(0, inverse)
-    sums = values.new_zeros(len(ids), values.size(1)).index_add(0, inverse, centred.square())
-    variances: Tensor = sums / (counts - 1).clamp(min=1).unsqueeze(1)
-    return variances[(ids >= 0) & (counts > 1)]
+    sums = values.new_zeros(len(ids), values.size(1)).index_add_(0, inverse, centred.square())
+    return _kept(sums / (counts - 1).clamp(min=1).unsqueeze(1), (ids >= 0) & (counts > 1))
 
 
 def environment_moments(values: Tensor, env: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,6 +73,11 @@ def position_in_environment(env: Tensor) -> Tensor:
 
 
 def _means(values: Tensor, inverse: Tensor, counts: Tensor) -> Tensor:
-    sums = values.new_zeros((len(counts), *values.shape[1:])).index_add(0, inverse, values)
+    sums = values.new_zeros((len(counts), *values.shape[1:])).index_add_(0, inverse, values)
     means: Tensor = sums / counts.reshape(-1, *([1] * (values.dim() - 1))).to(values.dtype)
     return means
+
+
+def _kept(rows: Tensor, keep: Tensor) -> Tensor:
+    """The rows to keep; mostly all are, and then the way back through an index, slow on few rows, is not taken."""
+    return rows if bool(keep.all()) else rows[keep]

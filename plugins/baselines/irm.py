@@ -83,7 +83,8 @@ class IRM(EnvironmentPenalty):
         risk, gradient = self.risk(logits, batch), scale_gradient(logits, batch.y, self.info.task)
         env = self.environments(batch)
         penalties = environment_penalties(gradient, env, self.form)
-        enough = len(torch.unique(env[env >= 0])) > 1 and len(penalties) > 0
+        known = env[env >= 0]
+        enough = bool((known != known[:1]).any()) and len(penalties) > 0  # two environments or more
         return {"erm": self.mean_risk(risk, env), "invariance": penalties.mean() if enough else gradient.sum() * 0.0}
 
 

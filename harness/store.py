@@ -131,7 +131,7 @@ class Store:
         except OSError as error:
             if error.errno not in _NO_FILE:
                 raise StoreError(f"cannot read {at}: {error.strerror or error}") from None
-            self.put_aside(key, f"{META} is no plain file")
+            self.put_aside(key, f"{Path(error.filename or META).name} is no plain file")
             return None
         except ValueError as error:
             self.put_aside(key, str(error))

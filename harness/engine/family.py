@@ -32,7 +32,9 @@ def _share(pid: int) -> int:
 
 def _below(pid: int) -> list[int]:
     """The ids of its children and theirs. Linux has lists; elsewhere every process of the machine is looked at."""
-    lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
+    lists: list[Path] = []
+    with suppress(OSError):  # it may end while it is looked at
+        lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
     if not lists:
         with suppress(psutil.Error):
             return [child.pid for child in psutil.Process(pid).children(recursive=True)]

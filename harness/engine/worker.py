@@ -90,7 +90,7 @@ def _watch(log: Path | None) -> None:
 
 
 def _shorten(log: Path) -> None:
-    """Drop the middle of a log that would fill the disk, whoever writes to it: all of them append."""
+    """Cut a log that would fill the disk, whoever writes to it: the first lines stay, and new ones are added."""
     with suppress(OSError):
         if log.stat().st_size > _LOG_MOST:
             os.truncate(log, _LOG_MOST // 2)

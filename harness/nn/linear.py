@@ -11,7 +11,8 @@ class Linear(nn.Linear):
     The product of (N, in) rows and the transposed weights then reads both row by row, and autograd picks the order of
     factors for the weights' gradient by it. Where a layer is wider than its input, as the first map of a GIN layer
     is, torch's usual order costs up to five times as much. Names, start, copies and stored files are
-    those of ``nn.Linear``; ``load_state_dict`` keeps the layout.
+    those of ``nn.Linear``; ``load_state_dict`` keeps the layout. It takes a
+    ``reshape`` where contiguous weights would take a ``view``.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:

@@ -17,6 +17,7 @@ def uncollected() -> Iterator[None]:
     finally:
         if collecting:
             # What was made counts as old, as if it had been walked and found in use; it stays collectable.
-            gc.freeze()
-            gc.unfreeze()
+            if not gc.get_freeze_count():  # else whoever calls us has frozen something, which is to stay so
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -38,9 +38,7 @@ def collect(record: RunRecord, store: Store) -> RunResults:
         raise DataError(f"run {record.id}: the cell {stray.id} is of no row of its results")
     kept = Kept(record, store)
     rows = [
-        row
-        for cell in record.cells
-        for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store) or kept.rows(cell.id, cell.score)
+        row for cell in record.cells for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store, kept)
     ]
     built = {label: _built(store, key) or kept.dataset(label) for label, key in record.prepared.items()}
     datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
@@ -83,7 +81,7 @@ def _trained(record: RunRecord) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store) -> list[ResultRow]:
+def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store, kept: Kept) -> list[ResultRow]:
     dataset = record.results.dataset(cell.dataset)
     base = ResultRow(
         dataset=cell.dataset,
@@ -108,9 +106,13 @@ def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: S
     scores = read_scores(store, cell.score)
     if scores is not None:
         return _scored(base, scores, store.record(cell.train), splits, rules, validation)
-    failure = _failure(record, cell, store)
+    failed = any(key in record.failures for key in cell.needs)
+    before = [] if failed else kept.rows(cell.id, cell.score)
+    failure = (
+        None if before else _failure(record, cell, store)
+    )  # else a later run's failure would hide this one's value
     if failure is None:
-        return []
+        return before
     shown = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
     return spread_out(shown, splits, rules)
 

@@ -90,7 +90,7 @@ class RunOutcome:
     def exit_code(self) -> int:
         """0, or 1 where a cell has no result, an analysis failed, or the folder could not be written."""
         lost = not self.saved or self.record.failures or any(found.status != "ok" for found in self.findings)
-        return 1 if lost or without_value(self.results) else 0
+        return 1 if lost or without_rows(self.record, self.results) or without_value(self.results) else 0
 
 
 def execute(
@@ -135,7 +135,8 @@ def _execute(
         gone = without_rows(closed.record, closed.results)
         if gone:  # scores of which it showed that they are none only when they were read: they were put aside
             again = needed(plan, store, gone)
-            closed = _close(record, session, folder, outcome.then(work.run(again)), cached - len(again))
+            cached -= len({stage.key for stage in again} - set(outcome.finished))
+            closed = _close(record, session, folder, outcome.then(work.run(again)), cached)
     except BaseException as error:
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         cut = replace(record, status=status, failures=_plain(work.failures))
@@ -154,6 +155,8 @@ def _execute(
 
 def _leave(record: RunRecord, session: Session, folder: Path) -> RunResults:
     """Write what there is of a run that was cut short."""
+    with writing(folder):
+        record.save(folder)  # that it ended, even where the store cannot be read
     results = collect(record, session.store)
     _save(record, results, folder)
     leave_page(record, results, session.store)

@@ -15,7 +15,7 @@ from harness.suite.yaml import read_file
 
 _LOCAL: Final = "local"
 _ADDRESS: Final = re.compile(
-    r"(?:tcp|tls|ucx)://(?:[^\s/:\[\]]+|\[[^\s/\[\]]+\]):0*(?P<port>[1-9][0-9]{0,4})|wss?://\S+"
+    r"(?:tcp|tls|ucx)://(?:[^\s/:\[\]]+|\[[^\s/\[\]]+\]):0*(?P<port>[1-9][0-9]{0,4})|wss?://[^\s/:]\S*"
 )
 _HOW: Final = "write tcp://HOST:PORT or tls://HOST:PORT, with a port from 1 to 65535"
 

@@ -59,7 +59,7 @@ class Adam(torch.optim.Optimizer):
             gradient = parameter.grad
             if gradient is None:
                 continue
-            if gradient.stride() != parameter.stride():  # autograd's never differ, but the kernel would not notice
+            if gradient.stride() != parameter.stride():  # the kernel would not notice
                 gradient = torch.empty_like(parameter).copy_(gradient)
             state = self.state[parameter] or self._start(parameter)
             count = state["step"] = state["step"] + 1

@@ -14,6 +14,7 @@ from integration_kit import TOY, Workshop
 from harness.artifact import META, Draft, Meta
 from harness.results import RunResults
 from harness.runs.find import find_run
+from harness.stage import Failure
 from harness.store import Store
 
 
@@ -69,6 +70,14 @@ def test_a_damaged_score_does_not_change_the_table(copied: Workshop, made: Works
     assert copied.run_of("toy") == made.run_of("toy")  # also when it has been put aside
 
 
+def test_a_later_failure_of_the_same_stage_does_not_hide_a_value(copied: Workshop, made: Workshop) -> None:
+    cell = find_run("toy", Store(copied.store)).cells[0]
+    copied.command("cache", "gc", "--older-than", "0s", "--yes")
+    store = Store(copied.store)
+    store.record_failure(cell.train, Failure("diverged", "nan", ""), copied.open().plan.stages[cell.train])
+    assert copied.run_of("toy") == made.run_of("toy")
+
+
 def row(**changes: Any) -> dict[str, Any]:
     facts = {"split": "test", "role": "test", "rule": "last", "epoch": 1, "metric": "accuracy", "graphs": 9}
     return facts | {"value": 0.5, "status": "ok", "reason": ""} | changes
@@ -106,6 +115,15 @@ def test_a_run_makes_scores_again_that_are_none(copied: Workshop, made: Workshop
     assert outcome.exit_code == 0
     assert (outcome.record.facts["stages"], outcome.record.facts["cached"]) == (1, 18)
     assert values(outcome.results) == values(made.run_of("toy"))
+
+
+def test_a_cell_without_rows_is_no_success(copied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Odd scores that cannot be put aside, as in a folder of somebody else."""
+    monkeypatch.setattr(Store, "put_aside", lambda *_: None)
+    replace_scores(some_score(copied), "{}")
+    outcome = copied.run()
+    assert len({row.cell for row in outcome.results.rows}) == 5
+    assert outcome.exit_code == 1
 
 
 @pytest.mark.parametrize("name", ["history", "checkpoints", "info"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -48,6 +49,18 @@ def test_a_team_trains_a_baseline_once(made: Workshop, tmp_path: Path, values) -
     assert mine.command("cache", "verify").stdout == "21 artifacts are sound, 0 problems\n"
     again = mine.command("cache", "pull", team, "suite.yaml", "--methods", "ERM").stdout
     assert again.startswith("pulled 0 artifacts, 0 B from")
+
+
+def test_a_run_without_results_is_refused_alone(made: Workshop, tmp_path: Path) -> None:
+    """Also behind a URL, where what is there is compared first."""
+    mine = colleague(made, tmp_path)
+    shutil.copytree(made.store, mine.store)
+    run = all_runs(Store(mine.store))[-1].id
+    (mine.store / "runs" / run / "results.json").unlink()
+    told = mine.command("cache", "push", f"memory://{tmp_path.name}", check=False)
+    assert told.returncode == 1
+    assert f"run {run}: refused: it is not complete (results.json is missing)" in told.stdout
+    assert "21 artifacts" in told.stdout
 
 
 def test_a_run_can_be_shown_elsewhere(made: Workshop, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import Outcome, make_engine, run
 from harness.engine.contract import Job
+from harness.engine.family import held
 from harness.engine.processes import Processes, available_cores
 from harness.engine.worker import attempt
 from harness.stage import Failure, Stage
@@ -380,3 +381,11 @@ def test_the_failure_of_another_run_is_taken_over(store: ToyStore) -> None:
     assert outcome.failures["a"].reason == "ValueError: elsewhere"
     assert outcome.failures["b"].status == "skipped"
     assert not store.runs("a")
+
+
+def test_memory_of_a_process_that_ends_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> list[Path]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "glob", gone)
+    assert held(os.getpid()) > 0

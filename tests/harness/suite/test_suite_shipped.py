@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from harness.catalog import Catalog
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
 from harness.index import load_catalog
+from harness.keys import digest
 from harness.plan.datasets import DatasetFacts
 from harness.published import load_published
 from harness.spec import ComponentSpec, Configuration, Suite
 from harness.suite import Overrides, find_suite, installed_suites, load_suite, suites_folder
+
+RESOLVED = Path(__file__).with_name("resolved")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +49,20 @@ def test_every_suite_is_sound(name: str, real: Catalog) -> None:
     text = (suites_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     assert suite.name == name.replace("/", "-")
     assert text.startswith("# "), "a suite says in its header what it is for"
+
+
+@pytest.mark.parametrize("name", installed_suites())
+def test_a_suite_resolves_to_what_is_recorded(name: str, real: Catalog) -> None:
+    """``BENCH_GOLDEN=resolved`` writes the records anew, where a change of them is meant."""
+    suite = load(find_suite(name), real)
+    path = RESOLVED / f"{suite.name}.yaml"
+    rows = {f"{row.method} on {row.dataset}": len(row.configurations) for row in suite.rows}
+    values = digest([[configuration.values for configuration in row.configurations] for row in suite.rows])
+    resolved = {**suite.resolved, "configurations": rows, "values": values}
+    text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=120)
+    if os.environ.get("BENCH_GOLDEN") == "resolved":
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
 
 
 def test_every_fragment_is_used() -> None:

@@ -1,7 +1,8 @@
 """One small cell of each method, encoder, quantifier and decorrelator gives what is recorded in ``golden/``.
 
-A test that fails here says that users' numbers change: where that is meant, write those rows anew with
-``BENCH_GOLDEN='ciga,gala' pytest tests/integration/test_golden.py`` (names of rows, or ``all``) and say why in the changelog.
+A test that fails here says that users' numbers change. Where that is meant, write those records anew with
+``BENCH_GOLDEN='ciga;table' pytest tests/integration/test_golden.py`` (rows, ``table``, or ``all``) and say why in the
+changelog.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def close(one: Any, other: Any) -> bool:
 
 def remade(name: str, path: Path, text: str) -> bool:
     """Write a record anew where the user asks for it."""
-    asked = os.environ.get("BENCH_GOLDEN", "").split(",")
+    asked = os.environ.get("BENCH_GOLDEN", "").split(";")
     if name not in asked and "all" not in asked:
         return False
     path.parent.mkdir(exist_ok=True)

@@ -23,6 +23,7 @@ from harness.stages.reading import (
 )
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Environment
+from harness.training.environments import check_ids
 from harness.training.loop import LoopSettings, total_steps
 
 
@@ -64,11 +65,11 @@ def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedG
     )
 
 
-def _check(environment: Environment, ids: Tensor, extra: Mapping[str, Tensor], count: int) -> None:
-    if ids.shape != (count,) or ids.dtype != torch.int64 or int(ids.min()) < -1 or int(ids.max()) < 0:
-        raise ValueError(
-            f"environment '{environment.name}' must give each training graph one int64 id: from 0, or -1 for none"
-        )
+def _check(environment: Environment, ids: Any, extra: Mapping[str, Tensor], count: int) -> None:
+    try:
+        check_ids(ids, count)
+    except ValueError as error:
+        raise ValueError(f"environment '{environment.name}', assign: {error}") from None
     if set(extra) != set(environment.provides) or any(len(value) != count for value in extra.values()):
         raise ValueError(
             f"environment '{environment.name}' must give one row per training graph of each of its 'provides' "

@@ -40,7 +40,7 @@ def check(declared: Declaration, raw: RawDataset) -> None:
     """Refuse a dataset that differs from what it declared.
 
     Raises:
-        DataError: a split is missing or empty, a label or a feature code is out of range.
+        DataError: a split is missing or empty, a label, an environment or a feature code is out of range.
     """
     if set(raw.splits) != set(declared.splits):
         raise DataError(f"declared the splits {sorted(declared.splits)} but built {sorted(raw.splits)}")
@@ -50,6 +50,8 @@ def check(declared: Declaration, raw: RawDataset) -> None:
         if any(set(graph.groups) != set(declared.groups) for graph in graphs):
             raise DataError(f"split '{split}': a graph's groups are not the declared {sorted(declared.groups)}")
         _check_labels(declared, split, graphs)
+        if declared.environments:
+            _check_environments(declared, split, graphs)
         _check_features(declared, split, graphs)
 
 
@@ -64,6 +66,17 @@ def _check_labels(declared: Declaration, split: str, graphs: Sequence[RawGraph])
         raise DataError(
             f"split '{split}': labels go from {labels.min()} to {labels.max()}, not 0..{task.num_classes - 1}"
         )
+
+
+def _check_environments(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
+    for number, graph in enumerate(graphs):
+        env: Any = graph.env
+        whole = isinstance(env, (int, np.integer)) and not isinstance(env, bool)
+        if not whole or env < -1 or (declared.splits[split] == "train" and env >= declared.environments):
+            raise DataError(
+                f"split '{split}', graph {number}: its environment is {env!r}; expected a whole number from 0 (in "
+                f"training to {declared.environments - 1}, as declared), or -1 for none"
+            )
 
 
 def _check_features(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:

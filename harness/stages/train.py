@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.data import Task
-from harness.graphs import PackedGraphs
+from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator
 from harness.stage import Stage
 from harness.stages.context import Context, component, component_class
@@ -27,6 +27,7 @@ from harness.stages.reading import (
 from harness.stages.upstream import read_upstream
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
+from harness.training.environments import check_ids
 from harness.training.loop import LAST, LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
 from harness.training.metrics import score
 
@@ -55,7 +56,7 @@ def body(stage: Stage, context: Context) -> None:
         score=_scorer(store, payload, task),
         monitor=payload["monitor"],
         spurious=None if kept is None else kept.spurious.to(context.device),
-        assign_batch=environment.assign_batch if environment is not None else None,
+        assign_batch=None if environment is None else _assigner(environment, count),
     )
     trained = fit(learner, data, settings, seed=payload["seed"])
     with store.create(stage) as draft:
@@ -90,6 +91,20 @@ def _environments(
         environment.rng = generator(payload["seed"], "environment")
         return environment, train, environment.num_environments()
     return None, train, 0
+
+
+def _assigner(environment: Environment, number: int) -> Callable[[Batch], Tensor]:
+    """What gives a batch its ids, checked."""
+
+    def assign(batch: Batch) -> Tensor:
+        ids = environment.assign_batch(batch)
+        try:
+            check_ids(ids, batch.num_graphs, number)
+        except ValueError as error:
+            raise ValueError(f"environment '{environment.name}', assign_batch: {error}") from None
+        return ids
+
+    return assign
 
 
 def _spurious(context: Context, payload: Mapping[str, Any], learner: Learner) -> Kept | None:

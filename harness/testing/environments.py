@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ from harness.testing.rng import all_states
 from harness.testing.settings import EVERYWHERE, unchanged
 from harness.testing.toys import Toy, toy
 from harness.training.bases import Environment
+from harness.training.environments import check_ids
 
 Assigned = dict[str, Tensor]
 IDS = "ids"
@@ -77,12 +79,10 @@ def one_id_each(subject: EnvironmentSubject) -> Iterator[str]:
     Look at: assign, assign_batch
     """
     ids, count = subject.assigned()[IDS], len(subject.toy.train)
-    if ids.shape != (count,) or ids.dtype != torch.int64:
-        yield f"ids are {tuple(ids.shape)} {ids.dtype}, expected ({count},) torch.int64"
-    elif int(ids.min()) < -1 or int(ids.max()) < 0:
-        yield f"ids go from {int(ids.min())} to {int(ids.max())}, expected 0 to K-1, or -1 for some"
-    elif not subject.cls.per_batch and 0 in (sizes := torch.bincount(ids[ids >= 0]).tolist()):
-        yield f"ids go up to {len(sizes) - 1}, but {sizes.index(0)} has no graph"
+    try:
+        check_ids(ids, count, sys.maxsize if subject.cls.per_batch else None)
+    except ValueError as error:
+        yield str(error)
 
 
 def ids_within_number(subject: EnvironmentSubject) -> Iterator[str]:

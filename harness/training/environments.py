@@ -1,12 +1,50 @@
-"""Statistics of the environments present in a batch, shared by every method that compares them."""
+"""Environment ids as components give them, and statistics of those present in a batch."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from harness.data import Task
 from harness.training.losses import has_label
+
+
+def check_ids(ids: Any, graphs: int, number: int | None = None) -> None:
+    """Refuse ids that are not integers, one per graph, counted from 0; -1 stands for none.
+
+    Nothing is allocated by the size of an id.
+
+    Args:
+        ids: what a component gave.
+        graphs: how many graphs there are.
+        number: of environments: ids are below it. None: some graph has one, and none from 0 to the largest is missing.
+
+    Raises:
+        ValueError: the text says what came and what is allowed.
+    """
+    if not isinstance(ids, Tensor) or ids.dtype != torch.int64:
+        found = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
+        raise ValueError(f"the ids are {found}; expected a tensor of torch.int64")
+    if ids.shape != (graphs,):
+        raise ValueError(f"the ids are of shape {tuple(ids.shape)} for {graphs} graphs; expected one id per graph")
+    low, high = int(ids.min()), int(ids.max())
+    if low < -1:
+        raise ValueError(f"an id is {low}; expected 0, 1, 2 … or -1 for none")
+    if number is not None:
+        if high >= number:
+            raise ValueError(f"an id is {high}, but the ids of {number} environments are below {number}")
+        return
+    present = torch.unique(ids[ids >= 0])
+    if not len(present):
+        raise ValueError("all ids are -1, so that no graph has an environment")
+    if high >= len(present):
+        missing = int((present != torch.arange(len(present), device=ids.device)).nonzero()[0])
+        raise ValueError(
+            f"{len(present)} environments have ids up to {high}, and {missing} is not among them; expected 0, 1, 2 … "
+            "without a gap, as torch.unique(ids, return_inverse=True)[1] numbers them"
+        )
 
 
 def labelled_environments(env: Tensor, y: Tensor, task: Task) -> Tensor:

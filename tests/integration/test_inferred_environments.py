@@ -86,3 +86,45 @@ def test_fragments_and_scaffolds_reach_who_reads_them(workshop):
     assert parameters["Graph only"] == parameters["ERM"] == parameters["IRM"]
     assert parameters["MoleOOD"] > 1.5 * parameters["ERM"], "a second network for the fragments"
     assert environments["IRM"] == 3
+
+
+STRANGE = """\
+import torch
+from harness import Environment, hookimpl
+
+
+class Sparse(Environment):
+    name = "sparse"
+
+    def assign(self, train, oracle, upstream):
+        ids = torch.zeros(len(train), dtype=torch.int64)
+        ids[0] = 10**9
+        return ids
+
+
+class Beyond(Environment):
+    name = "beyond"
+    per_batch = True
+
+    def num_environments(self):
+        return 2
+
+    def assign_batch(self, batch):
+        return torch.full((batch.num_graphs,), 2)
+
+
+@hookimpl
+def bench_register(register):
+    register(Sparse)
+    register(Beyond)
+"""
+
+
+def test_ids_are_checked_before_anything_is_made_as_large_as_they_are(workshop):
+    (workshop.folder / "strange.py").write_text(STRANGE, encoding="utf-8")
+    text = SUITE.partition("methods:")[0].replace("toy_plugin.py", "toy_plugin.py, strange.py")
+    methods = "methods:\n  Sparse: {baseline: irm, envs: sparse}\n  Beyond: {baseline: irm, envs: beyond}\n"
+    workshop.run(workshop.write(text + methods))
+    reasons = {row.method: row.reason for row in workshop.run_of("inferred").rows}
+    assert "environment 'sparse', assign: 2 environments have ids up to 1000000000" in reasons["Sparse"]
+    assert "environment 'beyond', assign_batch: an id is 2, but the ids of 2 environments" in reasons["Beyond"]

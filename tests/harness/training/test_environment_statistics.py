@@ -1,4 +1,6 @@
-"""Statistics of environments, against NumPy in float64 and by hand."""
+"""Environment ids that are refused, and statistics of environments against NumPy in float64 and by hand."""
+
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from harness import (
     labelled_environments,
     position_in_environment,
 )
+from harness.training.environments import check_ids
 
 ENV = [4, -1, 0, 4, 7, 0, 4, -1, 0, 4]
 COUNTED = [0, 4]
@@ -93,3 +96,27 @@ def test_graphs_without_any_label_are_in_no_environment():
     y = torch.tensor([[1.0, 0.0], [missing, 1.0], [missing, missing], [1.0, 1.0]])
     assert labelled_environments(env, y, Task("multitask", 2, num_tasks=2, metric="rocauc")).tolist() == [3, 0, -1, -1]
     assert labelled_environments(env, torch.tensor([0, 1, 2, 0]), Task("multiclass", 3)).tolist() == [3, 0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("ids", "number", "message"),
+    [
+        (torch.tensor([0, 10**9, 0]), None, "2 environments have ids up to 1000000000, and 1 is not among them"),
+        (torch.tensor([1, 1, 2]), None, "and 0 is not among them; expected 0, 1, 2 … without a gap"),
+        (torch.tensor([0.0, 1.0, 0.0]), None, "the ids are torch.float32; expected a tensor of torch.int64"),
+        ([0, 1, 0], None, "the ids are list; expected a tensor of torch.int64"),
+        (torch.tensor([0, 1]), None, "of shape (2,) for 3 graphs; expected one id per graph"),
+        (torch.tensor([[0], [1], [0]]), 2, "of shape (3, 1) for 3 graphs"),
+        (torch.tensor([-1, -1, -1]), None, "all ids are -1, so that no graph has an environment"),
+        (torch.tensor([0, -2, 1]), None, "an id is -2; expected 0, 1, 2 … or -1 for none"),
+        (torch.tensor([0, 2, 1]), 2, "an id is 2, but the ids of 2 environments are below 2"),
+    ],
+)
+def test_ids_that_count_no_environments_are_refused(ids, number, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_ids(ids, 3, number)
+
+
+def test_ids_that_are_counted_from_0_pass():
+    check_ids(torch.tensor([1, -1, 0]), 3)
+    check_ids(torch.tensor([-1, -1, 1]), 3, number=3)  # a batch need not have all environments, or any

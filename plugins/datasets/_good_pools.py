@@ -85,7 +85,8 @@ def _concept(domain: str, part: str, count: int) -> list[Pool]:
 
 
 def _plain(domain: str, part: str, count: int) -> list[Pool]:
-    return [Pool(part, count, BASES, (PLAIN_SIZE,) if domain == "basis" else SIZES)]
+    del domain  # GOOD draws both domains alike
+    return [Pool(part, count, BASES, (PLAIN_SIZE,))]
 
 
 def _shared(count: int, parts: int) -> list[int]:

@@ -47,15 +47,20 @@ class Draws:
 
 @dataclass(frozen=True)
 class Piece:
-    """A base or a motif: ``nodes``, and its ``edges`` (2, m) from the lower to the higher id, also as ``pairs``."""
+    """A base or a motif: ``nodes``, and its ``edges`` (2, m) from the lower to the higher id, also as ``pairs``.
+
+    ``core`` are the nodes of a base that the published generators give role 0; each extra edge has an end there.
+    """
 
     nodes: int
     edges: Array
     pairs: frozenset[tuple[int, int]]
+    core: range
 
 
-def _piece(nodes: int, pairs: Sequence[tuple[int, int]]) -> Piece:
-    return Piece(nodes, np.array(pairs, dtype=np.int64).reshape(-1, 2).T, frozenset(pairs))
+def _piece(nodes: int, pairs: Sequence[tuple[int, int]], core: range | None = None) -> Piece:
+    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Piece(nodes, edges, frozenset(pairs), range(nodes) if core is None else core)
 
 
 def tree(branching: int, height: int) -> Piece:
@@ -77,13 +82,13 @@ def wheel(size: int) -> Piece:
 
 
 def star(rays: int) -> Piece:
-    """A hub (node 0) joined to ``rays`` others."""
-    return _piece(rays + 1, [(0, i) for i in range(1, rays + 1)])
+    """A hub (node 0), its core, joined to ``rays`` others."""
+    return _piece(rays + 1, [(0, i) for i in range(1, rays + 1)], core=range(1))
 
 
 def path(nodes: int) -> Piece:
-    """``nodes`` nodes in a row."""
-    return _piece(nodes, [(i, i + 1) for i in range(nodes - 1)])
+    """``nodes`` nodes in a row; the two ends are not of its core."""
+    return _piece(nodes, [(i, i + 1) for i in range(nodes - 1)], core=range(1, nodes - 1))
 
 
 def motif_piece(edges: Edges, copies: int = 1) -> Piece:
@@ -96,13 +101,14 @@ def join(base: Piece, motif: Piece, perturbation: float, draws: Draws) -> Array:
     """Edges (2, m), from the lower to the higher id: base, motif after it, what joins them, and the perturbation.
 
     The first node of each copy of the motif gets an edge to a base node. Then ``perturbation`` times the number of
-    edges new pairs are drawn and become edges; one among motif nodes uses up its try and leaves the motif intact.
+    edges new pairs are drawn, and become edges where one end is of the base's core: a pair among motif nodes, rays of
+    a star or ends of a path uses up its try.
     """
     new = [(draws.below(base.nodes), base.nodes + first) for first in range(0, motif.nodes, MOTIF_NODES)]
     tries = int(perturbation * (len(base.pairs) + len(motif.pairs) + len(new)))
     for _ in range(tries):
         pair = _new_pair(base, motif, new, draws)
-        if pair[0] < base.nodes:
+        if pair[0] in base.core or pair[1] in base.core:
             new.append(pair)
     return np.concatenate([base.edges, motif.edges + base.nodes, np.array(new, dtype=np.int64).T], axis=1)
 

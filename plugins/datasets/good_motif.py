@@ -26,9 +26,13 @@ class GOODMotif(Dataset):
     strengths under concept shift; under covariate shift every part tells its environment, under concept shift train
     alone.
 
-    Ours, where GOOD leaves it to chance or is not known to us: motifs and environments are balanced exactly; under
-    ``no_shift`` all five bases occur, of sizes about 10, or with ``domain: size`` about 6, 10, 15, 30 and 70 alike. The
-    random streams are our own, so graphs match the published ones in distribution, not one by one.
+    An extra edge of the perturbation has an end at the hub of a star, at an inner node of a path, or at any node of
+    another base; a pair that has none is drawn in vain, so that a star hardly gains edges.
+
+    Ours, where GOOD leaves it to chance: motifs and environments are balanced exactly. Under ``no_shift``, where both
+    domains are drawn alike (all five bases, sizes about 10), GOOD numbers three random thirds of train as
+    environments; here it has none (``envs: random(3)`` gives such). The random streams are our own, so graphs match
+    the published ones in distribution, not one by one.
     """
 
     name = "good-motif"

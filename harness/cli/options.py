@@ -161,16 +161,21 @@ def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
     Raises:
         UserError: an unknown name, or a value that does not fit.
     """
-    import yaml
+    from harness.suite.tree import Place, Problems, plain
+    from harness.suite.yaml import read_value
 
     params: dict[str, Any] = {}
+    problems = Problems()
     for item in sets or ():
         key, equals, text = item.partition("=")
         if not equals or key not in entry.hparams:
             raise UserError(f"--set {item}: {_no_value(entry, key) if equals else 'expected KEY=VALUE'}")
+        value = read_value(text, Place(f"--set {item}"), problems)
+        problems.check()
+        assert value is not None  # otherwise there is a problem
         try:
-            params[key] = entry.hparams[key].coerce(yaml.safe_load(text))
-        except (ValueError, yaml.YAMLError) as error:
+            params[key] = entry.hparams[key].coerce(plain(value))
+        except ValueError as error:
             raise UserError(f"--set {item}: {error}") from None
     return params
 

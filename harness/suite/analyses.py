@@ -10,7 +10,7 @@ from harness.errors import did_you_mean
 from harness.spec import AnalysisSpec, ComponentSpec
 from harness.suite.parts import Parts
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
-from harness.suite.yaml import read_text
+from harness.suite.yaml import read_value
 
 OWN = ("datasets", "methods")
 """Keys of an analysis that are not its component's hyperparameters."""
@@ -66,8 +66,8 @@ def named_analyses(
             if not equals or len(names) > 1:
                 problems.add(place, "expected KEY=VALUE with a hyperparameter of the one analysis that is named")
                 continue
-            value = read_text(written, str(place), problems, fixed=place)
-            part = part.put(key.strip(), Leaf(None, place) if value is None else value, place)
+            value = read_value(written, place, problems)
+            part = part if value is None else part.put(key.strip(), value, place)
         for key, values in globs.items():
             if values:
                 part = part.put(key, Items(tuple(Leaf(value, line) for value in values), line), line)

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from harness.errors import did_you_mean
 from harness.suite.overlay import over_suite
 from harness.suite.shape import Shape
-from harness.suite.tree import Leaf, Place, Problems, Table, Tree
-from harness.suite.yaml import read_text
+from harness.suite.tree import Place, Problems, Table, Tree
+from harness.suite.yaml import read_value
 
 _FIXED = ("bench", "include", "plugins")
 _LABELLED = ("datasets", "methods", "analyses")
@@ -53,10 +53,9 @@ def apply_sets(tree: Table, sets: Iterable[str], problems: Problems) -> Table:
         if split is None:
             continue
         path, written = split
-        before = len(problems)
-        value = read_text(written, str(place), problems, fixed=place)
-        if len(problems) == before:
-            nested = _nest(path, Leaf(None, place) if value is None else value, place)
+        value = read_value(written, place, problems)
+        if value is not None:
+            nested = _nest(path, value, place)
             tree = over_suite(tree, Shape(problems).top(nested))
     return tree
 

@@ -15,7 +15,7 @@ from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSett
 from harness.suite.once import Once
 from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
-from harness.suite.yaml import read_text
+from harness.suite.yaml import read_value
 
 MAX_POOL = 1_000
 
@@ -44,7 +44,7 @@ class Parts:
         self.catalog, self.problems = catalog, problems
         self.lacking = False
         self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
-        self._arguments: dict[tuple[str, Place], Tree | None] = {}
+        self._arguments: dict[tuple[str, Place], Tree] = {}
         self._parts: dict[tuple[int, Place], Part] = {}
         self.once = Once(problems)
 
@@ -101,13 +101,11 @@ class Parts:
             self.problems.add(table.key(target), f"'{target}' is given twice, here and in parentheses")
             return None
         if (argument, place) not in self._arguments:
-            before = len(self.problems)
-            read = read_text(argument, place.file, self.problems, fixed=place)
-            if len(self.problems) > before:
+            read = read_value(argument, place, self.problems)
+            if read is None:
                 return None
             self._arguments[argument, place] = read
-        value = self._arguments[argument, place]
-        return table.put(target, Leaf(None, place) if value is None else value, place)
+        return table.put(target, self._arguments[argument, place], place)
 
     def params(self, entry: Entry, table: Table) -> dict[str, Any]:
         """The given hyperparameters in their declared types, sorted by name."""

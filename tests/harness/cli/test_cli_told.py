@@ -135,6 +135,16 @@ class TestOptions:
         with pytest.raises(UserError, match="--set bias: expected KEY=VALUE"):
             options.component_params(entry, ["bias"])
 
+    def test_a_value_is_read_as_in_a_suite_and_whole(self) -> None:
+        """`1e-3` was text and `yes` was true in these commands alone, and a value was cut at ` #`."""
+        declared = {"bias": HParam("bias", "float", 0.5), "name": HParam("name", "str", "")}
+        entry = Entry("dataset", "toy", "m", "Toy", "toy.py", "built-in", "0", declared)
+        given = options.component_params(entry, ["bias=1e-3", "name=a #1"])
+        assert given == {"bias": 0.001, "name": "a #1"}
+        assert options.component_params(entry, ["name=yes"]) == {"name": "yes"}
+        with pytest.raises(UserError, match="^--set name='a' #1: YAML would leave out"):
+            options.component_params(entry, ["name='a' #1"])
+
 
 class TestInterrupted:
     """Ctrl-C: the command that goes on is the one that was given."""

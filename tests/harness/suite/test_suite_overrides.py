@@ -54,6 +54,24 @@ def test_without_overrides_each_level_keeps_its_epochs(load: Load) -> None:
     assert (found["SP", "ERM"], found["SP-0.60", "ERM"], found["SP-0.60", "IRM, k=2"]) == (9, 8, 7)
 
 
+def test_a_value_is_the_whole_text(load: Load, faults: Faults) -> None:
+    """``ERM #2`` was cut at the sign that begins a comment in YAML, and named the row ERM."""
+    two = TEXT.replace("methods:\n", "methods:\n  'ERM #2': {baseline: erm}\n").replace(
+        "  ERM: {b", "  '# 1': {baseline: erm}\n  ...: {baseline: erm}\n  --- x: {baseline: erm}\n  ERM: {b"
+    )
+    for label in ("ERM #2", "# 1", "...", "--- x"):
+        assert load(two, sets=[f"report.reference={label}"]).report.reference == label
+    assert load(two, sets=["report.reference='ERM #2'"]).report.reference == "ERM #2"
+    for value in ("'ERM' #2", "[ERM #2]", "{a: b} # x", "'a' # 'b'"):
+        place = f"--set report.reference={value}"
+        told = "YAML would leave out a part of the value (behind ' #' is a comment): put text in quotes"
+        assert faults(two, sets=[place.removeprefix("--set ")]) == [f"{place}: {told}"]
+    assert faults(TEXT, sets=["train.epochs=5 # few"]) == [
+        "--set train.epochs=5 # few: 'epochs': expected int, found '5 # few'"
+    ]
+    assert "expected int, found '2 # x'" in faults(TEXT, sets=["methods.IRM, k=2.envs='random(2 # x)'"])[0]
+
+
 def test_set(load: Load) -> None:
     suite = load(
         TEXT,

@@ -10,13 +10,11 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.cli.output import emit
-from harness.errors import UserError, did_you_mean
+from harness.cli.output import FORMATS, chosen_format, emit, require_known
 
 if TYPE_CHECKING:
     from harness.compare.build import Comparison
 
-FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 CHECKPOINTS = ("suite", "best-val", "last")
 _RUN = "A suite (its latest run) or the id of a run."
 
@@ -30,10 +28,8 @@ def compare(
             help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND", autocompletion=completion.runs
         ),
     ],
-    style: Annotated[
-        str, typer.Option("--format", "-f", help=", ".join(FORMATS), autocompletion=completion.one_of(*FORMATS))
-    ] = "terminal",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    style: options.Format = None,
+    output: options.OutputFile = None,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS), autocompletion=completion.one_of(*CHECKPOINTS))
     ] = "suite",
@@ -52,21 +48,21 @@ def compare(
     from harness.runs.find import find_run
     from harness.store import Store
 
-    for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
-        if value not in known:
-            raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}")
+    require_known("--format", style, FORMATS)
+    require_known("--checkpoint", checkpoint, CHECKPOINTS)
+    wanted = chosen_format("json" if json else style, output)
     rule = None if checkpoint == "suite" else checkpoint
     opened = Store(store)
     other = opened if second_store is None else Store(second_store)
     sides = [open_side(find_run(name, place), place, rule) for name, place in ((first, opened), (second, other))]
     one, two = (narrowed(side, datasets or (), methods or ()) for side in sides)
-    _show(compare_sides(one, two, checkpoint=rule, force=force), "json" if json else style, output)
+    _show(compare_sides(one, two, checkpoint=rule, force=force), wanted, output)
 
 
 def _show(found: Comparison, style: str, output: Path | None) -> None:
     from harness.compare.render import RENDERERS, block
 
-    if style == "terminal" and output is None and sys.stdout.isatty():
+    if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
         from harness.report.terminal import print_block

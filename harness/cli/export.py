@@ -9,6 +9,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
+from harness.cli.output import require_folder_name, require_known
 from harness.errors import UserError, did_you_mean
 
 WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
@@ -41,8 +42,8 @@ def export(
 
     wanted = [item.strip() for item in what.split(",")]
     for item in wanted:
-        if item not in WHAT:
-            raise UserError(f"--what {item}{did_you_mean(item, WHAT)}; allowed: {', '.join(WHAT)}")
+        require_known("--what", item, WHAT)
+    require_folder_name(output, "--output")
     opened = Store(store)
     record = find_run(run, opened)
     cells = [one for one in record.cells if cell in ("", one.id)]

@@ -11,6 +11,7 @@ import typer
 
 from harness.cli import completion
 from harness.cli.code import tell_strange
+from harness.cli.output import FORMATS
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -77,6 +78,19 @@ Plugins = Annotated[
     typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.", autocompletion=completion.plugin_files),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help=", ".join(FORMATS),
+        show_default="by the file's ending, else terminal",
+        autocompletion=completion.one_of(*FORMATS),
+    ),
+]
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write to a file; its ending chooses the format.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Device = Annotated[

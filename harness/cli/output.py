@@ -1,11 +1,70 @@
-"""Where a command's text goes: a file, or standard output in the signs that it has."""
+"""Where a command's text goes: a file in the format of its ending, or standard output in the signs that it has."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
+
+FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
+WEB_PAGE = "html"
+_ENDINGS = {
+    ".txt": "plain",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".csv": "csv",
+    ".json": "json",
+    ".html": WEB_PAGE,
+}
+_OTHER_FILES = (".parquet", ".yaml", ".yml", ".safetensors", ".gz", ".tgz", ".zip")
+
+
+def chosen_format(style: str | None, output: Path | None, *, page: bool = False) -> str:
+    """The format of a table: the one that is asked for, else that of the file's ending, else for the terminal.
+
+    Args:
+        style: what ``--format``, ``--json`` or ``--html`` asks for; None where none is given.
+        output: the file.
+        page: the command can write a web page.
+
+    Raises:
+        UserError: the file's ending means another one, or none where none is asked for.
+    """
+    if output is None:
+        return style or "terminal"
+    meant = _ENDINGS.get(output.suffix.lower())
+    if style is None:
+        possible = {ending: name for ending, name in _ENDINGS.items() if page or name != WEB_PAGE}
+        if meant is None or meant not in possible.values():
+            known = ", ".join(f"{ending} ({name})" for ending, name in possible.items())
+            raise UserError(f"--output {output}: the ending chooses the format: {known}; or give --format")
+        return meant
+    wanted = "plain" if style == "terminal" else style
+    if meant not in (None, wanted):
+        raise UserError(f"--output {output}: the ending {output.suffix} means {meant}, and {wanted} is asked for")
+    return wanted
+
+
+def require_known(option: str, value: str | None, known: Sequence[str], more: str = "") -> None:
+    """Refuse a word that an option does not take; None is an option that is not given.
+
+    Raises:
+        UserError: it is none of the known ones; ``more`` ends the text.
+    """
+    if value is not None and value not in known:
+        raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}{more}")
+
+
+def require_folder_name(path: Path, option: str) -> None:
+    """Refuse the name of a file where a folder is to be made; one that is there may be called anything.
+
+    Raises:
+        UserError: it has the ending of a file.
+    """
+    if not path.is_dir() and path.suffix.lower() in (*_ENDINGS, *_OTHER_FILES):
+        raise UserError(f"{option} {path}: this is the name of a file, and a folder is made there; name a folder")
 
 
 def emit(text: str, output: Path | None = None) -> None:

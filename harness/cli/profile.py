@@ -11,6 +11,7 @@ import typer
 
 from harness.cli import options
 from harness.cli.main import app
+from harness.cli.output import require_folder_name
 
 if TYPE_CHECKING:
     from harness.engine import Event
@@ -47,6 +48,8 @@ def profile(
     from harness.profiling.cell import profile as measure
     from harness.runs.address import find
 
+    if trace is not None:
+        require_folder_name(trace, "--trace")
     given = options.session_options(
         store=store, data_dir=data_dir, seeds=seeds, sets=sets, datasets=datasets, methods=methods, plugins=plugin
     )

@@ -10,8 +10,8 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.cli.output import emit
-from harness.errors import UserError, did_you_mean
+from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, require_known
+from harness.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from harness.results import RunResults
     from harness.runs.record import RunRecord
     from harness.store import Store
-FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
 
@@ -33,10 +32,8 @@ def report(
             help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
         ),
     ],
-    style: Annotated[
-        str, typer.Option("--format", "-f", help=", ".join(FORMATS), autocompletion=completion.one_of(*FORMATS))
-    ] = "terminal",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    style: options.Format = None,
+    output: options.OutputFile = None,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS), autocompletion=completion.one_of(*CHECKPOINTS))
     ] = "suite",
@@ -63,10 +60,12 @@ def report(
     from harness.runs.findings import load_findings
     from harness.store import Store
 
-    for option, value, known in (("--format", style, FORMATS), ("--checkpoint", checkpoint, CHECKPOINTS)):
-        if value not in known:
-            page = "; for a web page: --html" if option == "--format" else ""
-            raise UserError(f"{option} {value}{did_you_mean(value, known)}; allowed: {', '.join(known)}{page}")
+    require_known("--format", style, FORMATS, "; for a web page: --html")
+    require_known("--checkpoint", checkpoint, CHECKPOINTS)
+    if html and (json or style is not None):
+        raise UserError("--html is a format of its own: leave out --format and --json")
+    asked = WEB_PAGE if html else "json" if json else style
+    wanted = chosen_format(asked, output, page=True)
     if published not in (None, NONE):
         load_published(str(published))
     opened = Store(store)
@@ -76,14 +75,12 @@ def report(
         _tell_finished(record, opened)
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
     chosen = Options(rules, validation, differences, average, statistics, published)
-    if html:
-        if json or style != "terminal":
-            raise UserError("--html is a format of its own: leave out --format and --json")
+    if wanted == WEB_PAGE:
         from harness.report.html.page import write_page
 
         print(write_page(record, results, opened, output, chosen))
         return
-    show(results, "json" if json else style, chosen, output, load_findings(opened.runs / record.id))
+    show(results, wanted, chosen, output, load_findings(opened.runs / record.id))
 
 
 def _tell_finished(record: RunRecord, store: Store) -> None:
@@ -107,7 +104,7 @@ def show(
     from harness.report.render import render
 
     made = make_report(results, chosen, findings)
-    if style == "terminal" and output is None and sys.stdout.isatty():
+    if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
         from harness.report.terminal import print_report

@@ -227,10 +227,21 @@ def _check_formats(bench, folder: Path) -> None:
     }
     assert bench("report", "toy", "-f", "latex", "-o", "table.tex") == ""
     assert (folder / "table.tex").read_text(encoding="utf-8") == latex
+    for name, style in (
+        ("t.json", "json"),
+        ("T.TEX", "latex"),
+        ("t.md", "markdown"),
+        ("t.csv", "csv"),
+        ("t.txt", "plain"),
+    ):
+        bench("report", "toy", "-o", name)
+        assert (folder / name).read_text(encoding="utf-8") == bench("report", "toy", "-f", style), "the ending chooses"
+    bench("report", "toy", "-o", "page.html")
+    assert (folder / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for words in (["--checkpoint", "both"], ["--validation"], ["--differences"], ["--average"]):
         assert "ERM" in bench("report", "toy", *words)
     assert "did you mean 'latex'" in bench("report", "toy", "-f", "latx", code=2)
-    assert "cannot write" in bench("report", "toy", "-o", "suite.yaml/table", code=2)
+    assert "cannot write" in bench("report", "toy", "-o", "suite.yaml/table.md", code=2)
 
 
 def _check_store(bench) -> None:

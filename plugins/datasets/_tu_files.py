@@ -107,32 +107,38 @@ class TUFiles:
 
     @cached_property
     def graph_of(self) -> Table:
-        """(n,) graph of each node, counted from 0.
+        """(n,) graph of each node, counted from 0. A number that is left out is that of a graph without nodes.
 
         Raises:
-            DataError: graphs are not numbered 1, 2, 3 … in order, without a gap.
+            DataError: nodes are not listed graph by graph, or graphs are not counted from 1.
         """
         import numpy as np
 
         graphs = self.whole("graph_indicator", columns=1)[:, 0]
-        steps = np.diff(graphs, prepend=0)
-        wrong = np.flatnonzero((steps != 0) & (steps != 1))
-        if len(wrong) or graphs[0] != 1:
-            line = wrong[0] if len(wrong) else 0
+        wrong = np.flatnonzero(np.diff(graphs, prepend=1) < 0)
+        if len(wrong):
+            line = wrong[0]
             before = "the first line" if line == 0 else f"graph {graphs[line - 1]}"
             raise DataError(
                 f"{self.path('graph_indicator')}: line {line + 1}: graph {graphs[line]} after {before}; nodes must "
-                "be listed graph by graph, and graphs counted 1, 2, 3 … (each has at least one node)"
+                "be listed graph by graph, and graphs counted from 1"
             )
         return graphs - 1
 
     def labels(self) -> Table:
-        """(graphs,) labels as they stand in the file.
+        """(graphs,) labels as they stand in the file, also those of graphs without nodes.
 
         Raises:
-            DataError: there are more or fewer than graphs, or several for each.
+            DataError: a node's graph has none, or there are several for each.
         """
-        return self.whole("graph_labels", rows=int(self.graph_of[-1]) + 1, columns=1)[:, 0]
+        found: Table = self.whole("graph_labels", columns=1)[:, 0]
+        graphs = int(self.graph_of[-1]) + 1
+        if len(found) < graphs:
+            raise DataError(
+                f"{self.path('graph_labels')}: {len(found)} lines, but the set has {graphs}; the file is truncated or "
+                "foreign"
+            )
+        return found
 
     def edges(self) -> Edges:
         """The edges.

@@ -79,11 +79,11 @@ def _features(values: list[list[int]], width: int) -> Features:
     return Features("categorical", sizes) if sizes else Features("none")
 
 
-def tu_graphs(x: NDArray[Any], edge_attr: NDArray[Any] | None, files: TUFiles, edges: Edges) -> list[RawGraph]:
-    """One graph for each of the set, without labels."""
+def tu_graphs(x: NDArray[Any], edge_attr: NDArray[Any] | None, sizes: NDArray[Any], edges: Edges) -> list[RawGraph]:
+    """One graph for each of the set, also of those without nodes, without labels; ``sizes`` has their nodes."""
     import numpy as np
 
-    nodes = np.concatenate([[0], np.cumsum(np.bincount(files.graph_of))])
+    nodes = np.concatenate([[0], np.cumsum(sizes)])
     cuts = np.searchsorted(edges.ends[0], nodes)
     return [
         RawGraph(

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
 from plugins.datasets._files import given_path, is_file, is_folder
-from plugins.datasets._splits import LARGEST_SEED, Split, index_files, index_split, named_shares, random_split, shuffled
+from plugins.datasets._splits import (
+    LARGEST_SEED,
+    Split,
+    index_files,
+    index_split,
+    named_shares,
+    random_split,
+    shuffled,
+)
 from plugins.datasets._tu_files import REQUIRED, TUFiles
 from plugins.datasets._tu_graphs import TUHeader, tu_graphs
 
@@ -35,7 +43,8 @@ class TU(Dataset):
     Node labels are codes in ascending order of the labels; with ``attributes`` node attributes come first and labels
     follow as indicators, as PyG has them with ``use_node_attr=True``. A set with neither has the number of a node's
     neighbours as its code (100 and more share one). Edge labels and attributes are read in the same way. Self-loops and
-    repeated edges are left out, as in PyG. Graph labels, any whole numbers, become 0, 1 … in ascending order.
+    repeated edges are left out, as in PyG. Graph labels, any whole numbers, become 0, 1 … in ascending order. Graphs
+    without nodes, which Fingerprint has, are left out and listed, by their number from 0.
     """
 
     name = "tu"
@@ -124,15 +133,16 @@ class TU(Dataset):
         files = self._found(data_dir)
         header, edges = self._header(files), files.edges()
         labels = np.searchsorted(header.classes, files.labels())
-        sizes = np.bincount(files.graph_of)
-        graphs = tu_graphs(header.nodes(files, edges), header.edges(files, edges), files, edges)
+        sizes = np.bincount(files.graph_of, minlength=len(labels))
+        graphs = tu_graphs(header.nodes(files, edges), header.edges(files, edges), sizes, edges)
         for graph, label in zip(graphs, labels.tolist(), strict=True):
             graph.y = label
         rows = self._rows(sizes, data_dir)
+        empty = np.flatnonzero(sizes == 0).tolist()
         splits = {name: [graphs[row] for row in chosen] for name, chosen in rows.items()}
         facts = {
             "graphs": len(graphs),
-            "in_no_split": len(graphs) - sum(map(len, rows.values())),
+            "in_no_split": len(graphs) - len(empty) - sum(map(len, rows.values())),
             "classes": {str(label): number for number, label in enumerate(header.classes)},
             "edges": {
                 "self_loops_left_out": edges.loops,
@@ -140,14 +150,18 @@ class TU(Dataset):
                 "one_way": edges.one_way,
             },
         }
-        return RawDataset(splits=splits, facts=facts)
+        return RawDataset(splits, [f"graph {row}: no nodes" for row in empty], facts)
 
     def _rows(self, sizes: NDArray[np.int64], data_dir: Path | None) -> Split:
+        """Rows of graphs that have nodes. Those without move no other: neither a drawn one nor the median."""
+        if self.split == "size":
+            there = sizes.nonzero()[0]
+            return {name: there[rows].tolist() for name, rows in size_shift(sizes[there], self.split_seed).items()}
         if self.split == "files":
-            return index_split(self._index_files(data_dir), len(sizes), f"set '{self.dataset}'")
-        if self.split == "random":
-            return random_split(len(sizes), named_shares(self.shares, self.name), self.split_seed)
-        return size_shift(sizes, self.split_seed)
+            found = index_split(self._index_files(data_dir), len(sizes), f"set '{self.dataset}'")
+        else:
+            found = random_split(len(sizes), named_shares(self.shares, self.name), self.split_seed)
+        return {name: [row for row in rows if sizes[row]] for name, rows in found.items()}
 
     def _header(self, files: TUFiles) -> TUHeader:
         self._check_seed()

@@ -133,7 +133,6 @@ def test_windows_line_ends_a_byte_order_mark_and_a_flat_folder(tmp_path):
     ("kind", "text", "message"),
     [
         ("graph_indicator", "1\n1\n2\n1\n2\n3\n3\n4\n4\n4\n", "line 4: graph 1 after graph 2"),
-        ("graph_indicator", "1\n1\n1\n2\n2\n4\n4\n4\n4\n4\n", "line 6: graph 4 after graph 2"),
         ("graph_indicator", "0\n0\n0\n1\n1\n2\n2\n3\n3\n3\n", "line 1: graph 0 after the first line"),
         ("graph_labels", "7\n-1\n7\n", "graph_labels.txt: 3 lines, but the set has 4"),
         ("graph_labels", "7\n7\n7\n7\n", "the graphs have one class"),
@@ -209,6 +208,35 @@ def test_index_files_are_inputs_and_take_no_seed(tmp_path):
 def test_the_metric_follows_the_split(tmp_path, values, metric):
     write_tu(tmp_path)
     assert TU(dataset="TINY", **values).declare(tmp_path).task == Task("binary", 2, metric=metric)
+
+
+def test_graphs_without_nodes_are_left_out_and_listed_by_their_number(tmp_path):
+    """As in Fingerprint: the indicator skips them, or ends before them, and their labels are there."""
+    labels = "-1\n7\n-1\n7\n7\n-1\n7\n"  # graphs 0, 3 and 6, counted from 0, have no nodes
+    indicator = "2\n2\n2\n3\n3\n5\n5\n6\n6\n6\n"
+    write_tu(tmp_path)
+    plain = in_order(tmp_path, attributes=True)
+    write_tu(tmp_path, {"graph_indicator": indicator, "graph_labels": labels})
+    for name, rows in {"train": "0\n1\n2", "val": "4\n6", "test": "5"}.items():
+        (tmp_path / "rows" / f"{name}_idx.txt").write_text(rows)
+    raw = tiny(tmp_path, split="files", index_folder="rows", attributes=True)
+    found = [graph for name in ("train", "val", "test") for graph in raw.splits[name]]
+    assert all(map(molecule_kit.equal, found, plain))
+    assert raw.skipped == ["graph 0: no nodes", "graph 3: no nodes", "graph 6: no nodes"]
+    assert (raw.facts["graphs"], raw.facts["in_no_split"]) == (7, 0)
+
+
+def test_graphs_without_nodes_count_in_no_median(tmp_path):
+    """Graph i of 40 has i nodes: without graph 0 the median is 20 and the 90th percentile 36 (35.2 and above)."""
+    nodes = "".join(f"{i + 1}\n" * i for i in range(40))
+    labels = "".join(f"{i % 2}\n" for i in range(40))
+    changes = {"graph_indicator": nodes, "graph_labels": labels, "A": "2, 3\n3, 2\n"}
+    write_tu(tmp_path, {**dict.fromkeys(TEXTS), **changes})
+    raw = tiny(tmp_path, split="size")
+    sizes = {name: sorted(len(graph.x) for graph in graphs) for name, graphs in raw.splits.items()}
+    assert sorted(sizes["train"] + sizes["val"]) == list(range(1, 21))
+    assert sizes["test"] == [36, 37, 38, 39]
+    assert raw.facts["in_no_split"] == 15
 
 
 def test_a_set_without_large_graphs_is_not_split_by_size():

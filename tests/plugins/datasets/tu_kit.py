@@ -31,7 +31,7 @@ def write_tu(data_dir: Path, changes: Mapping[str, str | None] | None = None, na
 
 
 def read_plainly(folder: Path, name: str = "TINY") -> list[RawGraph]:
-    """The graphs with attributes, from files with the rules of the format only.
+    """The graphs that have nodes, with attributes, from files with the rules of the format only.
 
     Raises:
         ValueError, IndexError, OverflowError: the files break a rule.
@@ -43,7 +43,7 @@ def read_plainly(folder: Path, name: str = "TINY") -> list[RawGraph]:
     counts = {"graph_indicator": len(indicator), "graph_labels": len(labels), "A": len(table["A"])}
     wanted = {"node_labels": "graph_indicator", "node_attributes": "graph_indicator", "edge_labels": "A"}
     widths = [len(table[kind][0]) for kind in ("A", "graph_indicator", "graph_labels")]
-    numbered = sorted(set(indicator)) == list(range(1, len(labels) + 1)) and indicator == sorted(indicator)
+    numbered = indicator == sorted(indicator) and indicator[0] >= 1 and indicator[-1] <= len(labels)
     if any(len(table[kind]) != counts[other] for kind, other in wanted.items()) or widths != [2, 1, 1] or not numbered:
         raise ValueError("counts")
     classes, one_hot = sorted(set(labels)), _indicators(table["node_labels"])
@@ -59,6 +59,8 @@ def read_plainly(folder: Path, name: str = "TINY") -> list[RawGraph]:
     found = []
     for graph, label in enumerate(labels, start=1):
         nodes = [node for node, owner in enumerate(indicator) if owner == graph]
+        if not nodes:
+            continue
         own = sorted(edge for edge in edges if edge[0] in nodes)
         x = np.array([[*table["node_attributes"][node], *one_hot[node]] for node in nodes], dtype=np.float32)
         ends = np.array(own, dtype=np.int64).reshape(-1, 2).T - nodes[0]

@@ -14,13 +14,15 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from harness import DataError, did_you_mean
-from plugins.datasets._pyg_graphs import arrays, take
+from plugins.datasets._pyg_graphs import PARTS, Taken, arrays, take
+from plugins.datasets._splits import SPLITS
 
 _OWN_NAME = "bench_pyg_"
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -59,17 +61,62 @@ def _extract(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     _seed()
     wanted = _wanted(request["target"])
-    made = [_make(wanted, request, folder, part) for part in request["parts"] or [None]]
-    taken = [
-        take(
-            data, f"{request['target']}: graph {row}", request["fields"], request["label"], request["split_field"], part
-        )
-        for part, dataset in enumerate(made)
-        for row, data in enumerate(_graphs(dataset, request["target"]))
-    ]
-    tables, summary = arrays(taken, request["target"])
+    with _no_empty_folders(request["arguments"].get("root") or request["root"]):
+        made = [_make(wanted, request, folder, part) for part in request["parts"] or [None]]
+        tables, summary = read(made, request)
     save_file(tables, folder / "graphs.safetensors")
     return {"summary": summary, **_watched(wanted, made, request, folder)}
+
+
+def read(made: Sequence[Any], request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The graphs of what a class or function gave, as :func:`plugins.datasets._pyg_graphs.arrays`.
+
+    ``own_splits`` of the summary says whether they came as a dict of splits.
+
+    Args:
+        made: one answer; or one for each of the request's parts.
+    """
+    target, parts = request["target"], request["parts"]
+    named = dict(zip(parts, made, strict=True)) if parts else _named(made[0], target)
+    taken = [graph for part, graphs in named.items() for graph in _taken(graphs, part, request)]
+    tables, summary = arrays(taken, target)
+    return tables, {**summary, "own_splits": isinstance(made[0], Mapping)}
+
+
+def _named(made: Any, target: str) -> dict[str | None, Any]:
+    """The graphs by split where they come as a dict of splits; else under None."""
+    if not isinstance(made, Mapping):
+        return {None: made}
+    found = {SPLITS[PARTS[name]]: graphs for name, graphs in made.items() if name in PARTS}
+    if len(found) < len(made) or len(found) < len(SPLITS):
+        raise DataError(f"{target}: gives a dict of {', '.join(map(repr, made))}; expected {', '.join(SPLITS)}")
+    return {part: found[part] for part in SPLITS}
+
+
+def _taken(graphs: Any, part: str | None, request: Mapping[str, Any]) -> Iterator[Taken]:
+    field, number = (request["split_field"], 0) if part is None else ("parts", PARTS[part])
+    for row, data in enumerate(_graphs(graphs, request["target"])):
+        name = f"graph {row}" if part is None else f"graph {row} of {part}"
+        try:
+            yield take(data, name, request["fields"], request["label"], field, number)
+        except DataError as error:
+            raise DataError(f"{request['target']}: {error}") from None
+
+
+@contextmanager
+def _no_empty_folders(root: str | None) -> Iterator[None]:
+    """Remove the empty folders that a class has made for its files: at the end of the block, also where it fails."""
+    if root is None:
+        yield
+        return
+    place = Path(root).expanduser()
+    before = {path for path in (*place.parents, place, *place.rglob("*")) if path.exists()}
+    try:
+        yield
+    finally:
+        for path in (*sorted(place.rglob("*"), reverse=True), place, *place.parents):
+            if path not in before and path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
 
 
 def _seed() -> None:
@@ -85,14 +132,16 @@ def _seed() -> None:
     torch.set_num_threads(1)
 
 
-def _graphs(dataset: Any, target: str) -> Iterable[Any]:
-    try:
-        count = len(dataset)
-    except TypeError:
-        raise DataError(f"{target}: gives {type(dataset).__name__}, not a dataset or a list of graphs") from None
-    if count == 0:
+def _graphs(dataset: Any, target: str) -> Iterator[Any]:
+    from torch_geometric.data.data import BaseData
+
+    single = isinstance(dataset, (BaseData, Mapping))
+    if single or not hasattr(dataset, "__len__"):
+        found = f"one {type(dataset).__name__}" if single else type(dataset).__name__
+        raise DataError(f"{target}: gives {found}; expected a dataset, a list of graphs, or a dict of them by split")
+    if len(dataset) == 0:
         raise DataError(f"{target}: there is no graph in it")
-    return (dataset[row] for row in range(count))
+    return (dataset[row] for row in range(len(dataset)))
 
 
 def _wanted(target: str) -> Any:
@@ -128,20 +177,23 @@ def _make(wanted: Any, request: Mapping[str, Any], folder: Path, part: str | Non
     arguments = dict(request["arguments"])
     if part is not None:
         arguments[request["split_argument"]] = part
+    if request["root"] is not None and isinstance(wanted, type) and "root" in _parameters(wanted):
+        arguments.setdefault("root", request["root"])
     _check_arguments(wanted, request, arguments)
-    if not (isinstance(wanted, type) and issubclass(wanted, Dataset)):
-        return wanted(**arguments)
-    if request["root"] is not None and "root" not in arguments:
-        arguments["root"] = request["root"]
-    return _bound(wanted, folder, part)(**arguments)
+    bound = isinstance(wanted, type) and issubclass(wanted, Dataset) and arguments.get("root") is not None
+    return (_bound(wanted, folder, part) if bound else wanted)(**arguments)
+
+
+def _parameters(wanted: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(wanted).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def _check_arguments(wanted: Any, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that the class does not take, and tell of those that it lacks, before it is made."""
-    try:
-        known = inspect.signature(wanted).parameters
-    except (TypeError, ValueError):
-        return
+    known = _parameters(wanted)
     target, kinds = request["target"], {item.kind for item in known.values()}
     names = [name for name, item in known.items() if item.kind in _BY_NAME]
     wrong = next((name for name in arguments if name not in names), None)
@@ -151,8 +203,7 @@ def _check_arguments(wanted: Any, request: Mapping[str, Any], arguments: Mapping
             f"dataset 'pyg', hyperparameter '{setting}': '{target}' takes no argument '{wrong}'"
             f"{did_you_mean(wrong, names)}; it takes: {', '.join(names) or 'none'}"
         )
-    given = {*arguments, *(["root"] if request["root"] is not None else [])}
-    lacking = [name for name in names if known[name].default is inspect.Parameter.empty and name not in given]
+    lacking = [name for name in names if known[name].default is inspect.Parameter.empty and name not in arguments]
     if lacking:
         raise DataError(
             f"dataset 'pyg', hyperparameter 'arguments': '{target}' needs the argument{'s' * (len(lacking) > 1)} "
@@ -194,22 +245,22 @@ def _is_base(base: type) -> bool:
 
 
 def _only_processed(dataset: Any, plain: Path) -> bool:
-    raw, processed = _paths(dataset, "raw"), _paths(dataset, "processed_names")
+    raw, processed = _paths(dataset, "raw_paths"), _paths(dataset, "processed_file_names")
     return bool(raw and processed and not all(path.exists() for path in raw)) and all(
         (plain / path).exists() for path in processed
     )
 
 
-def _paths(dataset: Any, kind: str) -> list[Path]:
-    """Paths of raw files, or names of processed ones; none where the class does not say."""
+def _paths(dataset: Any, name: str) -> list[Path]:
+    """Paths or names of a dataset's raw or processed files; none where it has no root, or does not say."""
+    if getattr(dataset, "root", None) is None:
+        return []
     try:
-        if kind == "raw":
-            return [Path(path) for path in dataset.raw_paths]
-        names = dataset.processed_file_names
+        found = getattr(dataset, name)
     except (NotImplementedError, AttributeError):
         return []
-    names = names() if callable(names) else names
-    return [Path(name) for name in ([names] if isinstance(names, str) else names)]
+    found = found() if callable(found) else found
+    return [Path(path) for path in ([found] if isinstance(found, str) else found)]
 
 
 def _fetch_text(wanted: Any, missing: str, root: str) -> str:
@@ -221,7 +272,7 @@ def _fetch_text(wanted: Any, missing: str, root: str) -> str:
     )
 
 
-def _watched(wanted: Any, made: list[Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _watched(wanted: Any, made: Sequence[Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Files and versions that the graphs follow from, as far as can be told."""
     from plugins.datasets._pyg_cache import content_digest
 
@@ -230,9 +281,9 @@ def _watched(wanted: Any, made: list[Any], request: Mapping[str, Any], folder: P
         Path(file) for base in getattr(wanted, "__mro__", [wanted]) if (file := _file_of(base)) is not None
     }
     data = {Path(path) for path in request["watch"]}
-    for dataset in made:
-        raw = [path for path in _paths(dataset, "raw") if path.exists()]
-        read = raw or [Path(path) for path in getattr(dataset, "processed_paths", [])]
+    for dataset in (one for found in made for one in (found.values() if isinstance(found, Mapping) else [found])):
+        raw = [path for path in _paths(dataset, "raw_paths") if path.exists()]
+        read = raw or [path for path in _paths(dataset, "processed_paths") if path.exists()]
         data |= {path for path in read if not path.is_relative_to(folder)}
     return {
         "sources": {str(path): content_digest(path, memo) for path in sorted(sources)},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,12 @@ LARGEST = 3.0e38
 
 @dataclass(frozen=True)
 class Taken:
-    """One graph: ``x`` (n, F), ``edge_attr`` (m, K) and ``split`` (0, 1, 2: train, val, test; -1: none) may be None."""
+    """One graph: ``x`` (n, F), ``edge_attr`` (m, K) and ``split`` (0, 1, 2: train, val, test; -1: none) may be None.
 
+    ``name`` says which it is of the data set, such as ``graph 7``.
+    """
+
+    name: str
     nodes: int
     edge_index: Array
     y: Array
@@ -31,11 +34,11 @@ class Taken:
     split: int | None = None
 
 
-def take(data: Any, where: str, fields: Collection[str], label: str, split_field: str | None, part: int) -> Taken:
+def take(data: Any, name: str, fields: Collection[str], label: str, split_field: str | None, part: int) -> Taken:
     """The fields of one ``Data`` object.
 
     Args:
-        where: what it is, for messages.
+        name: which graph of the data set it is, as in :class:`Taken`.
         fields: ``x`` and ``edge_attr``, where they are wanted; else they may hold anything.
         label: the field of the label.
         split_field: a field that names the split, or ``masks``, or ``parts`` for ``part`` itself, or None.
@@ -45,21 +48,21 @@ def take(data: Any, where: str, fields: Collection[str], label: str, split_field
         DataError: a field is missing or of a wrong shape, or the number of nodes is not known.
     """
     if not hasattr(data, "edge_index") or hasattr(data, "node_types"):
-        raise DataError(f"{where}: is a {type(data).__name__}; expected a torch_geometric.data.Data")
-    x = _features(data, "x", where) if "x" in fields else None
-    edge_index = _field(data, "edge_index", where)
+        raise DataError(f"{name}: is a {type(data).__name__}; expected a torch_geometric.data.Data")
+    x = _features(data, "x", name) if "x" in fields else None
+    edge_index = _field(data, "edge_index", name)
     if edge_index is None or edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.dtype.kind not in "iu":
-        raise DataError(f"{where}: 'edge_index' is {_shape(edge_index)}; expected whole numbers of shape (2, m)")
-    nodes = _count(data, _field(data, "x", where) if x is None else x, where)
+        raise DataError(f"{name}: 'edge_index' is {_shape(edge_index)}; expected whole numbers of shape (2, m)")
+    nodes = _count(data, _field(data, "x", name) if x is None else x, name)
     if edge_index.size and (edge_index.min() < 0 or edge_index.max() >= nodes):
         raise DataError(
-            f"{where}: 'edge_index' has the nodes {edge_index.min()}..{edge_index.max()}, but there are {nodes}"
+            f"{name}: 'edge_index' has the nodes {edge_index.min()}..{edge_index.max()}, but there are {nodes}"
         )
-    edge_attr = _features(data, "edge_attr", where) if "edge_attr" in fields else None
+    edge_attr = _features(data, "edge_attr", name) if "edge_attr" in fields else None
     if edge_attr is not None and len(edge_attr) != edge_index.shape[1]:
-        raise DataError(f"{where}: {len(edge_attr)} rows of 'edge_attr' for {edge_index.shape[1]} edges")
-    y = _label(data, label, where)
-    return Taken(nodes, edge_index.astype("int64"), y, x, edge_attr, _split(data, split_field, part, where))
+        raise DataError(f"{name}: {len(edge_attr)} rows of 'edge_attr' for {edge_index.shape[1]} edges")
+    y = _label(data, label, name)
+    return Taken(name, nodes, edge_index.astype("int64"), y, x, edge_attr, _split(data, split_field, part, name))
 
 
 def _stored(data: Any, name: str) -> Any:
@@ -120,6 +123,11 @@ def _label(data: Any, name: str, where: str) -> Array:
         raise DataError(f"{where}: the label '{name}' is {_shape(found)}; expected a number, or one per task")
     if found.ndim == 2 and len(found) != 1:
         raise DataError(f"{where}: the label '{name}' is {_shape(found)}, which looks like a label per node")
+    if found.ndim == 1 and len(found) > 1:
+        raise DataError(
+            f"{where}: the label '{name}' is {_shape(found)}, as labels of nodes are; give one label, or those of "
+            f"{len(found)} tasks as a row of shape (1, {len(found)})"
+        )
     return found.reshape(-1).astype("float64")
 
 
@@ -149,6 +157,8 @@ def _split(data: Any, field: str | None, part: int, where: str) -> int | None:
 def arrays(taken: Sequence[Taken], where: str) -> tuple[dict[str, Array], dict[str, Any]]:
     """All graphs in one array per field, and what is to be known of them before they are read.
 
+    ``left_out`` of the latter has the row of each graph that cannot be used, and why: it has no nodes, or no label.
+
     Raises:
         DataError: graphs differ in which fields they have, or in their widths or types; the order does not matter.
     """
@@ -158,30 +168,55 @@ def arrays(taken: Sequence[Taken], where: str) -> tuple[dict[str, Array], dict[s
         "nodes": np.array([graph.nodes for graph in taken], dtype=np.int64),
         "edges": np.array([graph.edge_index.shape[1] for graph in taken], dtype=np.int64),
         "edge_index": np.ascontiguousarray(np.concatenate([graph.edge_index for graph in taken], axis=1)),
-        "y": _joined([graph.y[None] for graph in taken], "the label", where),
+        "y": _joined([(graph.name, graph.y[None]) for graph in taken], "the label", where),
     }
+    there = [graph for graph in taken if graph.nodes]
+    if not there:
+        raise DataError(f"{where}: none of its {len(taken)} graphs has a node")
     for name in ("x", "edge_attr"):
-        parts = [getattr(graph, name) for graph in taken]
-        lacking = sum(part is None for part in parts)
-        if 0 < lacking < len(parts):
-            raise DataError(f"{where}: {lacking} of {len(parts)} graphs have no '{name}'; give it to all or to none")
+        lacking = [graph.name for graph in there if getattr(graph, name) is None]
+        if 0 < len(lacking) < len(there):
+            raise DataError(
+                f"{where}: {len(lacking)} of {len(there)} graphs have no '{name}' ({_first(lacking)}); give it to all "
+                "or to none"
+            )
         if not lacking:
-            tables[name] = _joined(parts, f"'{name}'", where)
+            tables[name] = _joined([(graph.name, getattr(graph, name)) for graph in there], f"'{name}'", where)
     if taken[0].split is not None:
         tables["split"] = np.array([graph.split for graph in taken], dtype=np.int64)
     summary = {name: _summary(tables.get(name)) for name in ("x", "edge_attr")}
-    return tables, {**summary, "graphs": len(taken), **_labels(tables["y"])}
+    left_out = [[row, f"{graph.name}: {why}"] for row, graph in enumerate(taken) if (why := _unusable(graph))]
+    return tables, {**summary, "graphs": len(taken), "left_out": left_out, **_labels(tables["y"])}
 
 
-def _joined(parts: Sequence[Array], what: str, where: str) -> Array:
+def _unusable(graph: Taken) -> str:
+    """Why a graph cannot be used; empty where it can."""
     import numpy as np
 
-    kinds = Counter((part.dtype.kind, part.shape[1]) for part in parts)
+    if not graph.nodes:
+        return "no nodes"
+    return "no label" if graph.y.shape == (1,) and np.isnan(graph.y[0]) else ""
+
+
+def _first(names: Sequence[str]) -> str:
+    return names[0] + (" …" if len(names) > 1 else "")
+
+
+def _joined(named: Sequence[tuple[str, Array]], what: str, where: str) -> Array:
+    """The graphs' rows in one array; what has no row has no width or type either."""
+    import numpy as np
+
+    filled = [(name, part) for name, part in named if len(part)] or named[:1]
+    kinds: dict[tuple[str, int], list[str]] = {}
+    for name, part in filled:
+        kinds.setdefault((part.dtype.kind, part.shape[1]), []).append(name)
     if len(kinds) > 1:
         words = {"f": "float", "i": "whole"}
-        told = ", ".join(f"{width} {words[kind]} in {count}" for (kind, width), count in sorted(kinds.items()))
-        raise DataError(f"{where}: {what} differs between graphs in columns or type: {told} of {len(parts)} graphs")
-    return np.ascontiguousarray(np.concatenate(parts))
+        told = ", ".join(
+            f"{width} {words[kind]} in {len(names)} ({_first(names)})" for (kind, width), names in sorted(kinds.items())
+        )
+        raise DataError(f"{where}: {what} differs between graphs in columns or type: {told}")
+    return np.ascontiguousarray(np.concatenate([part for _, part in filled]))
 
 
 def _summary(table: Array | None) -> dict[str, Any] | None:

@@ -28,27 +28,30 @@ if TYPE_CHECKING:
 MAX_DEGREE = 100
 MAX_CLASSES = 1000
 LARGEST_CODE = 100_000
-DRAWN = ("random", "size")
+DRAWN = ("auto", "random", "size")
 
 
 class PyG(Dataset):
-    """Any dataset of PyTorch Geometric: a shipped class, your own, or a function that gives a list of its graphs.
+    """Any dataset of PyTorch Geometric: a shipped class, your own, or a function that gives its graphs.
 
     Fey and Lenssen, *Fast Graph Representation Learning with PyTorch Geometric*, RLGM workshop at ICLR 2019.
 
     ``dataset`` names it as ``module:Class`` or ``file.py:Class`` (relative to the current folder), ``arguments`` go to
-    it. A class that takes ``root`` gets ``pyg/<Class>`` in the data folder. The class runs once, in a process of its
-    own with global generators seeded with 0; its graphs are kept as plain arrays, whose content enters the key, until
-    its code (every module that belongs to no installed library), its raw files, the files named in ``watch``, its
-    arguments or the versions of torch and PyG change. What it processes goes to the cache and not to ``processed`` in
-    the root, where PyG would take up what other arguments have left; that is read only where there are no raw files.
-    Nothing is downloaded: where raw files are missing, the error says how to fetch them. Files that the class keeps are
-    read as pickles, which can run code, in that process alone: take classes and their files from whom you trust.
+    it. A class whose constructor names ``root`` gets ``pyg/<Class>`` in the data folder. The class runs once, in a
+    process of its own with global generators seeded with 0; its graphs are kept as plain arrays, whose content enters
+    the key, until its code (every module that belongs to no installed library), its raw files, the files named in
+    ``watch``, its arguments or the versions of torch and PyG change. What it processes goes to the cache and not to
+    ``processed`` in the root, where PyG would take up what other arguments have left; that is read only where there are
+    no raw files. Nothing is downloaded: where raw files are missing, the error says how to fetch them. Files that the
+    class keeps are read as pickles, which can run code, in that process alone: take classes and their files from whom
+    you trust.
 
     Read are ``x``, ``edge_index``, ``edge_attr``, the label and the split field. Whole-number features are codes, one
     table a column; floats are numbers. The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is
-    never guessed from the edges. One label is a class (any whole numbers, ascending), several are tasks with labels 0,
-    1 or NaN. Give both directions of an undirected edge.
+    never guessed from the edges. One label is a class (any whole numbers, ascending), several in a row of shape (1, T)
+    are tasks with labels 0, 1 or NaN. Give both directions of an undirected edge. A function gives a list of graphs, or
+    a dict of such lists by split: train, val and test. Graphs without nodes or without a label are left out and listed,
+    by their number in the list, from 0.
     """
 
     name = "pyg"
@@ -60,12 +63,15 @@ class PyG(Dataset):
     watch: list[str] = hparam([], help="other files that the class reads: when they change, it runs again")
     label: str = hparam("y", help="the field of the label")
     split: str = hparam(
-        "random",
-        choices=("random", "size", "files", "field", "masks", "argument", "consecutive"),
-        help="by chance, by graph size, index files, a field of each graph, train_mask …, an argument, or in order",
+        "auto",
+        choices=("auto", "random", "size", "files", "field", "masks", "argument", "consecutive"),
+        help="auto: that of a function's dict, else by chance; by graph size, index files, a field of each graph, "
+        "train_mask …, an argument, or in order",
     )
     shares: list[float] = hparam([0.8, 0.1, 0.1], active={"split": DRAWN}, help="shares of train, validation and test")
-    split_seed: int = hparam(0, low=0, high=LARGEST_SEED, active={"split": ["random"]}, help="seed of the split's draw")
+    split_seed: int = hparam(
+        0, low=0, high=LARGEST_SEED, active={"split": ["auto", "random"]}, help="seed of the split's draw"
+    )
     index_folder: str = hparam(
         "", active={"split": ["files"]}, help="folder of train_idx.txt, val_idx.txt, test_idx.txt"
     )
@@ -90,12 +96,13 @@ class PyG(Dataset):
             DataError: the class or its graphs cannot be used.
         """
         summary = self._extract(data_dir).summary
+        split = self._split(summary)
         return Declaration(
             task=self._task(summary),
             node_features=self._node_features(summary),
             edge_features=self._edge_features(summary),
-            validation="OOD" if self.split == "size" else _VALIDATION.get(self.split, "as given"),
-            variant=_VARIANTS[self.split],
+            validation=_VALIDATION.get(split, "as given"),
+            variant=_VARIANTS[split],
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
@@ -118,15 +125,19 @@ class PyG(Dataset):
         found = self._extract(data_dir)
         tables = load_file(found.file)
         graphs = self._graphs(tables, found.summary, task)
-        rows = self._rows(tables, data_dir)
-        kept, skipped = _labelled(rows, tables["y"], task)
+        left_out: dict[int, str] = dict(found.summary["left_out"])
+        rows = {
+            name: [row for row in chosen if row not in left_out]
+            for name, chosen in self._rows(tables, found.summary, data_dir).items()
+        }
         facts = {
             "graphs": len(graphs),
-            "in_no_split": len(graphs) - sum(map(len, rows.values())),
+            "in_no_split": len(graphs) - len(left_out) - sum(map(len, rows.values())),
             "classes": [] if task.kind == "multitask" else [_number(value) for value in found.summary["values"]],
             "one_way_edges": _one_way(tables),
         }
-        return RawDataset({name: [graphs[row] for row in chosen] for name, chosen in kept.items()}, skipped, facts)
+        splits = {name: [graphs[row] for row in chosen] for name, chosen in rows.items()}
+        return RawDataset(splits, list(left_out.values()), facts)
 
     def _graphs(self, tables: Mapping[str, NDArray[Any]], summary: Mapping[str, Any], task: Task) -> list[RawGraph]:
         import numpy as np
@@ -164,17 +175,31 @@ class PyG(Dataset):
 
         return table.astype(np.float32) if self.whole_numbers == "numbers" else table
 
-    def _rows(self, tables: Mapping[str, NDArray[Any]], data_dir: Path | None) -> Split:
-        count = len(tables["nodes"])
-        if self.split == "files":
+    def _split(self, summary: Mapping[str, Any]) -> str:
+        """How the graphs are split, where it is ``auto``: ``given`` or ``random``."""
+        if not summary["own_splits"]:
+            return "random" if self.split == "auto" else self.split
+        chosen = [name for name in ("split", "shares", "split_seed") if self.values[name] != self.hparams[name].default]
+        if chosen:
+            raise DataError(
+                f"'{self.dataset}' gives a dict of splits, beside which '{chosen[0]}' has no meaning; leave it out, or "
+                "give one list of graphs"
+            )
+        return "given"
+
+    def _rows(self, tables: Mapping[str, NDArray[Any]], summary: Mapping[str, Any], data_dir: Path | None) -> Split:
+        """Graphs that are left out move no other: neither a drawn one nor a cut between sizes."""
+        count, split = len(tables["nodes"]), self._split(summary)
+        if split == "files":
             return index_split(self._index_files(data_dir), count, f"'{self.dataset}'")
-        if self.split == "consecutive":
+        if split == "consecutive":
             return consecutive_split(count, self.counts, self.name)
-        if self.split in DRAWN:
-            shares = named_shares(self.shares, self.name)
-            if self.split == "size":
-                return size_split(tables["nodes"].tolist(), shares)
-            return random_split(count, shares, self.split_seed)
+        if split == "random":
+            return random_split(count, named_shares(self.shares, self.name), self.split_seed)
+        if split == "size":
+            there = tables["nodes"].nonzero()[0]
+            found = size_split(tables["nodes"][there].tolist(), named_shares(self.shares, self.name))
+            return {name: there[rows].tolist() for name, rows in found.items()}
         rows = {name: (tables["split"] == number).nonzero()[0].tolist() for number, name in enumerate(SPLITS)}
         empty = [name for name, found in rows.items() if not found]
         if empty:
@@ -242,7 +267,7 @@ class PyG(Dataset):
             raise DataError(
                 f"dataset 'pyg', hyperparameter 'dataset': {self.dataset!r}; expected module:Class or file.py:Class"
             )
-        if self.split != "random" and self.split_seed != 0:
+        if self.split not in ("auto", "random") and self.split_seed != 0:
             raise DataError(
                 f"dataset 'pyg': 'split_seed' has no meaning with 'split: {self.split}', which draws nothing"
             )
@@ -266,8 +291,9 @@ class PyG(Dataset):
         return index_files(_below(data_dir, self.index_folder)) if self.split == "files" else {}
 
 
-_VALIDATION = {"random": "in-distribution"}
+_VALIDATION = {"random": "in-distribution", "size": "OOD"}
 _VARIANTS = {
+    "given": "the data's own split",
     "random": "split by chance",
     "size": "split by graph size",
     "files": "index files",
@@ -297,17 +323,6 @@ def _one_way(tables: Mapping[str, NDArray[Any]]) -> int:
 
     ends, total = _global_edges(tables), int(tables["nodes"].sum())
     return int((~np.isin(ends[1] * total + ends[0], ends[0] * total + ends[1])).sum())
-
-
-def _labelled(rows: Split, y: NDArray[Any], task: Task) -> tuple[Split, list[str]]:
-    """The splits without graphs whose only label is missing, and what was left out."""
-    import numpy as np
-
-    if task.kind == "multitask":
-        return rows, []
-    missing = set(np.flatnonzero(np.isnan(y[:, 0])).tolist())
-    kept = {name: [row for row in chosen if row not in missing] for name, chosen in rows.items()}
-    return kept, [f"graph {row}: no label" for row in sorted(missing & {r for chosen in rows.values() for r in chosen})]
 
 
 def _number(value: float) -> int | float:

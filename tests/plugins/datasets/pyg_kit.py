@@ -44,6 +44,33 @@ class Raw(Mine):
         raise RuntimeError("the network was tried")
 
 
+class Rootless(InMemoryDataset):
+    """All in memory: no root, and nothing that is processed."""
+
+    def __init__(self, count=6):
+        super().__init__()
+        self.data, self.slices = self.collate(small(count))
+
+
+class Listed:
+    """No class of PyG's, with a folder of its own."""
+
+    def __init__(self, root, count=6):
+        self.graphs = small(count)
+        for graph in self.graphs:
+            graph.y = torch.tensor([len(str(root))])
+
+    def __len__(self):
+        return len(self.graphs)
+
+    def __getitem__(self, row):
+        return self.graphs[row]
+
+
+def rootless():
+    return Rootless()
+
+
 def edge(n=3, y=0, **fields):
     label = None if y is None else torch.tensor([y])
     defaults = {"x": torch.ones(n, 2), "edge_index": torch.tensor([[0, 1], [1, 0]]), "y": label}
@@ -59,6 +86,36 @@ def named(split):
     """A part of the data for each of train, val and test."""
     start = {"train": 0, "val": 6, "test": 8}[split]
     return small()[start : start + 4]
+
+
+def by_split(names=("train", "valid", "test"), y=1, empty=False):
+    """A dict of splits: graphs of 3, 4, 5 | 6, 7 | 8 nodes."""
+    found = small(6)
+    found[3].y = None if y is None else torch.tensor([y])
+    parts = dict(zip(names, (found[:3], found[3:5], found[5:])))
+    if empty:
+        parts["valid"].insert(1, emptied([0])[0])
+    return parts
+
+
+def one(twice=False):
+    return (edge() for _ in range(2)) if twice else edge()
+
+
+def emptied(rows):
+    """Some graphs without nodes, which have no features either."""
+    found = small()
+    for row in rows:
+        none = torch.zeros(2, 0, dtype=torch.long)
+        found[row] = Data(num_nodes=0, edge_index=none, y=found[row].y, split=row % 3)
+    return found
+
+
+def edgeless():
+    """The first graph has no edges, and what stands for their features is of another width and type."""
+    found = [edge(y=i % 2, edge_attr=torch.full((2, 2), 2)) for i in range(20)]
+    found[0].edge_index, found[0].edge_attr = torch.zeros(2, 0, dtype=torch.long), torch.zeros(0)
+    return found
 
 
 def masked():

@@ -226,6 +226,36 @@ def test_nothing_is_downloaded_and_raw_files_are_watched(tmp_path, path):
     assert not (root / "processed").exists()
 
 
+@pytest.mark.parametrize("name", ["Rootless", "rootless"])
+def test_a_class_that_names_no_root_gets_none(tmp_path, path, name):
+    answer = ask(tmp_path / "answer", f"{path}:{name}", tmp_path / "data" / "root")
+    assert answer["summary"]["graphs"] == 6
+    assert answer["data"] == {}
+    assert not (tmp_path / "data").exists()
+
+
+def test_any_class_that_names_a_root_gets_it(tmp_path, path):
+    root = tmp_path / "root"
+    assert ask(tmp_path / "answer", f"{path}:Listed", root)["summary"]["values"] == [len(str(root))]
+    own = ask(tmp_path / "other", f"{path}:Listed", root, arguments={"root": "abc"})
+    assert own["summary"]["values"] == [3]
+
+
+def test_pyg_s_own_classes_without_a_root(tmp_path):
+    few = {"num_graphs": 3, "avg_num_nodes": 4, "avg_degree": 2, "num_channels": 2}
+    answer = ask(tmp_path / "answer", "torch_geometric.datasets:FakeDataset", tmp_path, arguments=few)
+    assert answer["summary"]["graphs"] == 3
+    error = ask(tmp_path / "other", "torch_geometric.datasets:KarateClub", tmp_path)["error"]
+    assert "graph 0: the label 'y' is int64 of shape (34,), as labels of nodes are" in error
+
+
+def test_an_attempt_that_fails_leaves_no_empty_folder(tmp_path, path):
+    data = tmp_path / "data"
+    (data / "kept" / "empty").mkdir(parents=True)
+    assert "missing data file" in ask(tmp_path / "answer", f"{path}:Raw", data / "pyg" / "Raw")["error"]
+    assert sorted(data.rglob("*")) == [data / "kept", data / "kept" / "empty"]
+
+
 @own_load
 def test_what_is_processed_is_read_where_there_is_nothing_raw(tmp_path, path):
     root = tmp_path / "root"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from harness.errors import DataError
 from harness.stages.prepare import check
 from plugins.datasets import pyg
 from plugins.datasets._pyg_cache import Extract
-from plugins.datasets._pyg_graphs import arrays, take
+from plugins.datasets._pyg_extract import read
 from plugins.datasets.pyg import PyG
 
 
@@ -44,15 +45,12 @@ def made(mine: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         from safetensors.numpy import save_file
 
         def extract(request: dict[str, Any]) -> Extract:
+            request = {**request, "target": name}
             parts = [{request["split_argument"]: part} for part in request["parts"]] or [{}]
-            taken = [
-                take(data, f"graph {row}", request["fields"], request["label"], request["split_field"], number)
-                for number, part in enumerate(parts)
-                for row, data in enumerate(getattr(mine, name)(**request["arguments"], **part))
-            ]
-            tables, summary = arrays(taken, name)
+            made = [getattr(mine, name)(**request["arguments"], **part) for part in parts]
+            tables, summary = read(made, request)
             save_file(tables, tmp_path / "graphs.safetensors")
-            return Extract(summary, tmp_path / "graphs.safetensors", (), ())
+            return Extract(json.loads(json.dumps(summary)), tmp_path / "graphs.safetensors", (), ())
 
         monkeypatch.setattr(pyg, "extract", extract)
         dataset = PyG(dataset=f"mine:{name}", arguments=arguments or {}, **values)
@@ -80,6 +78,7 @@ def test_whole_numbers_are_codes_unless_they_are_called_numbers(made, tmp_path):
 @pytest.mark.parametrize(
     ("name", "values", "expected"),
     [
+        ("by_split", {}, {"train": [3, 4, 5], "val": [6, 7], "test": [8]}),
         ("small", {"split": "size"}, {"train": list(range(3, 19)), "val": [19, 20], "test": [21, 22]}),
         ("small", {"split": "field"}, {"train": [3, 6, 9, 12, 15, 18, 21], "val": [4, 7, 10, 13, 16, 19, 22]}),
         ("small", {"split": "consecutive", "counts": [5, 3, 2]}, {"train": [3, 4, 5, 6, 7], "test": [11, 12]}),
@@ -122,7 +121,8 @@ def test_a_field_that_some_graphs_lack_is_an_error_whichever_comes_first(made):
         with pytest.raises(DataError) as caught:
             made("lacking", {"first": first})
         texts.append(str(caught.value))
-    assert texts[0] == texts[1] == "lacking: 1 of 20 graphs have no 'edge_attr'; give it to all or to none"
+    text = "lacking: 1 of 20 graphs have no 'edge_attr' (graph {}); give it to all or to none"
+    assert texts == [text.format(0), text.format(19)]
 
 
 def test_a_field_that_is_not_wanted_may_hold_anything(made, tmp_path):
@@ -139,8 +139,12 @@ def test_a_field_that_is_not_wanted_may_hold_anything(made, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("x", [[1, 1], [1, 1], [1, 1]], "'x' differs between graphs in columns or type: 2 float in 19, 2 whole in 1"),
-        ("x", [[1.0], [1.0], [1.0]], "1 float in 1, 2 float in 19 of 20 graphs"),
+        (
+            "x",
+            [[1, 1], [1, 1], [1, 1]],
+            "'x' differs between graphs in columns or type: 2 float in 19 (graph 0 …), 2 whole in 1 (graph 7)",
+        ),
+        ("x", [[1.0], [1.0], [1.0]], "columns or type: 1 float in 1 (graph 7), 2 float in 19 (graph 0 …)"),
         ("x", [[1.0, 1e39]] * 3, "graph 7: 'x' holds NaN, an infinity"),
         ("x", [[[1.0]]], "graph 7: 'x' is float32 of shape (1, 1, 1)"),
         ("edge_index", [[0], [3]], "graph 7: 'edge_index' has the nodes 0..3, but there are 3"),
@@ -150,9 +154,14 @@ def test_a_field_that_is_not_wanted_may_hold_anything(made, tmp_path):
         ("num_nodes", 5, "graph 7: its number of nodes is not one: x 3, num_nodes 5"),
         ("pos", [[1.0]], "graph 7: its number of nodes is not one: x 3, pos 1"),
         ("y", [[0], [1], [1]], "graph 7: the label 'y' is int64 of shape (3, 1), which looks like a label per node"),
-        ("y", [0, 1, 1], "the label differs between graphs in columns or type: 1 float in 19, 3 float in 1"),
+        (
+            "y",
+            [[0, 1, 1]],
+            "the label differs between graphs in columns or type: 1 float in 19 (graph 0 …), 3 float in 1",
+        ),
+        ("y", [0, 1, 1], "graph 7: the label 'y' is int64 of shape (3,), as labels of nodes are; give one label, or"),
         ("edge_attr", [1.0], "graph 7: 1 rows of 'edge_attr' for 2 edges"),
-        ("edge_attr", [1.0, 2.0], "19 of 20 graphs have no 'edge_attr'"),
+        ("edge_attr", [1.0, 2.0], "19 of 20 graphs have no 'edge_attr' (graph 0 …); give it to all or to none"),
     ],
 )
 def test_a_graph_that_differs_is_named(made, field, value, message):
@@ -186,7 +195,12 @@ def test_indicators_of_classes_are_not_taken_for_tasks(made, tmp_path):
 
 
 def test_an_infinite_label_is_refused(monkeypatch, tmp_path):
-    found = Extract({"tasks": 1, "values": [0.0, 1.0, float("inf")], "x": None, "edge_attr": None}, tmp_path, (), ())
+    found = Extract(
+        {"tasks": 1, "values": [0.0, 1.0, float("inf")], "x": None, "edge_attr": None, "own_splits": False},
+        tmp_path,
+        (),
+        (),
+    )
     monkeypatch.setattr(pyg, "extract", lambda _: found)
     with pytest.raises(DataError, match="the labels are 0, 1, inf; expected classes"):
         PyG(dataset="m:f").declare(None)
@@ -209,3 +223,61 @@ def test_settings_that_name_nothing(values, message):
 def test_more_counts_than_graphs(made):
     with pytest.raises(DataError, match=r"'counts': found \[10, 10, 10\]"):
         made("small", split="consecutive", counts=[10, 10, 10])
+
+
+def test_a_dict_of_splits_is_the_split_and_says_so(made, tmp_path):
+    dataset, raw = made("by_split")
+    assert sizes(raw) == {"train": 3, "val": 2, "test": 1}
+    declared = dataset.declare(tmp_path)
+    assert (declared.variant, declared.validation) == ("the data's own split", "as given")
+    for values, name in (
+        ({"split": "size"}, "split"),
+        ({"split_seed": 1}, "split_seed"),
+        ({"split": "random"}, "split"),
+    ):
+        with pytest.raises(DataError, match=f"gives a dict of splits, beside which '{name}' has no meaning; leave it"):
+            made("by_split", **values)
+    assert made("small")[0].declare(tmp_path).variant == "split by chance"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        (
+            "by_split",
+            {"names": ["train", "test"]},
+            "by_split: gives a dict of 'train', 'test'; expected train, val, test",
+        ),
+        ("by_split", {"names": ["train", "val", "tset"]}, "gives a dict of 'train', 'val', 'tset'; expected"),
+        ("by_split", {"names": ["val", "valid", "test"]}, "gives a dict of 'val', 'valid', 'test'; expected"),
+        (
+            "by_split",
+            {"names": ["train", "val", "test"], "y": None},
+            "by_split: graph 0 of val: the label 'y' is missing",
+        ),
+        ("one", {}, "one: gives one Data; expected a dataset, a list of graphs, or a dict of them by split"),
+        ("one", {"twice": True}, "one: gives generator; expected a dataset, a list of graphs"),
+        ("emptied", {"rows": list(range(20))}, "emptied: none of its 20 graphs has a node"),
+    ],
+)
+def test_what_is_neither_a_list_nor_a_dict_of_splits(made, name, arguments, message):
+    with pytest.raises(DataError) as caught:
+        made(name, arguments)
+    assert message in str(caught.value)
+
+
+def test_graphs_without_nodes_are_left_out_and_listed_by_their_number(made):
+    raw = made("emptied", {"rows": [0, 9, 19]}, split="consecutive", counts=[10, 5, 5])[1]
+    assert sizes(raw) == {"train": 8, "val": 5, "test": 4}
+    assert raw.skipped == ["graph 0: no nodes", "graph 9: no nodes", "graph 19: no nodes"]
+    raw = made("emptied", {"rows": [0, 1]}, split="size")[1]  # graphs of 5 to 22 nodes are left
+    assert [len(graph.x) for graph in raw.splits["train"]] == list(range(5, 19))
+    assert sizes(raw) == {"train": 14, "val": 2, "test": 2}
+    raw = made("by_split", {"empty": True})[1]
+    assert raw.skipped == ["graph 1 of val: no nodes"]
+
+
+def test_a_graph_without_edges_has_no_type_of_edge_features(made, tmp_path):
+    dataset, raw = made("edgeless", split="consecutive", counts=[10, 5, 5])
+    assert dataset.declare(tmp_path).edge_features == Features("categorical", (3, 3))
+    assert raw.splits["train"][0].edge_attr.shape == (0, 2)

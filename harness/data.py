@@ -125,12 +125,14 @@ class RawGraph:
 class RawDataset:
     """A built dataset: splits hold the graphs; ``skipped`` lists rows left out, with the reason.
 
-    ``facts`` is free-form JSON for ``bench describe`` (label balance, effective agreements …).
+    ``facts`` is free-form JSON for ``bench describe`` (label balance, effective agreements …). ``notes``, one sentence
+    each, stand beside those of the declaration: what is known only now.
     """
 
     splits: Mapping[str, Sequence[RawGraph]]
     skipped: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ def _built(store: Store, key: str) -> dict[str, Any]:
         info = None
     if not isinstance(info, Mapping):
         return {}
-    facts = {"fingerprint": str(info.get("fingerprint", "")), "skipped": tuple(info.get("skipped", ()))}
-    return {**facts, **made.dataset(store, key)}
+    lists = {name: tuple(info.get(name, ())) for name in ("notes", "skipped")}
+    return {"fingerprint": str(info.get("fingerprint", "")), **lists, **made.dataset(store, key)}
 
 
 def _settings(store: Store, trained: Mapping[tuple[str, str], list[str]], entry: MethodFacts) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Kept:
     def dataset(self, label: str) -> dict[str, Any]:
         """What of a dataset is known only once it is built."""
         found = next((one for one in self.results.datasets if one.label == label), None) if self.results else None
-        names = ("fingerprint", "skipped", "component", "values")
+        names = ("fingerprint", "notes", "skipped", "component", "values")
         return {name: getattr(found, name) for name in names} if found else {}
 
     def settings(self, dataset: str, method: str) -> dict[str, Any]:

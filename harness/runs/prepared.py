@@ -83,7 +83,7 @@ def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> di
         "groups": list(declared.groups),
         "splits": splits,
         "size_classes": list(LADDER),
-        "notes": [*declared.notes, *_one_class(splits, declared.task)],
+        "notes": [*info["notes"], *_one_class(splits, declared.task)],
         "facts": info["facts"],
         "skipped": info["skipped"],
         "fingerprint": info["fingerprint"],

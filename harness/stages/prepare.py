@@ -172,7 +172,7 @@ def describe(declared: Declaration, raw: RawDataset) -> dict[str, Any]:
         "variant": declared.variant,
         "version": declared.version,
         "validation": declared.validation,
-        "notes": list(declared.notes),
+        "notes": [*declared.notes, *raw.notes],
         "facts": raw.facts,
         "skipped": raw.skipped,
     }

@@ -260,6 +260,7 @@ def test_describe_tells_all_but_what_is_sealed(bench: Bench, workshop: Workshop)
     assert str(path) in out
     for text in (
         "note: Rings are round.",
+        "note: 6 rings are in train.",
         "skipped rows: 1",
         "line 14: size 'x'",
         "facts: roundness 1.0; classes (odd: 0, even: 1)",

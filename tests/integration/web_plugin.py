@@ -49,7 +49,8 @@ class Rings(Dataset):
                 skipped.append(f"line {number}: size {row['size']!r}")
                 continue
             splits[row["split"]].append(self._ring(int(row["size"]), row["y"], int(row["domain"])))
-        return RawDataset(splits, skipped, facts={"roundness": 1.0, "classes": {"odd": 0, "even": 1}})
+        facts = {"roundness": 1.0, "classes": {"odd": 0, "even": 1}}
+        return RawDataset(splits, skipped, facts, notes=[f"{len(splits['train'])} rings are in train."])
 
     def _ring(self, size, label, domain):
         y = int(label) if self.tasks == 1 else np.array([float(label), np.nan], dtype=np.float32)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from harness import DataError
 from plugins.datasets._files import read_text_and_digest
+from plugins.datasets._names import is_word
 
 IN_DISTRIBUTION = ("train", "iid_val", "iid_test")
 SPLITS = ("train", "ood_val", "ood_test", "iid_val", "iid_test")
@@ -200,8 +201,7 @@ def _row(item: Any, columns: frozenset[str], threshold: float | None) -> Row:
 
 
 def _is_word(value: Any) -> bool:
-    """Printable ASCII without spaces: RDKit reads a SMILES only up to the first space, and drops the rest."""
-    return isinstance(value, str) and value.isascii() and value.isprintable() and value != "" and " " not in value
+    return isinstance(value, str) and is_word(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -8,7 +8,9 @@ from typing import Literal
 
 from harness import DataError
 from plugins.datasets._molecules import Featuriser, Molecule, UnusableMolecule
-from plugins.datasets._rdkit import rdkit_session
+from plugins.datasets._names import is_word
+from plugins.datasets._rdkit import has_map_numbers, rdkit_session, read_smiles
+from plugins.datasets._table import is_missing
 
 FEATURISERS = ("ogb", "drugood")
 Scaffolds = Literal["none", "chiral", "flat"]
@@ -93,15 +95,23 @@ def featurise_one(smiles: str, wanted: Wanted, featuriser: Featuriser) -> Molecu
     from plugins.datasets._scaffold import scaffold
     from plugins.datasets._structure import brics_fragments
 
+    if is_missing(smiles):
+        return "no SMILES"
     try:
-        molecule = Chem.MolFromSmiles(smiles)
+        molecule = read_smiles(smiles)
         if molecule is None or molecule.GetNumAtoms() == 0:
             return f"RDKit cannot read the SMILES {smiles[:80]!r}"
+        if not is_word(smiles):
+            return (
+                f"RDKit reads only a part of the SMILES {smiles[:80]!r}: it has white space or other signs of no SMILES"
+            )
         return Molecule(
             featuriser.atoms(molecule),
             *featuriser.bonds(molecule),
             None if wanted.scaffolds == "none" else scaffold(molecule, wanted.scaffolds == "chiral"),
             brics_fragments(molecule, featuriser) if wanted.fragments else (),
+            Chem.MolToSmiles(molecule),
+            has_map_numbers(smiles),
         )
     except UnusableMolecule as error:
         return f"{error}, in the SMILES {smiles[:80]!r}"

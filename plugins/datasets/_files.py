@@ -56,6 +56,20 @@ def is_file(path: Path) -> bool:
     return True
 
 
+def in_any_case(path: Path) -> Path:
+    """The file that is there under this name, or under one that differs from it only in case; else ``path`` itself.
+
+    Raises:
+        DataError: there are several such names, or as for :func:`is_file`.
+    """
+    if is_file(path) or not is_folder(path.parent):
+        return path
+    found = sorted(other.name for other in path.parent.iterdir() if other.name.lower() == path.name.lower())
+    if len(found) > 1:
+        raise DataError(f"{path.parent}: {' and '.join(found)} differ only in case; keep the one that is meant")
+    return path.with_name(found[0]) if found else path
+
+
 def is_folder(path: Path) -> bool:
     """Whether there is a folder at ``path``.
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from harness import DataError
 from plugins.datasets._molecules import Labels
-
-MISSING = frozenset({"", "nan", "na", "none", "null"})
+from plugins.datasets._table import is_missing
 
 
 def parse_labels(path: Path, rows: Sequence[Sequence[str]], names: Sequence[str]) -> Labels:
@@ -39,6 +38,20 @@ def parse_classes(path: Path, cells: Sequence[str], name: str) -> tuple[Labels, 
     return labels, count
 
 
+def refuse_unlabelled(path: Path, labels: Labels, names: Sequence[str]) -> None:
+    """Refuse a column without any label.
+
+    Raises:
+        DataError: there is one; the text names it.
+    """
+    for place, name in enumerate(names):
+        if all(math.isnan(row[place]) for row in labels):
+            raise DataError(
+                f"{path}: column '{name}' has no label in any row; 'label_columns: [...]' of 'smiles-csv' names the "
+                "label columns"
+            )
+
+
 def _parse(
     path: Path, rows: Sequence[Sequence[str]], names: Sequence[str], fits: Callable[[float], bool], told: str
 ) -> Labels:
@@ -48,19 +61,27 @@ def _parse(
             if cell not in known:
                 value = _number(cell)
                 if value is None or not (math.isnan(value) or fits(value)):
-                    why = "classes with names have to be numbered" if value is None else "regression is not supported"
                     raise DataError(
-                        f"{path}: column '{name}', row {number}: found {cell[:40]!r}, but a label is {told} ({why}). "
+                        f"{path}: column '{name}', row {number}: found {cell[:40]!r}, but a label is {told} "
+                        f"({_advice(value)}). "
                         "'label_columns: [...]' of 'smiles-csv' names the label columns"
                     )
                 known[cell] = value
     return [[known[cell] for cell in row] for row in rows]
 
 
+def _advice(value: float | None) -> str:
+    if value is None:
+        return "classes with names have to be numbered"
+    if value == -1:
+        return "where labels are -1 and 1, write 0 and 1; where -1 says that none was measured, write nothing"
+    return "regression is not supported"
+
+
 def _number(cell: str) -> float | None:
-    text = cell.strip().lower()
-    if text in MISSING:
+    if is_missing(cell):
         return math.nan
+    text = cell.strip()
     if not text.isascii() or "_" in text:  # Python takes 0_1 for 1
         return None
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness import DataError, RawDataset, RawGraph
 from plugins.datasets._molecules import Molecule, MoleculeSet, tell_failures
+from plugins.datasets._repeats import tell_molecules
 
 
 def raw_dataset(
@@ -20,20 +21,21 @@ def raw_dataset(
     Args:
         found: the set.
         where: its file or folder, for messages.
-        scaffolds: number the scaffolds as the group ``scaffold``, in the order in which they are met; -1 where RDKit
-            could not tell.
+        scaffolds: number the scaffolds as the group ``scaffold``, in the order of their SMILES; -1 where RDKit could
+            not tell.
         sealed: the test splits, of whose labels nothing is told.
 
     Raises:
         DataError: a split has no molecule.
     """
     found = _keep_labelled(found, where)
-    groups = scaffold_groups(found.molecules) if scaffolds else {}
+    groups = _scaffold_groups(found.molecules) if scaffolds else {}
     splits = {name: [_graph(found, row, groups.get(row, {})) for row in rows] for name, rows in found.splits.items()}
     measured = {name: _measure(rows, found, name in sealed) for name, rows in found.splits.items()}
-    facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, "splits": measured}
+    told, notes = tell_molecules(found.molecules, found.labels, found.splits, sealed)
+    facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, **told, "splits": measured}
     skipped = [text for _, text in sorted(found.skipped.items())]
-    return RawDataset(splits=splits, skipped=skipped, facts=facts)
+    return RawDataset(splits=splits, skipped=skipped, facts=facts, notes=notes)
 
 
 def _keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
@@ -49,31 +51,24 @@ def _keep_labelled(found: MoleculeSet, where: Path) -> MoleculeSet:
     return replace(found, splits=splits, skipped=skipped)
 
 
-def scaffold_groups(molecules: Mapping[int, Molecule]) -> dict[int, dict[str, int]]:
-    """Row -> the number of its scaffold, in the order in which they are met; -1 where RDKit could not tell."""
-    numbers: dict[str | None, int] = {}
-    for _, molecule in sorted(molecules.items()):
-        if molecule.scaffold is not None:
-            numbers.setdefault(molecule.scaffold, len(numbers))
-    return {row: {"scaffold": numbers.get(molecule.scaffold, -1)} for row, molecule in molecules.items()}
+def _scaffold_groups(molecules: Mapping[int, Molecule]) -> dict[int, dict[str, int]]:
+    scaffolds = {row: molecule.scaffold for row, molecule in molecules.items()}
+    names = sorted({scaffold for scaffold in scaffolds.values() if scaffold is not None})
+    numbers = {name: number for number, name in enumerate(names)}
+    return {row: {"scaffold": -1 if name is None else numbers[name]} for row, name in scaffolds.items()}
 
 
 def _graph(found: MoleculeSet, row: int, groups: dict[str, int]) -> RawGraph:
+    """A molecule with its label, environment (-1 for none) and groups as a graph, its fragments as parts."""
     import numpy as np
 
-    labels = found.labels[row]
-    y = int(labels[0]) if len(labels) == 1 else np.array(labels, dtype=np.float32)
-    return graph_of(found.molecules[row], y, found.environments.get(row, -1), groups)
-
-
-def graph_of(molecule: Molecule, y: Any, environment: int, groups: dict[str, int]) -> RawGraph:
-    """A molecule with its label, environment (-1 for none) and groups as a graph, its fragments as parts."""
+    molecule, labels = found.molecules[row], found.labels[row]
     return RawGraph(
         x=molecule.x,
         edge_index=molecule.edge_index,
         edge_attr=molecule.edge_attr,
-        y=y,
-        env=environment,
+        y=int(labels[0]) if len(labels) == 1 else np.array(labels, dtype=np.float32),
+        env=found.environments.get(row, -1),
         groups=groups,
         parts=[RawGraph(part.x, part.edge_index, 0, part.edge_attr) for part in molecule.fragments],
     )

@@ -21,7 +21,8 @@ class Molecule:
     """One featurised molecule: ``x`` (n, F), ``edge_index`` (2, m) int64, ``edge_attr`` (m, K).
 
     The features are int64 codes or float32 numbers, as the featuriser has them. ``scaffold`` (SMILES, '' without
-    rings) and ``fragments`` are there where they were asked for.
+    rings) and ``fragments`` are there where they were asked for. ``smiles`` is canonical, by which molecules are
+    compared, or None where it is not known; ``mapped`` says that atom map numbers were cleared.
     """
 
     x: NDArray[Any]
@@ -29,6 +30,8 @@ class Molecule:
     edge_attr: NDArray[Any]
     scaffold: str | None = None
     fragments: tuple[Molecule, ...] = ()
+    smiles: str | None = None
+    mapped: bool = False
 
 
 class UnusableMolecule(Exception):

@@ -99,7 +99,7 @@ class OGBRaw:
             elif len(molecule.x) != len(known.x):
                 raise DataError(f"{self._mapping}: the SMILES of molecule {row + 1} is not that of its atoms")
             else:
-                found.append(replace(known, scaffold=molecule.scaffold, fragments=molecule.fragments))
+                found.append(replace(molecule, x=known.x, edge_index=known.edge_index, edge_attr=known.edge_attr))
         return found
 
     def _raw(self, name: str) -> Path:

@@ -69,7 +69,8 @@ class OGBTable:
         except DataError as error:
             raise DataError(f"{self.path}: {error}") from None
         facts = {"source": "SMILES table", **split.facts}
-        return MoleculeSet(found.molecules, labels, split.rows, tell_failures(found.failures, table.lines), facts)
+        skipped = tell_failures(found.failures, table.lines)
+        return MoleculeSet(found.molecules, labels, split.rows, skipped, facts, lines=table.lines)
 
     def _smiles_column(self, table: Table) -> str:
         names = self.known.smiles

@@ -1,7 +1,8 @@
-"""What every use of RDKit here shares: its settings, codes for its enumerations, and both directions of bonds."""
+"""What every use of RDKit here shares: its settings, SMILES, codes for enumerations, and both directions of bonds."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_MAP_NUMBER = re.compile(r":\d+(?=\])")
 
 
 @contextmanager
@@ -26,6 +29,26 @@ def rdkit_session() -> Iterator[None]:
             yield
     finally:
         Chem.SetUseLegacyStereoPerception(legacy)
+
+
+def has_map_numbers(smiles: str) -> bool:
+    """Whether atoms are numbered, as in ``[CH3:1][OH:2]``."""
+    return _MAP_NUMBER.search(smiles) is not None
+
+
+def read_smiles(smiles: str) -> Any:
+    """The RDKit molecule without atom map numbers, or None where RDKit cannot read it. Use it in ``rdkit_session``.
+
+    A map number says which atom of a reaction this is, and nothing of the molecule; yet RDKit tells atoms apart by it,
+    in SMILES, scaffolds and stereocentres. It also puts the atom into brackets, with its hydrogens written, which
+    DrugOOD's features do not count. So a numbered molecule is read from its canonical SMILES without the numbers.
+    """
+    from rdkit import Chem
+
+    molecule = Chem.MolFromSmiles(_MAP_NUMBER.sub("", smiles))
+    if molecule is None or not has_map_numbers(smiles):
+        return molecule
+    return Chem.MolFromSmiles(Chem.MolToSmiles(molecule))
 
 
 def both_directions(ends: NDArray[np.int64], codes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -1,6 +1,7 @@
 """OGB's scaffold split: molecules with one Bemis-Murcko scaffold stay together, rare scaffolds go to the test split.
 
-The rule is that of the Open Graph Benchmark (Hu et al., NeurIPS 2020) and gives its index files exactly.
+The rule is that of the Open Graph Benchmark (Hu et al., NeurIPS 2020) and gives its index files exactly where equally
+frequent scaffolds are taken in its order, which is that of the rows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from harness import DataError
 from plugins.datasets._splits import SPLITS
@@ -39,13 +40,21 @@ def scaffold(molecule: Any, chirality: bool = True) -> str:
     return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=chirality))
 
 
-def scaffold_split(scaffolds: Mapping[int, str], total: int, shares: Mapping[str, float] = OGB_SHARES) -> ScaffoldSplit:
+def scaffold_split(
+    scaffolds: Mapping[int, str],
+    total: int,
+    shares: Mapping[str, float] = OGB_SHARES,
+    *,
+    ties: Literal["rows", "smiles"] = "rows",
+) -> ScaffoldSplit:
     """Split rows by scaffold: the largest groups first, into train, then validation, then test.
 
     Args:
         scaffolds: row -> scaffold, without rows that could not be read.
         total: number of rows, including those: OGB counts them, as part of the test split.
         shares: split name -> share of the rows; the sum is 1.
+        ties: which of two equally frequent scaffolds comes first: with ``rows`` that of the later first row, as in
+            OGB's index files; with ``smiles`` that of the smaller SMILES, so that the order of rows does not matter.
 
     Raises:
         DataError: a split gets no molecule.
@@ -53,7 +62,8 @@ def scaffold_split(scaffolds: Mapping[int, str], total: int, shares: Mapping[str
     groups: dict[str, list[int]] = {}
     for row in sorted(scaffolds):
         groups.setdefault(scaffolds[row], []).append(row)
-    ordered = sorted(groups.values(), key=lambda rows: (len(rows), rows[0]), reverse=True)
+    by_smiles = [groups[name] for name in sorted(groups)]
+    ordered = sorted(by_smiles, key=lambda rows: (-len(rows), -rows[0] if ties == "rows" else 0))
     rows: dict[str, list[int]] = {name: [] for name in SPLITS}
     room = {name: Fraction(str(share)) * total for name, share in shares.items()}
     warnings = []

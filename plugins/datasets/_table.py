@@ -1,4 +1,4 @@
-"""Comma-separated tables as people have them: quoted cells, Windows line ends, a byte order mark, gzip."""
+"""Comma-separated tables as people have them: quoted cells, Windows line ends, a byte order mark, gzip, no values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from pathlib import Path
 from harness import DataError, did_you_mean
 from plugins.datasets._files import read_text
 from plugins.datasets._names import shortened
+
+MISSING = frozenset({"", "nan", "na", "none", "null"})
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell of any column says that there is no value, in whatever case."""
+    return cell.strip().lower() in MISSING
 
 
 @dataclass(frozen=True)
@@ -46,40 +54,41 @@ class Table:
             return self.header.index(name)
         twice = name in self.header
         found = "more than one" if twice else "no"
-        hint = "" if twice else self._other_separator() or did_you_mean(name, self.header)
+        hint = "" if twice else did_you_mean(name, self.header)
         raise DataError(
             f"{self.path}: {found} column '{name}' in the header{hint}; the columns are: {shortened(self.header)}"
             + (f". '{option}' names it" if option else "")
         )
 
-    def _other_separator(self) -> str:
-        """A hint where the header's only column looks like several."""
-        marks = {";": "semicolons", "\t": "tabs"}
-        told = next((word for mark, word in marks.items() if len(self.header) == 1 and mark in self.header[0]), None)
-        return f" (it seems to be separated by {told}; commas are expected)" if told else ""
-
 
 def read_table(path: Path) -> Table:
-    """The table at ``path``; blank lines are left out.
+    """The table at ``path``; blank lines are left out, and columns with neither a name nor a value.
 
     Raises:
-        DataError: there is none, it is damaged, or it has no row.
+        DataError: there is none, it is damaged, its separator is another than a comma, or it has no row.
     """
     (_, header), *body = _parse(path)
+    least = max((place for place, name in enumerate(header, start=1) if name), default=0)
     for line, cells in body:
-        if len(cells) != len(header):
+        if not least <= len(cells) <= len(header):
             raise DataError(
                 f"{path}: line {line} has {len(cells)} fields, the header {len(header)}; the file is truncated, "
                 "damaged or not a comma-separated table"
             )
-    return Table(path, tuple(header), [cells for _, cells in body], [line for line, _ in body])
+    rows = [cells + [""] * (len(header) - len(cells)) for _, cells in body]
+    kept = [place for place, name in enumerate(header) if name or not all(is_missing(cells[place]) for cells in rows)]
+    if len(kept) < len(header):
+        header, rows = [header[place] for place in kept], [[cells[place] for place in kept] for cells in rows]
+    return Table(path, tuple(header), rows, [line for line, _ in body])
 
 
 def _parse(path: Path) -> list[tuple[int, list[str]]]:
     """(line number, cells) of each line that is not blank, the header first."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
+        _refuse_other_separator(path, text)
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
@@ -89,3 +98,15 @@ def _parse(path: Path) -> list[tuple[int, list[str]]]:
     if len(rows) < 2:
         raise DataError(f"{path}: no molecule in it; expected a header line and one line per molecule")
     return rows
+
+
+def _refuse_other_separator(path: Path, text: str) -> None:
+    """Refuse a header that is one column with commas and several with another separator."""
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    found = next((word for mark, word in SEPARATORS.items() if _fields(header, mark) > 1), None)
+    if found is not None and _fields(header, ",") == 1:
+        raise DataError(f"{path}: the header is separated by {found}; the separator of a table is a comma")
+
+
+def _fields(line: str, separator: str) -> int:
+    return len(next(csv.reader([line], delimiter=separator), []))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, RawGraph, Role, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Role, Task, hookimpl, hparam
 from plugins.datasets._drugood_file import DrugOODFile, read_drugood
 from plugins.datasets._featurise import FEATURISERS, Wanted, featurise_smiles, featuriser_class
 from plugins.datasets._files import given_path, is_file
-from plugins.datasets._molecule_graphs import graph_of, scaffold_groups
+from plugins.datasets._molecule_graphs import raw_dataset
+from plugins.datasets._molecules import MoleculeSet
 
 MOLEOOD = (
     "https://raw.githubusercontent.com/yangnianzu0515/MoleOOD/5bf49ab3d34779d0dfbeee1261b16b7888650e21/DrugOOD/data"
@@ -42,7 +42,7 @@ class DrugOOD(Dataset):
     each domain by an unseeded shuffle.
 
     SBAP sets pair each molecule with a protein. The protein is no graph and is left out, so that a molecule has the
-    label of each of its pairs; the caption says so, and ``facts`` count molecules that are paired several times.
+    label of each of its pairs; the caption says so, and molecules that are there several times are counted.
     """
 
     name = "drugood"
@@ -120,20 +120,19 @@ class DrugOOD(Dataset):
         smiles = [found.rows[split][number].smiles for split, number in rows]
         wanted = Wanted(self.featuriser, "flat" if self.scaffolds else "none", self.fragments == "brics")
         featurised = featurise_smiles(smiles, wanted)
-        groups = scaffold_groups(featurised.molecules) if self.scaffolds else {}
-        environments = found.environments
-        splits: dict[str, list[RawGraph]] = {split: [] for split in self._splits}
-        for place, (split, number) in enumerate(rows):
-            if place in featurised.molecules:
-                row = found.rows[split][number]
-                molecule, environment = featurised.molecules[place], environments[row.domain]
-                graph = graph_of(molecule, row.label, environment, groups.get(place, {}))
-                splits[split].append(graph)
-        empty = [split for split, graphs in splits.items() if not graphs]
-        if empty:
-            raise DataError(f"{found.path}: no molecule of {' and '.join(empty)} can be used")
-        skipped = [f"{rows[place][0]}, row {rows[place][1] + 1}: {why}" for place, why in featurised.failures.items()]
-        return RawDataset(splits=splits, skipped=skipped, facts=_facts(found, len(rows), len(skipped)))
+        used, environments = [found.rows[split][number] for split, number in rows], found.environments
+        molecules = MoleculeSet(
+            featurised.molecules,
+            labels=[[row.label] for row in used],
+            splits={name: [place for place, (split, _) in enumerate(rows) if split == name] for name in self._splits},
+            skipped={
+                place: f"{rows[place][0]}, row {rows[place][1] + 1}: {why}"
+                for place, why in featurised.failures.items()
+            },
+            facts=_facts(found),
+            environments={place: environments[row.domain] for place, row in enumerate(used)},
+        )
+        return raw_dataset(molecules, found.path, scaffolds=self.scaffolds, sealed=("ood_test", "iid_test"))
 
     @property
     def _splits(self) -> dict[str, Role]:
@@ -207,26 +206,14 @@ def _notes(found: DrugOODFile) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _facts(found: DrugOODFile, rows: int, skipped: int) -> dict[str, object]:
-    """What is worth telling; nothing of it depends on a label of a test split."""
+def _facts(found: DrugOODFile) -> dict[str, object]:
+    """What is worth telling of the file."""
     facts: dict[str, object] = {
         "file": found.path.name,
         "sha256": found.digest,
         "chembl": found.chembl or "not stated",
-        "rows": rows,
-        "skipped": skipped,
     }
-    if found.threshold is not None:
-        facts["active_from"] = found.threshold
-    train = Counter(row.smiles for row in found.rows["train"])
-    repeated = [smiles for smiles, count in train.items() if count > 1]
-    if repeated:
-        both = {(row.smiles, row.label) for row in found.rows["train"]}
-        facts["training_molecules_repeated"] = len(repeated)
-        facts["training_molecules_with_both_labels"] = len(both) - len(train)
-    if found.has_proteins:
-        facts["ood_test_molecules_also_in_train"] = sum(row.smiles in train for row in found.rows["ood_test"])
-    return facts
+    return facts if found.threshold is None else {**facts, "active_from": found.threshold}
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
 from plugins.datasets._featurise import Scaffolds, Wanted, featurise_smiles
-from plugins.datasets._files import given_path, is_file
+from plugins.datasets._files import given_path, in_any_case, is_file
 from plugins.datasets._good_split import (
     CONCEPT_ENVIRONMENTS,
     COVARIATE_ENVIRONMENTS,
@@ -18,14 +18,14 @@ from plugins.datasets._good_split import (
     concept_split,
     covariate_split,
 )
-from plugins.datasets._labels import parse_labels
+from plugins.datasets._labels import parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, tell_failures
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._splits import LARGEST_SEED
 from plugins.datasets._table import Table, read_table
 
-PLACES = ("moleculenet/hiv.csv", "moleculenet/HIV.csv")
+PLACE = "moleculenet/hiv.csv"
 FEATURES = (
     "Features are OGB's, as in {use: ogb, dataset: hiv}, so that an encoder fits both; GOOD has PyG's, whose codes "
     "differ."
@@ -41,7 +41,7 @@ class GOODHIV(Dataset):
     """GOOD-HIV: does a molecule inhibit HIV, on scaffolds or sizes not trained on, or with another label to them.
 
     Gui et al., "GOOD: A Graph Out-of-Distribution Benchmark", NeurIPS 2022 (Datasets and Benchmarks); the molecules are
-    MoleculeNet's (Wu et al., Chemical Science 2018), 41,127 in ``moleculenet/hiv.csv`` or ``moleculenet/HIV.csv``.
+    MoleculeNet's (Wu et al., Chemical Science 2018), 41,127 in ``moleculenet/hiv.csv``, its name in any case.
     ``path`` names any other table with a column of SMILES and one of 0/1 labels. A domain is a Bemis-Murcko scaffold
     without chirality, in the order of its SMILES, or a number of atoms, the largest first.
 
@@ -104,17 +104,17 @@ class GOODHIV(Dataset):
         how = f"MoleculeNet's is at {download.url}; its columns are {self.smiles_column} and {self.label_column}"
         if data_dir is None:
             raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}")
-        found = [data_dir / place for place in PLACES if is_file(data_dir / place)]
-        if not found:
-            raise DataError(f"missing data file: {data_dir / PLACES[0]}\n{how}")
-        return found[:1]
+        path = in_any_case(data_dir / PLACE)
+        if not is_file(path):
+            raise DataError(f"missing data file: {path}\n{how}")
+        return [path]
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
         """MoleculeNet's table."""
         from plugins.datasets._ogb_downloads import table_download
 
         del data_dir
-        return () if self.path is not None else (table_download("hiv", PLACES[0]),)
+        return () if self.path is not None else (table_download("hiv", PLACE),)
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Featurise and split the molecules.
@@ -130,7 +130,7 @@ class GOODHIV(Dataset):
         except DataError as error:
             raise DataError(f"{table.path}: {error}") from None
         skipped = tell_failures(found.failures, table.lines)
-        molecules = MoleculeSet(found.molecules, labels, split.rows, skipped, {}, split.environments)
+        molecules = MoleculeSet(found.molecules, labels, split.rows, skipped, {}, split.environments, table.lines)
         return raw_dataset(molecules, table.path, scaffolds=self.scaffolds, sealed=TEST_SPLITS)
 
     def _split(self, molecules: Mapping[int, Molecule], labels: Labels) -> DomainSplit:
@@ -154,7 +154,9 @@ class GOODHIV(Dataset):
         table = read_table(path)
         smiles = table.column(self.smiles_column, "smiles_column")
         cells = table.column(self.label_column, "label_column")
-        return table, smiles, parse_labels(path, [[cell] for cell in cells], [self.label_column])
+        labels = parse_labels(path, [[cell] for cell in cells], [self.label_column])
+        refuse_unlabelled(path, labels, [self.label_column])
+        return table, smiles, labels
 
 
 @hookimpl

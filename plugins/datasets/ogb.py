@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
-from plugins.datasets._files import is_file, is_folder
+from plugins.datasets._files import in_any_case, is_file, is_folder
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Source
 from plugins.datasets._ogb_features import OGBFeaturiser
@@ -27,7 +27,9 @@ class OGB(Dataset):
     Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020; the sets are from
     MoleculeNet (Wu et al., Chemical Science 2018). Two sources give the same result: OGB's raw folder
     ``ogbg_mol<dataset>/`` (with its index files), or MoleculeNet's table ``moleculenet/<dataset>.csv`` of SMILES and
-    labels, of which features and split are computed with RDKit; neither needs the ``ogb`` package.
+    labels (the file's name in any case), of which features and split are computed with RDKit; neither needs the
+    ``ogb`` package. Of equally frequent scaffolds the one that comes later in the table is first, as in OGB's split,
+    so that the table's own order of rows is part of it.
 
     One label column is a binary task, several are a multi-task one with missing labels kept. A row that cannot be
     used (its SMILES cannot be read, or its only label is missing) is left out, counted and listed; such rows
@@ -94,7 +96,7 @@ class OGB(Dataset):
         known, how = find_set(self.dataset), self._how(data_dir)
         if data_dir is None:
             raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}")
-        folder, table = data_dir / self._folder, data_dir / self._csv
+        folder, table = data_dir / self._folder, in_any_case(data_dir / self._csv)
         if self.source == "ogb" or (self.source == "auto" and is_folder(folder)):
             return OGBRaw(folder, how, self.scaffolds, self.fragments == "brics")
         if self.source == "auto" and not is_file(table):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -11,13 +12,14 @@ from typing import Any
 from harness import DataError, Dataset, Declaration, RawDataset, Task, hookimpl, hparam
 from plugins.datasets._featurise import FEATURISERS, Scaffolds, Wanted, featurise_smiles, featuriser_class
 from plugins.datasets._files import given_path, is_file
-from plugins.datasets._labels import parse_classes, parse_labels
+from plugins.datasets._labels import parse_classes, parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, scaffolds_of, tell_failures
 from plugins.datasets._names import shortened
+from plugins.datasets._repeats import copies, rows_to_drop, together
 from plugins.datasets._scaffold import scaffold_split
 from plugins.datasets._splits import LARGEST_SEED, SPLITS, Split, named_shares, random_split, size_split
-from plugins.datasets._table import Table, read_table
+from plugins.datasets._table import Table, is_missing, read_table
 
 DRAWN = ("scaffold", "size", "random")
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -34,7 +36,8 @@ VALIDATION = {"column": "from the table", "scaffold": "OOD", "size": "OOD", "ran
 class _Contents:
     """What the table says, by row.
 
-    ``rows``: those of each split, or None where it takes molecules to tell; ``domains``: values, '' for none.
+    ``rows``: those of each split, or None where it takes molecules to tell; ``train``: those of training, or None
+    where it takes molecules to tell which of them stay there; ``domains``: values, '' for none.
     """
 
     table: Table
@@ -42,6 +45,7 @@ class _Contents:
     labels: Labels
     classes: int
     rows: Split | None
+    train: Sequence[int] | None
     domains: list[str]
 
     def labelled(self, row: int) -> bool:
@@ -53,23 +57,23 @@ class _Contents:
         rows = range(len(self.smiles)) if train is None else train
         return sorted({self.domains[row] for row in rows if self.labelled(row)} - {""})
 
-    def also_in_train(self, rows: Split) -> dict[str, int]:
-        """Split name -> rows whose SMILES, as it is written, a training row has too."""
-        train = {self.smiles[row] for row in rows["train"]}
-        return {name: sum(self.smiles[row] in train for row in rows[name]) for name in SPLITS if name != "train"}
-
 
 class SmilesCSV(Dataset):
     """Molecules of your own, from a CSV table with a header, a column of SMILES and one or more of labels.
 
     One label column is a binary task (0 and 1, scored by ROC-AUC) or one of several classes (0, 1, 2 …, scored by
     accuracy); several columns are a multi-task one of 0, 1 and empty cells. A row that cannot be used (its SMILES
-    cannot be read, or its only label is missing) is left out, counted and listed.
+    cannot be read as a whole, or its only label is missing) is left out, counted and listed.
 
     The split is the table's own (``split_column`` holds train, val or test), by Bemis-Murcko scaffold with OGB's rule
     (Hu et al., NeurIPS 2020: the most frequent scaffolds in train), by number of atoms (the smallest molecules in
-    train), or by chance. Scaffolds and sizes stay together, so shares are met about; the split by chance is drawn for
-    all rows, so that one that cannot be used moves no other.
+    train), or by chance. Of equally frequent scaffolds that with the smaller SMILES comes first, where OGB goes by the
+    order of rows, so that the order of rows moves no molecule. Scaffolds and sizes stay together, so shares are met
+    about; the split by chance is drawn for all rows, so that one that cannot be used moves no other.
+
+    A molecule may be in several rows, found by its canonical SMILES; such molecules are counted. ``duplicates``: with
+    ``keep`` all rows stay where they are; with ``drop`` the first row of a molecule stays, and none where rows
+    contradict each other; with ``group`` all are where the split has the first, as by scaffold or size they always are.
     """
 
     name = "smiles-csv"
@@ -90,19 +94,22 @@ class SmilesCSV(Dataset):
     split_seed: int = hparam(
         0, low=0, high=LARGEST_SEED, active={"split": ["random"]}, help="seed of the split by chance"
     )
+    duplicates: str = hparam(
+        "keep", choices=("keep", "drop", "group"), help="rows of one molecule: all, one, or all in one split"
+    )
     domain_column: str | None = hparam(None, help="a column whose values, any text, are the training environments")
     featuriser: str = hparam("ogb", choices=FEATURISERS, help="OGB's 9/3 codes, or DrugOOD's 39/10 numbers")
     scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads the table, but no molecule: of a split by scaffold or size, environments are counted over all rows.
+        """Reads the table, but no molecule: where it takes molecules to split it, environments are those of all rows.
 
         Raises:
             DataError: it is missing or damaged, lacks a column, or its labels are not classes.
         """
         contents = self._contents(data_dir)
-        tasks, rows = len(contents.labels[0]), contents.rows
+        tasks = len(contents.labels[0])
         featuriser = featuriser_class(self.featuriser)
         if contents.classes > 2:
             task = Task("multiclass", contents.classes)
@@ -113,10 +120,9 @@ class SmilesCSV(Dataset):
             node_features=featuriser.node_features,
             edge_features=featuriser.edge_features,
             validation=VALIDATION[self.split],
-            environments=len(contents.environments(None if rows is None else rows["train"])),
+            environments=len(contents.environments(contents.train)),
             groups=("scaffold",) if self.scaffolds else (),
             variant=f"{'OGB' if self.featuriser == 'ogb' else 'DrugOOD'} features, {VARIANTS[self.split]}",
-            notes=() if rows is None else _slips(contents.also_in_train(rows), rows),
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
@@ -142,31 +148,31 @@ class SmilesCSV(Dataset):
         contents, where = self._contents(data_dir), self._where(data_dir)
         scaffolds: Scaffolds = "chiral" if self.scaffolds or self.split == "scaffold" else "none"
         found = featurise_smiles(contents.smiles, Wanted(self.featuriser, scaffolds, self.fragments == "brics"))
+        labelled = {row: molecule for row, molecule in found.molecules.items() if contents.labelled(row)}
+        dropped = rows_to_drop(labelled, contents.labels) if self.duplicates == "drop" else {}
+        molecules = {row: molecule for row, molecule in found.molecules.items() if row not in dropped}
         try:
-            splits, facts = self._rows(contents, found.molecules)
+            splits, facts = self._rows(contents, molecules, len(contents.smiles) - len(dropped))
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
-        train = [row for row in splits["train"] if row in found.molecules]
+        train = [row for row in splits["train"] if row in molecules]
         numbers = {name: number for number, name in enumerate(contents.environments(train))}
         if self.domain_column is not None and not numbers:
             raise DataError(f"{where}: {self._no_domain}")
-        facts |= {"smiles_also_in_train": contents.also_in_train(splits)}
         if numbers:
             facts["environments"] = {str(number): name for name, number in numbers.items()}
         environments = {row: numbers.get(domain, -1) for row, domain in enumerate(contents.domains)}
-        skipped = tell_failures(found.failures, contents.table.lines)
-        found_set = MoleculeSet(
-            found.molecules, contents.labels, splits, skipped, facts, environments, contents.table.lines
-        )
+        skipped = tell_failures({**found.failures, **dropped}, contents.table.lines)
+        found_set = MoleculeSet(molecules, contents.labels, splits, skipped, facts, environments, contents.table.lines)
         return raw_dataset(found_set, where, scaffolds=self.scaffolds)
 
-    def _rows(self, contents: _Contents, molecules: Mapping[int, Molecule]) -> tuple[Split, dict[str, Any]]:
-        """The split, and what is worth telling of it."""
+    def _rows(self, contents: _Contents, molecules: Mapping[int, Molecule], total: int) -> tuple[Split, dict[str, Any]]:
+        """The split, and what is worth telling of it; ``total``: the rows, without those that were dropped."""
         if contents.rows is not None:
-            return contents.rows, {}
-        total, shares = len(contents.smiles), named_shares(self.shares, self.name)
+            return (together(contents.rows, copies(molecules)) if self.duplicates == "group" else contents.rows), {}
+        shares = named_shares(self.shares, self.name)
         if self.split == "scaffold":
-            split = scaffold_split(scaffolds_of(molecules), total, shares)
+            split = scaffold_split(scaffolds_of(molecules), total, shares, ties="smiles")
             return dict(split.rows), split.facts
         usable = [row for row in molecules if contents.labelled(row)]
         chosen = size_split([len(molecules[row].x) for row in usable], shares)
@@ -179,15 +185,18 @@ class SmilesCSV(Dataset):
         smiles = table.column(self.smiles_column, "smiles_column")
         rows = self._known_rows(table, len(smiles))
         named = self.domain_column is not None
-        domains = table.column(str(self.domain_column), "domain_column") if named else [""] * len(smiles)
+        domains = [""] * len(smiles)
+        if named:
+            domains = [_domain(cell) for cell in table.column(str(self.domain_column), "domain_column")]
         labels, classes = self._labels(table)
-        contents = _Contents(table, smiles, labels, classes, rows, domains)
-        if named and not contents.environments(None if rows is None else rows["train"]):
+        train = None if rows is None or self.duplicates != "keep" else rows["train"]
+        contents = _Contents(table, smiles, labels, classes, rows, train, domains)
+        if named and not contents.environments(train):
             raise DataError(f"{path}: {self._no_domain}")
         return contents
 
     def _known_rows(self, table: Table, count: int) -> Split | None:
-        """The split where no molecule need be known for it."""
+        """The split where no molecule need be known for it, before duplicates are dropped or put together."""
         if self.split == "column":
             return rows_by_name(self._split_names(table))
         if self.split == "random":
@@ -202,8 +211,11 @@ class SmilesCSV(Dataset):
     def _labels(self, table: Table) -> tuple[Labels, int]:
         names, told = self._label_columns(table), "label_columns"
         if len(names) == 1:
-            return parse_classes(table.path, table.column(names[0], told), names[0])
-        return parse_labels(table.path, table.columns(names, told), names), 2
+            labels, classes = parse_classes(table.path, table.column(names[0], told), names[0])
+        else:
+            labels, classes = parse_labels(table.path, table.columns(names, told), names), 2
+        refuse_unlabelled(table.path, labels, names)
+        return labels, classes
 
     def _label_columns(self, table: Table) -> list[str]:
         taken = {self.smiles_column, self.domain_column} | ({self.split_column} if self.split == "column" else set())
@@ -211,9 +223,11 @@ class SmilesCSV(Dataset):
             names = [name for name in table.header if name not in taken]
         else:
             names = list(self.label_columns)
-        twice = next((name for name in names if name in taken or names.count(name) > 1), None)
-        if not names or twice is not None:
-            what = "no label column" if not names else f"'{twice}' is not exactly one label column"
+        wrong = next((name for name in names if not name or name in taken or names.count(name) > 1), None)
+        if not names or wrong is not None:
+            what = "no label column" if not names else f"'{wrong}' is not exactly one label column"
+            if wrong == "":
+                what = "a column has values but no name in the header, and may be a label column or not"
             raise DataError(
                 f"{table.path}: {what}; the columns are: {shortened(table.header)}. 'label_columns: [...]' names the "
                 "columns to predict"
@@ -237,6 +251,11 @@ class SmilesCSV(Dataset):
 
     def _check(self) -> None:
         """Refuse settings that have no meaning together."""
+        if self.split == "column" and self.duplicates == "group":
+            raise DataError(
+                "dataset 'smiles-csv': 'duplicates: group' has no meaning with 'split: column', as the table says in "
+                "which split each row is"
+            )
         if self.split != "random" and self.split_seed != 0:
             raise DataError(f"dataset 'smiles-csv': 'split_seed' has no meaning with 'split: {self.split}'")
         if self.split != "column":
@@ -248,10 +267,10 @@ class SmilesCSV(Dataset):
         return given_path(self.path, data_dir)
 
 
-def _slips(repeated: Mapping[str, int], rows: Split) -> tuple[str, ...]:
-    """What a reader should know of rows that are on both sides of the split."""
-    told = [f"{count} of {len(rows[name])} {name} rows" for name, count in repeated.items() if count]
-    return (f"{' and '.join(told)} have a SMILES that is also in train.",) if told else ()
+def _domain(cell: str) -> str:
+    """The domain that a cell names, '' for none: 1.0, as tables with gaps have it, is 1."""
+    whole = re.fullmatch(r"(-?\d+)\.0*", cell)
+    return "" if is_missing(cell) else whole[1] if whole else cell
 
 
 def rows_by_name(names: Sequence[str]) -> Split:

@@ -361,11 +361,12 @@ def test_an_interrupted_run_has_a_report_and_goes_on(workshop: Workshop, bench) 
     assert {row["status"] for row in strict(bench("report", "toy", "--json"))["rows"]} == {"ok"}
 
 
-def test_a_malformed_molecule_is_left_out_and_counted_in_the_caption(workshop: Workshop) -> None:
+def test_a_malformed_molecule_is_left_out_and_counted_and_a_repeated_one_is_noted(workshop: Workshop) -> None:
     pytest.importorskip("rdkit")
     rings = [f"C1{'C' * size}C1" for size in range(1, 21)]
     rows = [f"{'N' * (n % 3)}{ring},{n % 2}" for n, ring in enumerate(rings * 3)]
     rows.insert(7, "C1CC(nonsense,1")
+    rows.append("C1CCC1,0")
     workshop.write("smiles,active\n" + "\n".join(rows) + "\n", "mine.csv")
     data = "{use: smiles-csv, path: mine.csv, label_columns: [active]}"
     suite = workshop.write(
@@ -374,3 +375,5 @@ def test_a_malformed_molecule_is_left_out_and_counted_in_the_caption(workshop: W
     )
     done = workshop.command("run", suite.name, "--engine", "inline", "--data-dir", ".")
     assert "Rows of the data left out: Mine: 1, row 8 (line 9): RDKit cannot read the SMILES" in done.stdout
+    (note,) = workshop.run_of("mine").datasets[0].notes
+    assert note.startswith("1 molecule of 2 rows is there more than once, of which ")

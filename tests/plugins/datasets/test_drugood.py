@@ -109,7 +109,7 @@ def test_a_split_without_usable_molecule_is_an_error(tmp_path):
     for number, row in enumerate(data["split"]["ood_test"]):
         row["smiles"] = f"not-a-molecule-{number}"
     write(tmp_path, data)
-    with pytest.raises(DataError, match="no molecule of ood_test can be used"):
+    with pytest.raises(DataError, match="no labelled molecule is left in ood_test"):
         DrugOOD().build(tmp_path)
 
 
@@ -204,9 +204,10 @@ def test_sbap_reads_molecules_alone_and_says_so(tmp_path):
     declared, raw = dataset.declare(tmp_path), dataset.build(tmp_path)
     assert "molecules alone, proteins left out" in declared.variant
     assert any("protein is left out" in note for note in declared.notes)
-    assert raw.facts["training_molecules_repeated"] == 1
-    assert raw.facts["training_molecules_with_both_labels"] == 1
-    assert raw.facts["ood_test_molecules_also_in_train"] == 1
+    assert raw.facts["repeated_molecules"] == 1, "one molecule, in two rows of train and one of ood_test"
+    assert raw.facts["molecules_with_different_labels"] == 1
+    assert raw.facts["molecules_also_in_train"] == {"ood_val": 0, "ood_test": 1}
+    assert "1 of 3 ood_test molecules are also in train." in raw.notes
     assert [graph.y for graph in raw.splits["train"]] == [1, 0, 1, 0, 1, 0]
 
 

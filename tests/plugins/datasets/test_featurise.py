@@ -11,11 +11,13 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import psutil
 import pytest
+from rdkit import Chem
 
 from harness.engine import worker
 from harness.errors import DataError
 from plugins.datasets import _smiles_pool, _structure
 from plugins.datasets._featurise import Wanted, featurise_smiles, featuriser_class
+from plugins.datasets._rdkit import rdkit_session
 
 SMILES = ["CCO", "C1CC(", "c1ccccc1OC", "", "[Na+].[Cl-]", "C", "CC(=O)Nc1ccc(O)cc1", "F/C=C/F", "C[C@H](N)O", "x"] * 3
 UNREADABLE = {row for row, smiles in enumerate(SMILES) if smiles in ("C1CC(", "", "x")}
@@ -178,6 +180,54 @@ def test_odd_molecules_are_molecules():
         assert not found.failures
         assert [len(molecule.x) for molecule in found.molecules.values()] == [3, 1, 1, 2, 2, 302]
         assert all(np.isfinite(molecule.x).all() for molecule in found.molecules.values())
+
+
+MAPPED = {
+    "[CH3:1][CH2:2][OH:30]": "CCO",
+    "[cH:1]1[cH:2][cH:3][nH:4][cH:5]1": "c1cc[nH]c1",
+    "[CH3:1][C@H:2]([CH3:3])[NH3+:4].[Cl-:5]": "CC(C)[NH3+].[Cl-]",
+    "[H:1][O:2][C@@H:3]([F:4])[Cl:5]": "O[C@@H](F)Cl",
+    "[13CH3:1]N": "[13CH3]N",
+}
+
+
+@pytest.mark.parametrize("wanted", [ALL, Wanted("drugood", "flat")], ids=lambda wanted: wanted.featuriser)
+def test_atom_map_numbers_change_nothing(wanted):
+    """Neither features nor scaffold nor fragments: three methyl groups with numbers make no stereocentre, say."""
+    with rdkit_session():
+        plain = [Chem.CanonSmiles(text) for text in MAPPED.values()]
+    mapped, unmapped = featurise_smiles(list(MAPPED), wanted, 0), featurise_smiles(plain, wanted, 0)
+    assert dumped(mapped) == dumped(unmapped)
+    assert [molecule.smiles for molecule in mapped.molecules.values()] == plain
+    assert all(molecule.mapped for molecule in mapped.molecules.values())
+    assert not any(molecule.mapped for molecule in unmapped.molecules.values())
+
+
+def test_mapped_molecules_have_the_scaffolds_of_their_rings():
+    """120 molecules on 12 rings, each with numbers of its own."""
+    smiles = [f"[CH2:{i + 1}]1{'C' * (i % 12 + 2)}[CH:{i + 2}]1[OH:{i + 3}]" for i in range(120)]
+    found = featurise_smiles(smiles, ALL, 0).molecules.values()
+    assert len({molecule.scaffold for molecule in found}) == len({molecule.smiles for molecule in found}) == 12
+
+
+def test_an_isotope_is_part_of_the_molecule():
+    """As in OGB's scaffolds; features do not show it."""
+    one, other = featurise_smiles(["C1CC1", "[13CH2]1CC1"], ALL, 0).molecules.values()
+    assert (one.smiles, other.smiles) == (one.scaffold, other.scaffold) == ("C1CC1", "C1C[13CH2]1")
+    assert (one.x == other.x).all()
+
+
+@pytest.mark.parametrize("text", ["C C O", "CC\nO", "CC\tO", "CCO…", "CCOé", "\xa0CCO", "CCO\x01", "CCO |c:1|"])
+def test_a_smiles_is_read_as_a_whole_or_not_at_all(text):
+    """RDKit stops at white space, and skips such signs at both ends, without a word."""
+    failures = featurise_smiles(["CC", text, "C"], ALL, 0).failures
+    assert list(failures) == [1]
+    assert failures[1].startswith(f"RDKit reads only a part of the SMILES {text!r}")
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "NA", "None", "null"])
+def test_a_missing_smiles(text):
+    assert featurise_smiles([text], ALL, 0).failures == {0: "no SMILES"}
 
 
 def test_an_unknown_featuriser():

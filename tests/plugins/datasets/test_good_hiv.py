@@ -82,7 +82,7 @@ def test_unusable_rows_keep_their_place_in_the_cuts_and_move_no_label(alkanes, t
     damaged = tmp_path / "damaged"
     hiv_like(damaged, ["not a molecule", *chains(100)[1:]], labels)
     raw = GOODHIV(domain="size").build(damaged)
-    assert [text.partition(":")[0] for text in raw.skipped] == ["row 1 (line 2)", "row 50"]
+    assert [text.partition(":")[0] for text in raw.skipped] == ["row 1 (line 2)", "row 50 (line 51)"]
     assert sizes(raw.splits["ood_val"]) == sizes(whole["ood_val"])
     assert sizes(raw.splits["ood_test"]) == sizes(whole["ood_test"])[1:]
     assert len(graphs_of(raw)) == 98

@@ -21,6 +21,17 @@ def test_of_equal_groups_the_later_one_comes_first():
     assert split.rows == {"train": list(range(2, 10)), "val": [1], "test": [0]}
 
 
+def test_or_the_one_of_the_smaller_smiles_whatever_the_order_of_rows():
+    names = [str(row) for row in range(10)]
+    for order in (names, names[::-1]):
+        split = scaffold_split(dict(enumerate(order)), 10, ties="smiles")
+        assert {part: {order[row] for row in rows} for part, rows in split.rows.items()} == {
+            "train": set("01234567"),
+            "val": {"8"},
+            "test": {"9"},
+        }
+
+
 def test_a_group_that_does_not_fit_moves_on():
     names = ["a"] * 14 + ["b"] * 3 + ["c"] * 2 + ["d"]
     split = scaffold_split(dict(enumerate(names)), 20)

@@ -72,11 +72,25 @@ def test_a_split_without_a_row_is_an_error_at_planning(folder):
     assert "column 'split' has no row for test" in refused(folder, split="column", label_columns=["odd"])
 
 
-def test_the_split_by_scaffold_is_ogbs(tmp_path):
-    ring_table(tmp_path / "moleculenet" / "bbbp.csv", 40)
+def test_the_split_by_scaffold_is_ogbs_where_no_two_scaffolds_are_equally_frequent(tmp_path):
+    rows = [(f"{ring}{'C' * tail}", tail % 2) for i, ring in enumerate(rings(12)) for tail in range(12 - i)]
+    write_csv(tmp_path / "moleculenet" / "bbbp.csv", ["smiles", "odd"], rows)
     one, other = OGB(dataset="bbbp").build(tmp_path), SmilesCSV(path="moleculenet/bbbp.csv").build(tmp_path)
     for split, graphs in one.splits.items():
         assert all(equal(a, b) for a, b in zip(graphs, other.splits[split], strict=True))
+
+
+def test_the_order_of_rows_moves_no_molecule(tmp_path):
+    """Of equally frequent scaffolds, that with the smaller SMILES is in train. The environments do not move either."""
+    rows = [(smiles, i % 2) for i, smiles in enumerate(rings(20))]
+    dataset, found = SmilesCSV(path="t.csv", scaffolds=True), []
+    for ordered in (rows, rows[::-1], sorted(rows)):
+        splits = dataset.build(table(tmp_path, ["smiles", "odd"], ordered)).splits
+        found.append({name: {(len(graph.x), graph.groups["scaffold"]) for graph in splits[name]} for name in splits})
+    assert found[0] == found[1] == found[2]
+    names = sorted(rings(20))
+    assert {size for size, _ in found[0]["test"]} == {name.count("C") for name in names[18:]}
+    assert dict(found[0]["train"]) == {name.count("C"): number for number, name in enumerate(names[:16])}
 
 
 def test_shares_of_the_split_by_scaffold(tmp_path):
@@ -117,7 +131,7 @@ def test_a_column_that_is_there_twice_has_no_nearest(tmp_path):
 @pytest.mark.parametrize(("mark", "word"), [(";", "semicolons"), ("\t", "tabs")])
 def test_another_separator_is_named(mark, word, tmp_path):
     message = refused(table(tmp_path, [f"smiles{mark}y"], [(f"CC{mark}1",)]))
-    assert f"no column 'smiles' in the header (it seems to be separated by {word}; commas are expected)" in message
+    assert f"t.csv: the header is separated by {word}; the separator of a table is a comma" in message
 
 
 @pytest.mark.parametrize("shares", [[0.8, 0.1], [0.5, 0.5, 0.5], [1.0, 0.0, 0.0]])
@@ -185,14 +199,24 @@ def test_a_domain_column_without_a_domain_is_refused(split, tmp_path):
     assert "column 'lab' (domain_column) is empty in every labelled training row, so there is no domain" in message
 
 
-def test_molecules_on_both_sides_of_the_split_are_counted(tmp_path):
-    smiles = [*rings(6), rings(6)[0], rings(6)[1]]
-    names = ["train"] * 4 + ["val", "test", "test", "test"]
-    table(tmp_path, ["smiles", "odd", "split"], [(s, i % 2, names[i]) for i, s in enumerate(smiles)])
-    dataset = SmilesCSV(path="t.csv", split="column")
-    assert dataset.declare(tmp_path).notes == ("2 of 3 test rows have a SMILES that is also in train.",)
-    assert dataset.build(tmp_path).facts["smiles_also_in_train"] == {"val": 0, "test": 2}
-    assert SmilesCSV(path="t.csv", label_columns=["odd"]).declare(tmp_path).notes == ()
+def test_every_spelling_of_missing_is_no_domain(tmp_path):
+    missing = ["", "NaN", "nan", "NA", "None", "null", " NULL "]
+    rows = [(s, i % 2, missing[i] if i < len(missing) else "ab"[i % 2]) for i, s in enumerate(rings(20))]
+    dataset = SmilesCSV(path="t.csv", split="random", domain_column="lab")
+    table(tmp_path, ["smiles", "odd", "lab"], rows)
+    assert dataset.declare(tmp_path).environments == 2
+    raw = dataset.build(tmp_path)
+    assert {len(graph.x) - 3 for graph in graphs_of(raw) if graph.env == -1} == set(range(len(missing)))
+    assert raw.facts["environments"] == {"0": "a", "1": "b"}
+
+
+def test_a_whole_number_is_one_domain_however_it_is_written(tmp_path):
+    names = ["1", "1.0", "1.", "-2", "-2.00", "1.5", "1.50", "1.0a"]
+    rows = [(smiles, i % 2, names[i % 8]) for i, smiles in enumerate(rings(40))]
+    dataset = SmilesCSV(path="t.csv", domain_column="lab")
+    raw = dataset.build(table(tmp_path, ["smiles", "odd", "lab"], rows))
+    assert list(raw.facts["environments"].values()) == ["-2", "1", "1.0a", "1.5", "1.50"]
+    assert dataset.declare(tmp_path).environments == 5
 
 
 def test_rows_left_out_are_listed_in_the_order_of_the_file(tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from harness.results import LAST, MethodFacts, ResultRow, RunResults, checkpoint_rule
+from harness.stats.means import mean
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class Candidate:
     @property
     def mean(self) -> float:
         """The mean over the seeds with a score; there is at least one."""
-        present = [value for value in self.values if value is not None]
-        return sum(present) / len(present)
+        return mean([value for value in self.values if value is not None])
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ _ALL_ROOMS = (
     "nn",
     "training",
     "randomness.py",
+    "stats/means.py",
     "stages/encode.py",
     "stages/quantify.py",
     "stages/annotate.py",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from harness.stats.means import mean
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -39,8 +41,8 @@ class Standings:
             self._read(key)
         shown: list[tuple[str, str, float]] = []
         for dataset, methods in self._best.items():
-            rows = sorted(((score, method) for method, score in methods.items()), reverse=True)[:_SHOWN]
-            shown += [(dataset, method, score) for score, method in rows]
+            rows = sorted(methods.items(), key=lambda item: item[1], reverse=True)[:_SHOWN]
+            shown += [(dataset, method, score) for method, score in rows]
         return shown
 
     def _read(self, key: str) -> None:
@@ -53,5 +55,4 @@ class Standings:
         for cell in self._cells[key]:
             by_configuration = self._scores[cell.dataset, cell.method]
             by_configuration[cell.configuration.id].append(values[0])
-            means = (sum(scores) / len(scores) for scores in by_configuration.values())
-            self._best[cell.dataset][cell.method] = max(means)
+            self._best[cell.dataset][cell.method] = max(map(mean, by_configuration.values()))

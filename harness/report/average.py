@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from harness.report.rank import rank
 from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
+from harness.stats.means import mean
 
 ID_PREFIXES = ("id_", "iid_", "id-", "iid-")
 
@@ -74,7 +75,7 @@ def _cell(table: Table, method: str, columns: Sequence[Column]) -> AverageCell:
     per_seed: list[float | None] = []
     for position in range(len(table.results.seeds)):
         values = [value for row in complete if (value := row.test.values[position]) is not None]
-        per_seed.append(sum(values) / len(values) if values else None)
+        per_seed.append(mean(values) if values else None)
     return AverageCell(method, Summary(tuple(per_seed)), len(complete), len(columns))
 
 

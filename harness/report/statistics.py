@@ -11,6 +11,7 @@ from harness.report.average import in_distribution
 from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
 from harness.stats.intervals import ALPHA, LEVEL, POWER, Interval, detectable_effect, mean_interval
+from harness.stats.means import mean, settled
 from harness.stats.paired import TestResult, corrected, permutation, wilcoxon
 from harness.stats.ranks import Ranking, Record, ranking, records
 
@@ -164,7 +165,7 @@ def _score(table: Table, method: str, columns: Sequence[Column]) -> tuple[float 
         if row is None or why or row.test.mean is None:
             return None, why
         means.append(round(100 * row.test.mean, 2))
-    return round(sum(means) / len(means), 9), ""
+    return mean(means), ""
 
 
 def _why_not(row: TableRow) -> str:
@@ -194,7 +195,7 @@ def _comparisons(
         return ()
     base = scores[reference]
     differences = {
-        method: [round(a - b, 9) for a, b in zip(values, base, strict=True) if a is not None and b is not None]
+        method: [settled(a - b) for a, b in zip(values, base, strict=True) if a is not None and b is not None]
         for method, values in scores.items()
         if method != reference
     }

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
+from harness.stats.means import mean
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -31,7 +33,7 @@ class Summary:
     @property
     def mean(self) -> float | None:
         """The mean, or None without values."""
-        return fsum(self.present) / self.n if self.n else None
+        return mean(self.present) if self.n else None
 
     @property
     def spread(self) -> float | None:

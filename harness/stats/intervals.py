@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum, isnan, sqrt
 
+from harness.stats.means import mean
+
 LEVEL = 0.95
 ALPHA = 0.05
 POWER = 0.8
@@ -61,14 +63,14 @@ def mean_interval(values: Sequence[float | None], level: float = LEVEL) -> Inter
     n = len(present)
     if not n:
         return Interval(None, None, None, 0, level, reason="no values")
-    mean = fsum(present) / n
+    centre = mean(present)
     if n == 1:
-        return Interval(mean, None, None, 1, level, reason="one value; an interval needs at least 2")
-    deviation = sqrt(fsum((value - mean) ** 2 for value in present) / (n - 1))
-    if _nothing(deviation, mean):
-        return Interval(mean, None, None, n, level, n - 1, "all values are equal, so that their spread says nothing")
+        return Interval(centre, None, None, 1, level, reason="one value; an interval needs at least 2")
+    deviation = sqrt(fsum((value - centre) ** 2 for value in present) / (n - 1))
+    if _nothing(deviation, centre):
+        return Interval(centre, None, None, n, level, n - 1, "all values are equal, so that their spread says nothing")
     half = t_quantile(n - 1, (1 + level) / 2) * deviation / sqrt(n)
-    return Interval(mean, mean - half, mean + half, n, level, n - 1)
+    return Interval(centre, centre - half, centre + half, n, level, n - 1)
 
 
 def _nothing(deviation: float, scale: float) -> bool:

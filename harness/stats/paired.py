@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import ceil, fsum, isclose, log2
 
 from harness.stats.intervals import ALPHA
+from harness.stats.means import mean
 
 EXACT = 20
 """Up to this many differences all sign patterns are enumerated (a million of them)."""
@@ -86,7 +87,7 @@ def permutation(differences: Sequence[float], alpha: float = ALPHA) -> TestResul
 
 
 def _mean(differences: Sequence[float]) -> float | None:
-    return fsum(differences) / len(differences) if differences else None
+    return mean(differences) if differences else None
 
 
 def _smallest(n: int) -> float:

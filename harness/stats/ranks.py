@@ -13,6 +13,7 @@ from itertools import combinations
 from math import sqrt
 
 from harness.stats.intervals import ALPHA
+from harness.stats.means import settled
 from harness.stats.paired import corrected, needed, ordered_groups, wilcoxon
 
 Scores = Mapping[str, Sequence[float | None]]
@@ -173,7 +174,7 @@ def _wilcoxon_groups(
     if not pairs or datasets < enough:
         return None, f"pairwise Wilcoxon tests of {len(order)} methods need at least {enough} datasets" if pairs else ""
     tests = {
-        f"{i}": wilcoxon([round(a - b, 9) for a, b in zip(scores[one], scores[other], strict=True)], alpha)
+        f"{i}": wilcoxon([settled(a - b) for a, b in zip(scores[one], scores[other], strict=True)], alpha)
         for i, (one, other) in enumerate(pairs)
     }
     found = corrected(tests, alpha)

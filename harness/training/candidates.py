@@ -11,6 +11,7 @@ from torch import Tensor
 
 from harness.data import Task
 from harness.errors import UserError
+from harness.stats.means import settled
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def keep_lowest(
     Raises:
         UserError: no candidate is eligible.
     """
-    least = chance(task) + min_train_margin
+    least = settled(chance(task) + min_train_margin)
     eligible = [
         (row["scores"][split], position)
         for position, row in enumerate(candidates)

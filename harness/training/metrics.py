@@ -1,9 +1,9 @@
-"""Scores of a split from its logits (accuracy, ROC-AUC, Matthews correlation) and the first-best rule. NumPy only."""
+"""Scores of a split from its logits (accuracy, ROC-AUC, Matthews correlation). NumPy only."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harness.data import Task
+from harness.stats.means import mean
 
 Floats = NDArray[np.float64]
 ClassScore = Callable[[Floats, int], Floats]
@@ -101,7 +102,7 @@ def _rocauc(table: Floats, classes: NDArray[np.int64], class_score: ClassScore) 
     values = [rocauc(class_score(table, c), classes == c) for c in present]
     missing = table.shape[1] - len(present)
     remark = f"mean over {len(present)} of {table.shape[1]} classes: the others are absent" if missing else ""
-    return Score(float(np.mean(values)), reason=remark)
+    return Score(mean(values), reason=remark)
 
 
 def _multitask(logits: Floats, y: Floats, metric: str) -> Score:
@@ -118,7 +119,7 @@ def _multitask(logits: Floats, y: Floats, metric: str) -> Score:
     lacking = "no labels" if metric == "accuracy" else "1 class or no labels"
     tasks = y.shape[1]
     remark = f"mean over {len(values)} of {tasks} tasks: the others have {lacking}" if len(values) < tasks else ""
-    return Score(float(np.mean(values)), reason=remark)
+    return Score(mean(values), reason=remark)
 
 
 def _log_odds(logits: Floats, column: int) -> Floats:
@@ -139,7 +140,7 @@ def mcc(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
 
     For C classes Gorodkin's R_K (*Comparing two K-category assignments by a K-category correlation coefficient*,
     Computational Biology and Chemistry 2004): the covariance of both indicator tables over their deviations.
-    Whole numbers until the last step, so the result does not depend on the order of the rows.
+    Whole numbers until one division and the root of it, so that equal correlations are equal to the bit.
 
     Args:
         predicted: (n,) classes.
@@ -150,7 +151,7 @@ def mcc(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
     n, right = len(truth), int((predicted == truth).sum())
     covariance = right * n - sum(g * t for g, t in zip(guessed, true, strict=True))
     spread = (n * n - sum(g * g for g in guessed)) * (n * n - sum(t * t for t in true))
-    return float(covariance / math.sqrt(spread)) if spread else 0.0
+    return math.copysign(math.sqrt(covariance**2 / spread), covariance) if spread else 0.0
 
 
 def rocauc(scores: Floats, positive: NDArray[np.bool_]) -> float:
@@ -168,17 +169,3 @@ def rocauc(scores: Floats, positive: NDArray[np.bool_]) -> float:
     positives = int(positive.sum())
     wins = float(ranks[positive].sum()) - positives * (positives + 1) / 2
     return wins / (positives * (len(scores) - positives))
-
-
-def first_best(values: Sequence[float | None], start: int = 0) -> int | None:
-    """The index of the first highest value, from ``start`` on; None and non-finite values never count.
-
-    Returns:
-        None where no value counts: the training has no checkpoint to choose and is to be called diverged.
-    """
-    best: int | None = None
-    top = -float("inf")
-    for index, value in enumerate(values):
-        if index >= start and value is not None and math.isfinite(value) and value > top:
-            best, top = index, value
-    return best

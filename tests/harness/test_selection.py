@@ -3,6 +3,8 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.results import DatasetFacts, MethodFacts, ResultRow, RunResults
 from harness.selection import SELECTORS, Candidate, ScoreTable, best_mean, choose, mark_selected
@@ -20,6 +22,20 @@ def test_the_best_mean_over_seeds_wins():
 
 def test_ties_take_the_first_declared():
     assert best_mean([candidate("a", 0.5, 0.7), candidate("b", 0.7, 0.5)]).config_id == "a"
+    assert best_mean([candidate("a", 0.3, 0.2, 0.1), candidate("b", 0.1, 0.2, 0.3)]).config_id == "a"
+    assert best_mean([candidate("a", 0.1, 0.1, 0.4), candidate("b", 0.1, 0.2, 0.3)]).config_id == "a"
+
+
+@given(
+    st.integers(1, 500).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n), min_size=3, max_size=3))),
+    st.permutations(range(3)),
+    st.booleans(),
+)
+def test_which_seed_had_which_score_decides_no_tie(case, order, higher):
+    graphs, right = case
+    scores = [count / graphs for count in right]
+    grid = [candidate("a", *scores), candidate("b", *(scores[place] for place in order))]
+    assert best_mean(grid, higher_is_better=higher).config_id == "a"
 
 
 def test_lower_can_be_better():

@@ -8,6 +8,7 @@ from typing import Any
 from harness.report.build import Section
 from harness.report.html.settings import Settings, differences
 from harness.report.html.trainings import Trainings
+from harness.report.summary import Summary
 from harness.report.table import TableRow
 from harness.report.text import difference_text, one_line, validation_text, value_text
 from harness.results import LAST, MethodFacts
@@ -101,8 +102,8 @@ class Cells:
                 [
                     self.texts.number(name),
                     self.texts.number(_changes(chosen, values)),
-                    _mean(validation.values),
-                    _mean(test.values),
+                    _short(Summary(validation.values).mean),
+                    _short(Summary(test.values).mean),
                     ", ".join(f"{lost.count(status)} {status}" for status in dict.fromkeys(lost)),
                 ]
             )
@@ -157,11 +158,6 @@ def _changes(chosen: Mapping[str, Any], values: Mapping[str, Any]) -> str:
         for name in names
         if chosen.get(name) != values.get(name)
     )
-
-
-def _mean(values: tuple[float | None, ...]) -> float | None:
-    present = [value for value in values if value is not None]
-    return _short(sum(present) / len(present)) if present else None
 
 
 def _short(value: float | None) -> float | None:

@@ -19,6 +19,7 @@ from harness.results import DatasetFacts, loads
 ON = Options(statistics=True)
 CLOSE = pytest.approx
 NAMES = ["A", "B", "C", "D", "E", "F", "G"]
+OURS, THEIRS = [2504, 2708, 2680, 2700, 2547], [2465, 2708, 2680, 2739, 2547]
 
 
 def found(run):
@@ -162,6 +163,21 @@ def test_equal_means_as_printed_are_ties(make_run) -> None:
     (family,) = found(replace(run, reference="ERM")).families
     (one,) = family.comparisons
     assert (one.record.wins, one.record.ties, one.record.losses) == (1, 1, 0)
+
+
+def test_equal_means_of_other_values_are_ties_wherever_they_are_compared(make_run) -> None:
+    """Both right on 13,139 of 20,000 graphs: 65.695 %, which fell to 65.70 or 65.69 with the rounding of the sum."""
+    ours, theirs = ([count / 4000 for count in counts] for counts in (OURS, THEIRS))
+    seeds = (1, 2, 3, 4, 5)
+    run = make_run({"ERM": {"A": ours}, "X": {"A": theirs}, "Z": {"A": [0.7] * 5}}, seeds=seeds, reference="ERM")
+    section = make_report(run, Options(differences=True, statistics=True)).sections[0]
+    assert [row.rank for row in section.table.rows] == ["second", "second", "best"]
+    assert len({row.test.mean for row in section.table.rows[:2]}) == 1
+    assert section.grid.rows[1][2].text.startswith("+0.00 ± "), "no minus sign before nothing"
+    assert section.statistics is not None
+    (family,) = section.statistics.families
+    assert family.comparisons[0].record.ties == 1
+    assert dict(family.ranking.ranks) == {"Z": 1.0, "ERM": 2.5, "X": 2.5}
 
 
 def test_lower_is_better_where_it_is(make_run) -> None:

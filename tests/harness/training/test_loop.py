@@ -88,7 +88,7 @@ def test_the_suites_optimizer(name: str, reference: Any) -> None:
     assert all(torch.equal(value, twin.state_dict()[key]) for key, value in learner.state_dict().items())
 
 
-def falling(*scores: float) -> Any:
+def falling(*scores: float | None) -> Any:
     """Validation scores, one per epoch."""
     left = iter(scores)
     return lambda _split, _logits: next(left)
@@ -101,6 +101,10 @@ class TestWhichEpochsCount:
         learner = ready(settings, 12, cls=cls)
         found = fit(learner, data(packed(12), scores), settings, seed=0)
         return {"epochs": len(found.history), **{rule: point.epoch for rule, point in found.checkpoints.items()}}
+
+    def test_the_first_of_equal_scores_is_chosen_and_an_undefined_one_never(self) -> None:
+        scores = falling(None, 0.6, None, 0.7, 0.7)
+        assert self.run(LoopSettings(5, 4, 32), scores, Watched) == {"epochs": 5, "best@val": 3, LAST: 4}
 
     def test_no_earlier_epoch_is_chosen(self) -> None:
         scores = falling(0.9, 0.8, 0.7, 0.6, 0.4, 0.5, 0.5)

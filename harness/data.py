@@ -21,6 +21,11 @@ Role = Literal["train", "val", "test"]
 """What a split is for."""
 
 
+def in_distribution(split: str) -> bool:
+    """Whether a split's name says that it comes from the training distribution (``iid_test``, ``id_val``)."""
+    return split.lower().startswith(("id_", "iid_", "id-", "iid-"))
+
+
 @dataclass(frozen=True)
 class Task:
     """What is predicted.
@@ -66,7 +71,7 @@ class Declaration:
         node_features, edge_features: the features' kinds and sizes.
         splits: split name -> role, in order of display; exactly one split has the role ``train``.
         default_val: the validation split used when the suite names none.
-        validation: what validation is, for captions: ``unbiased``, ``biased``, ``in-distribution`` or ``OOD``.
+        validation: what that split is, for captions: ``unbiased``, ``biased``, ``in-distribution`` or ``OOD``.
         environments: number of training environments that the dataset itself supplies (``env``), 0 for none.
         oracle: names of training-side oracle fields (``base``, ``node_gt`` …).
         groups: names of groupings that any method may see (``RawGraph.groups``), such as ``scaffold``.

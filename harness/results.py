@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.data import Role
+from harness.data import Role, in_distribution
 from harness.errors import DataError
 from harness.spec import SelectSettings
 from harness.untrusted import check_types, for_spreadsheet, parse_json, read_text, shown
@@ -135,6 +135,12 @@ class DatasetFacts:
     def test_splits(self) -> list[str]:
         """The splits with the role ``test``, in order of display."""
         return [name for name, role in self.splits.items() if role == "test"]
+
+    def validation_on(self, split: str) -> str:
+        """What validation on a split is: the dataset says it of the default one; of another, its name."""
+        if split == self.default_val:
+            return self.validation
+        return "in-distribution" if in_distribution(split) else f"split {split}"
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from harness.data import in_distribution
 from harness.report.rank import rank
 from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
 from harness.stats.means import mean
-
-ID_PREFIXES = ("id_", "iid_", "id-", "iid-")
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,6 @@ class AverageColumn:
     def cell(self, method: str) -> AverageCell:
         """The average of a method."""
         return next(cell for cell in self.cells if cell.method == method)
-
-
-def in_distribution(split: str) -> bool:
-    """Whether a split's name says that it comes from the training distribution (``iid_test``, ``id_val``)."""
-    return split.lower().startswith(ID_PREFIXES)
 
 
 def averages(table: Table) -> list[AverageColumn]:

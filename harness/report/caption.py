@@ -141,8 +141,13 @@ def _selector(row: TableRow) -> str:
 
 
 def _validation(table: Table) -> str:
-    pairs = [(d.label, d.validation) for d in table.results.datasets if d.validation]
-    return f"Validation is {group(pairs, len(table.results.datasets))}." if pairs else ""
+    """What validation is on the split that each row selects on: by dataset, or by method where these differ."""
+    told = [(row, table.results.dataset(row.dataset).validation_on(row.validation_split)) for row in table.rows]
+    pairs = list(dict.fromkeys((row.dataset, text) for row, text in told))
+    if len(pairs) > len(dict(pairs)):
+        pairs = methods_where(table, told)
+    known = [(name, text) for name, text in pairs if text]
+    return f"Validation is {group(known, len(pairs))}." if known else ""
 
 
 def _validation_users(table: Table) -> str:

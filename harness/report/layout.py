@@ -62,7 +62,8 @@ def make_grid(
 ) -> Grid:
     """Lay the table out, with the validation value, the difference and the averages beside the test on request."""
     environments = any(row.environments for row in table.rows)
-    header = ["Method", *(["Environments"] if environments else [])]
+    tuned = any(row.configurations > 1 for row in table.rows)
+    header = ["Method", *(["Environments"] if environments else []), *(["Configurations"] if tuned else [])]
     for column in table.columns:
         header.append(_heading(table, column))
         header += [f"{column.label}, validation"] if validation else []
@@ -72,7 +73,8 @@ def make_grid(
     rows = []
     for method in table.results.methods:
         texts = [Text(one_line(method), flags=_method_flags(table, method))]
-        texts += [Text(_environments(table, method))] if environments else []
+        texts += [Text(_by_dataset(table, method, "environments"))] if environments else []
+        texts += [_configurations(table, method)] if tuned else []
         for column in table.columns:
             row = table.cell(method, column)
             texts.append(_cell(row, column, footnotes, table, method))
@@ -95,11 +97,18 @@ def _method_flags(table: Table, method: str) -> str:
     return VALIDATION_FLAG if any(row.uses_validation_labels for row in rows) else ""
 
 
-def _environments(table: Table, method: str) -> str:
-    found = {row.dataset: row.environments for row in table.rows if row.method == method}
+def _by_dataset(table: Table, method: str, name: str) -> str:
+    """A fact of a method's rows: once where all datasets share it, else with each dataset that has it."""
+    found = {row.dataset: getattr(row, name) for row in table.rows if row.method == method}
     if len(set(found.values())) == 1:
-        return next(iter(found.values())) or "–"
+        return str(next(iter(found.values())) or "–")
     return "; ".join(f"{dataset}: {value}" for dataset, value in found.items() if value) or "–"
+
+
+def _configurations(table: Table, method: str) -> Text:
+    """How many configurations the method tried."""
+    most = max((row.configurations for row in table.rows if row.method == method), default=None)
+    return Text(_by_dataset(table, method, "configurations"), value=most)
 
 
 def _cell(row: TableRow | None, column: Column, footnotes: list[str], table: Table, method: str) -> Text:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
+from harness.data import in_distribution
 from harness.errors import UserError
 from harness.keys import canonical
 from harness.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
-from harness.report.average import in_distribution
 from harness.report.table import Column, Table, TableRow
 from harness.results import LAST, DatasetFacts
 from harness.stats.intervals import LEVEL, Interval, Sample, welch_interval

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from harness.report.average import in_distribution
+from harness.data import in_distribution
 from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
 from harness.stats.intervals import ALPHA, LEVEL, POWER, Interval, detectable_effect, mean_interval

@@ -43,7 +43,7 @@ Declare = Callable[[ComponentSpec], Declaration]
 
 DEFAULT_PROTOCOL = "equad"
 MAX_SEED = 2**31 - 1
-_BUDGET = HParam("budget", "int", default=None, low=1)
+_BUDGET = HParam("budget", "int", default=None, optional=True, low=1)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from harness.report.build import Options, make_report
 from harness.report.caption import listing
+from harness.report.render import render
 from harness.results import DatasetFacts
 from harness.spec import SelectSettings
 from harness.suite.files import protocols
@@ -28,6 +29,20 @@ def test_the_caption_of_a_full_run(paper_run):
         "Protocol: equad. Changed from the suite: --epochs 3.",
         "2 of 6 cells lack values; they say so and are not ranked.",
     )
+
+
+@pytest.mark.parametrize(
+    ("split", "told"), [("auto", "OOD"), ("ood_val", "OOD"), ("iid_val", "in-distribution"), ("late", "split late")]
+)
+@pytest.mark.parametrize("style", ["plain", "markdown", "latex"])
+def test_what_validation_is_follows_from_the_split_that_chose(make_run, split, told, style):
+    splits = {"train": "train", "iid_val": "val", "ood_val": "val", "late": "val", "test": "test"}
+    dataset = DatasetFacts("D", splits=splits, default_val="ood_val", validation="OOD")
+    select = {"select": SelectSettings(split=split)}
+    run = make_run(
+        {"A": {"D": [0.5]}, "B": {"D": [0.6]}}, datasets=(dataset,), seeds=(1,), facts=dict.fromkeys("AB", select)
+    )
+    assert f"Validation is {told}." in render(make_report(run), style)
 
 
 def test_one_seed_claims_no_spread(make_run):
@@ -63,7 +78,7 @@ def test_oracles_are_flagged_in_caption_and_cells(make_run):
     assert "Oracle information (‡): B opened base." in text
     assert "Environments: base (B)." in text
     grid = make_report(run).sections[0].grid
-    assert [row[2].flags for row in grid.rows] == ["‡", "‡"]
+    assert [row[3].flags for row in grid.rows] == ["‡", "‡"]
     assert [row[1].text for row in grid.rows] == ["–", "base"]
 
 
@@ -71,7 +86,7 @@ def test_a_provisional_choice_is_said(make_run):
     run = make_run({"A": {"D": {"c=1": [0.9], "c=2": [None]}}}, seeds=(1,))
     assert "1 cell(s) are provisional" in " ".join(caption(run))
     section = make_report(run).sections[0]
-    assert section.grid.rows[0][1].text == "90.00 (n=1, provisional)"
+    assert section.grid.rows[0][2].text == "90.00 (n=1, provisional)"
     assert section.selected == ("A on D: c=1 (provisional)",)
 
 

@@ -34,7 +34,7 @@ def test_one_table_for_each_checkpoint_rule(page) -> None:
         "Results at the best validation score",
         "Results at the last epoch",
     ]
-    assert [table.rows[0][2].text.text for table in page.tables] == ["52.00 ± 2.00", "47.00 ± 2.00"]
+    assert [table.rows[0][3].text.text for table in page.tables] == ["52.00 ± 2.00", "47.00 ± 2.00"]
 
 
 def test_a_suite_of_mixed_rules_has_its_own_table_first(store) -> None:
@@ -63,11 +63,11 @@ def test_headings_name_the_edition_of_the_data_and_sort_the_best_first(store) ->
 
 def test_entries_carry_number_link_and_status(page) -> None:
     first, second, third = page.tables[0].rows
-    assert first[2].text.value == pytest.approx(0.52)
-    assert first[2].link == "#t1/A/ERM"
-    assert third[2].link == "#t1/A/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E"
-    assert [entry.status for entry in second[2:]] == ["ok", "provisional"]
-    assert [entry.status for entry in third[2:]] == ["failed", "missing"]
+    assert first[3].text.value == pytest.approx(0.52)
+    assert first[3].link == "#t1/A/ERM"
+    assert third[3].link == "#t1/A/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E"
+    assert [entry.status for entry in second[3:]] == ["ok", "provisional"]
+    assert [entry.status for entry in third[3:]] == ["failed", "missing"]
 
 
 def test_seeds_of_a_cell(page) -> None:

@@ -25,27 +25,27 @@ from harness.report.terminal import print_report
 from harness.results import DatasetFacts, loads
 
 PLAIN = """\
-Method   Environments  SPMotif_0.60                            Two-piece (0.7, 0.9)
--------  ------------  --------------------------------------  --------------------
-ERM      –             52.00 ± 2.00 +                          42.57 ± 0.51 +
-EQuAD †  –             71.00 ± 1.00 *                          72.00 ± 2.65 *
-IRM      random(2)     51.00 (n=1/3, 1 failed, 1 timeout) [1]  diverged [2]"""
+Method   Environments  Configurations  SPMotif_0.60                            Two-piece (0.7, 0.9)
+-------  ------------  --------------  --------------------------------------  --------------------
+ERM      –             1               52.00 ± 2.00 +                          42.57 ± 0.51 +
+EQuAD †  –             2               71.00 ± 1.00 *                          72.00 ± 2.65 *
+IRM      random(2)     1               51.00 (n=1/3, 1 failed, 1 timeout) [1]  diverged [2]"""
 
 MARKDOWN = """\
-| Method | Environments | SPMotif\\_0.60 | Two-piece (0.7, 0.9) |
-| --- | --- | ---: | ---: |
-| ERM | – | _52.00 ± 2.00_ | _42.57 ± 0.51_ |
-| EQuAD † | – | **71.00 ± 1.00** | **72.00 ± 2.65** |
-| IRM | random(2) | 51.00 (n=1/3, 1 failed, 1 timeout)[^1] | diverged[^2] |
+| Method | Environments | Configurations | SPMotif\\_0.60 | Two-piece (0.7, 0.9) |
+| --- | --- | ---: | ---: | ---: |
+| ERM | – | 1 | _52.00 ± 2.00_ | _42.57 ± 0.51_ |
+| EQuAD † | – | 2 | **71.00 ± 1.00** | **72.00 ± 2.65** |
+| IRM | random(2) | 1 | 51.00 (n=1/3, 1 failed, 1 timeout)[^1] | diverged[^2] |
 """
 
-LATEX = r"""\begin{tabular}{llcc}
+LATEX = r"""\begin{tabular}{llccc}
 \toprule
-Method & Environments & SPMotif\_0.60 & Two-piece (0.7, 0.9) \\
+Method & Environments & Configurations & SPMotif\_0.60 & Two-piece (0.7, 0.9) \\
 \midrule
-ERM & -- & \underline{52.00 $\pm$ 2.00} & \underline{42.57 $\pm$ 0.51} \\
-EQuAD$^{\dagger}$ & -- & \textbf{71.00 $\pm$ 1.00} & \textbf{72.00 $\pm$ 2.65} \\
-IRM & random(2) & 51.00 (n=1/3, 1 failed, 1 timeout)$^{1}$ & diverged$^{2}$ \\
+ERM & -- & 1 & \underline{52.00 $\pm$ 2.00} & \underline{42.57 $\pm$ 0.51} \\
+EQuAD$^{\dagger}$ & -- & 2 & \textbf{71.00 $\pm$ 1.00} & \textbf{72.00 $\pm$ 2.65} \\
+IRM & random(2) & 1 & 51.00 (n=1/3, 1 failed, 1 timeout)$^{1}$ & diverged$^{2}$ \\
 \bottomrule
 \end{tabular}}%
 """

@@ -83,6 +83,17 @@ def test_the_configuration_is_chosen_on_validation_and_named(make_run):
     assert row.hyperparameters == {"x.c": "c=2"}
 
 
+def test_how_many_configurations_each_row_tried_is_shown_where_any_was_tuned(make_run):
+    grid = {f"c={n}": [0.1 * n] for n in (1, 2, 3)}
+    plain, tuned = (
+        make_report(make_run({"ERM": {"D": [0.5], "E": [0.5]}, "A": {"D": a, "E": [0.4]}}, seeds=(1,))).sections[0].grid
+        for a in ([0.4], grid)
+    )
+    assert plain.header == ("Method", "D", "E")
+    assert tuned.header == ("Method", "Configurations", "D", "E")
+    assert [(row[1].text, row[1].value) for row in tuned.rows] == [("1", 1), ("D: 3; E: 1", 3)]
+
+
 def test_both_checkpoint_rules_can_be_shown(make_run):
     run = make_run({"A": {"D": [0.5, 0.6]}}, seeds=(1, 2))
     assert only(build_table(run, "best-val")).test.values == (0.5, 0.6)
@@ -92,7 +103,7 @@ def test_both_checkpoint_rules_can_be_shown(make_run):
 def test_a_row_that_selects_on_another_validation_split_has_its_own_value(make_run):
     splits = {"train": "train", "id_val": "val", "ood_val": "val", "test": "test"}
     facts = {"ID": {"select": SelectSettings(split="id_val")}, "OOD": {"select": SelectSettings(split="ood_val")}}
-    dataset = DatasetFacts("D", splits=splits, default_val="ood_val")
+    dataset = DatasetFacts("D", splits=splits, default_val="ood_val", validation="OOD")
     run = make_run({"ID": {"D": [0.47]}, "OOD": {"D": [0.35]}}, seeds=(1,), datasets=(dataset,), facts=facts)
     run = run.with_rows(
         replace(row, checkpoint="best@id_val") if row.method == "ID" and row.checkpoint != "last" else row
@@ -105,6 +116,7 @@ def test_a_row_that_selects_on_another_validation_split_has_its_own_value(make_r
         "Checkpoint: first epoch with the best score on id_val (ID); first epoch with the best score on ood_val (OOD)."
         in (report.sections[0].caption)
     )
+    assert "Validation is in-distribution (ID); OOD (OOD)." in report.sections[0].caption
 
 
 def test_no_eligible_configuration_is_a_failed_cell_with_the_reason(make_run):

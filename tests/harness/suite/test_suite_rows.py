@@ -141,6 +141,9 @@ class TestTune:
         drawn = ids(suite, "B")
         assert [name for name in whole if name in drawn] == drawn
 
+    def test_null_lifts_a_budget(self, load: Load) -> None:
+        assert len(ids(load("budget: null\n" + methods(self.BUDGET)), "B")) == 12
+
     def test_a_draw_depends_on_names_and_values_alone(self, load: Load) -> None:
         suite = load("budget: 3\n" + methods(self.BUDGET))
         swapped = load(

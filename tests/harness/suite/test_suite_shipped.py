@@ -148,6 +148,15 @@ def test_the_papers_tables_have_the_published_rows(name: str, table: str, real: 
             assert sum(len(spec.params["snapshots"]) for spec in pipeline.encoders) == 18
 
 
+@pytest.mark.parametrize("name", ["ablation", "synthetic", "realworld", "table1", "table2"])
+def test_a_row_of_the_papers_suites_tries_20_configurations_at_most_unless_asked(name: str, real: Catalog) -> None:
+    """Else ERM tries 2 and CIGA 168."""
+    for sets, most in (((), 20), (("budget=null",), 168)):
+        suite = load(find_suite(f"paper/{name}"), real, Overrides(methods=("ERM", "CIGA*"), sets=sets))
+        tried = [len(row.configurations) for row in suite.rows]
+        assert (min(tried), max(tried)) == (2, most)
+
+
 @pytest.mark.parametrize("name", ["all-methods", "paper/synthetic", "paper/realworld"])
 def test_what_the_suites_make_is_comparable_with_the_papers_numbers(name: str, real: Catalog) -> None:
     """The publication's data and settings are those that the suites' rows have."""

@@ -155,6 +155,7 @@ class Suite:
     Attributes:
         rows: one per (dataset, method), datasets outermost, in the order of the file.
         overrides: what the command line changed, as text, for captions.
+        files: every file of the suite with its digest, see :func:`harness.suite.files.digests`.
         resolved: the fully resolved YAML tree, for the run folder.
         cluster: where ``--engine dask`` runs it; not part of ``resolved``, as it says nothing of results.
     """
@@ -171,6 +172,7 @@ class Suite:
     trackers: tuple[ComponentSpec, ...] = ()
     cluster: Profile | None = None
     plugins: tuple[Path, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)
 

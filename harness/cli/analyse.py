@@ -10,7 +10,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.cli.output import emit
+from harness.cli.output import emit, note
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def analyse(
     from harness.store import Store
 
     opened = Store(store)
-    record = find_run(run, opened)
+    record = find_run(run, opened, note)
     given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
     session = open_session(str(_resolved_suite(record, opened)), given)
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])

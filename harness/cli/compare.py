@@ -10,7 +10,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.cli.output import FORMATS, chosen_format, emit, require_known
+from harness.cli.output import FORMATS, chosen_format, emit, note, require_known
 
 if TYPE_CHECKING:
     from harness.compare.build import Comparison
@@ -54,7 +54,7 @@ def compare(
     rule = None if checkpoint == "suite" else checkpoint
     opened = Store(store)
     other = opened if second_store is None else Store(second_store)
-    sides = [open_side(find_run(name, place), place, rule) for name, place in ((first, opened), (second, other))]
+    sides = [open_side(find_run(name, place, note), place, rule) for name, place in ((first, opened), (second, other))]
     one, two = (narrowed(side, datasets or (), methods or ()) for side in sides)
     _show(compare_sides(one, two, checkpoint=rule, force=force), wanted, output)
 

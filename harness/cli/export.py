@@ -9,7 +9,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.cli.output import require_folder_name, require_known
+from harness.cli.output import note, require_folder_name, require_known
 from harness.errors import UserError, did_you_mean
 
 WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
@@ -45,7 +45,7 @@ def export(
         require_known("--what", item, WHAT)
     require_folder_name(output, "--output")
     opened = Store(store)
-    record = find_run(run, opened)
+    record = find_run(run, opened, note)
     cells = [one for one in record.cells if cell in ("", one.id)]
     if not cells:
         known = [one.id for one in record.cells]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
+from harness.untrusted import visible
 
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 WEB_PAGE = "html"
@@ -45,6 +46,11 @@ def chosen_format(style: str | None, output: Path | None, *, page: bool = False)
     if meant not in (None, wanted):
         raise UserError(f"--output {output}: the ending {output.suffix} means {meant}, and {wanted} is asked for")
     return wanted
+
+
+def note(text: str) -> None:
+    """Tell on the error stream what a reader of the output must know."""
+    print(visible(f"note: {text}"), file=sys.stderr)
 
 
 def require_known(option: str, value: str | None, known: Sequence[str], more: str = "") -> None:

@@ -10,7 +10,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, require_known
+from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, note, require_known
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def report(
     if published not in (None, NONE):
         load_published(str(published))
     opened = Store(store)
-    record = find_run(run, opened)
+    record = find_run(run, opened, note)
     results = collect(record, opened)
     if run != record.id:
         _tell_finished(record, opened)
@@ -89,7 +89,7 @@ def _tell_finished(record: RunRecord, store: Store) -> None:
 
     finished = finished_before(record, store)
     if finished is not None:
-        print(f"note: an earlier finished run is there: bench report {finished.id}", file=sys.stderr)
+        note(f"an earlier finished run is there: bench report {finished.id}")
 
 
 def show(

@@ -10,6 +10,7 @@ import typer
 
 from harness.cli import code, completion, options
 from harness.cli.main import app
+from harness.cli.output import note
 from harness.untrusted import visible
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def run(
         jobs_per_device=jobs_per_device,
     )
     for line in made_otherwise(session.plan, session.store, ", ".join(engine_options.devices) or "cpu"):
-        print(visible(f"note: {line}"), file=sys.stderr)
+        note(line)
     with make_progress(session, quiet=quiet) as progress:
         try:
             outcome = execute(session, given, engine_options, progress.observe)

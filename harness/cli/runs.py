@@ -22,23 +22,31 @@ def runs(
     """List the runs in a store, the latest last."""
     from harness.cli.words import counted
     from harness.results import dumps
-    from harness.runs.find import all_runs, names, no_run
+    from harness.runs.find import all_runs, no_run, runs_of
     from harness.store import Store
 
     opened = Store(store)
     every = all_runs(opened)
-    records = [record for record in every if suite is None or suite in names(record)]
+    records = every if suite is None else runs_of(suite, every)
     if suite is not None and not records:
         raise no_run(suite, opened, every)
     if json:
         rows = [
-            {"id": r.id, "suite": r.results.suite, "started": r.started, "status": r.status, "cells": len(r.cells)}
-            for r in records
+            {
+                "id": record.id,
+                "suite": record.results.suite,
+                "file": record.suite_path,
+                "started": record.started,
+                "status": record.status,
+                "cells": len(record.cells),
+            }
+            for record in records
         ]
         print(visible(dumps({"runs": rows})), end="")
         return
     for record in records:
         overrides = f"  {' '.join(record.results.overrides)}" if record.results.overrides else ""
-        print(visible(f"{record.id}  {record.status:<11}  {counted(len(record.cells), 'cell')}{overrides}"))
+        cells = counted(len(record.cells), "cell")
+        print(visible(f"{record.id}  {record.status:<11}  {cells}  {record.suite_path}{overrides}"))
     if not records:
         print("no runs")

@@ -7,9 +7,10 @@ from typing import Any
 
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults
-from harness.runs.record import CellRecord, RunRecord
+from harness.runs.record import CellRecord, RunRecord, path_text
 from harness.runs.session import Session
 from harness.spec import ComponentSpec
+from harness.suite.files import installed_name
 
 
 def start_record(session: Session, run_id: str) -> RunRecord:
@@ -33,7 +34,9 @@ def start_record(session: Session, run_id: str) -> RunRecord:
     )
     return RunRecord(
         id=run_id,
-        suite_path=str(suite.path),
+        suite_path=path_text(suite.path),
+        suite_files=suite.files,
+        installed=installed_name(suite.path),
         results=_skeleton(session, run_id),
         cells=cells,
         prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from harness.errors import DataError
 from harness.results import RunResults
 from harness.runs.record import RunRecord
 from harness.store import Store
@@ -24,7 +25,7 @@ def leave_page(record: RunRecord, results: RunResults, store: Store, *, anew: bo
             drawing one takes longer than all the rest of such a run.
     """
     folder = store.runs / record.id
-    found = None if anew else _same(folder)
+    found = None if anew else _same(record, folder)
     if found is not None:
         return found
     try:
@@ -36,14 +37,22 @@ def leave_page(record: RunRecord, results: RunResults, store: Store, *, anew: bo
         return None
 
 
-def _same(folder: Path) -> Path | None:
-    """The page of the latest earlier run of the same name that had the same suite and results."""
+def _same(record: RunRecord, folder: Path) -> Path | None:
+    """The page of the latest earlier run of the same suite's file that had the same settings and results."""
     label = folder.name[16:-5]  # between the time and the random end
     earlier = sorted(other for other in folder.parent.glob(f"*-{label}-????") if other != folder)
     for other in reversed(earlier[-_LOOKED_AT:]):
-        if _drawn_by_this(other / PAGE) and all(_equal(folder / name, other / name) for name in _COMPARED):
+        alike = _drawn_by_this(other / PAGE) and all(_equal(folder / name, other / name) for name in _COMPARED)
+        if alike and _suite_path(other) == record.suite_path:
             return other / PAGE
     return None
+
+
+def _suite_path(folder: Path) -> str:
+    try:
+        return RunRecord.load(folder).suite_path
+    except DataError:
+        return ""
 
 
 def _drawn_by_this(page: Path) -> bool:

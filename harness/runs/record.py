@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,11 @@ from harness.untrusted import PART, RUN_ID, check_types, read_text, shown
 
 RECORD = "run.json"
 RESULTS = "results.json"
+
+
+def path_text(path: Path) -> str:
+    """What a record calls a file: absolute, with links followed, and what is no UTF-8 escaped."""
+    return os.fsencode(path.resolve()).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,9 @@ class RunRecord:
 
     Attributes:
         id: name of its folder.
-        suite_path: the suite file as given.
+        suite_path: the suite's file, see :func:`path_text`; in records of earlier versions as it was typed.
+        suite_files: what the suite was made of, see :func:`harness.suite.files.digests`.
+        installed: the name of the suite, where it came with the package.
         results: everything a report knows before there are rows.
         cells: all cells, in the order of the file.
         prepared: dataset label -> key of its prepared data.
@@ -62,6 +70,8 @@ class RunRecord:
     failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    suite_files: Mapping[str, str] = field(default_factory=dict)
+    installed: str = ""
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``, whole or not at all."""
@@ -97,6 +107,8 @@ def _check(record: RunRecord) -> None:
     """
     if not RUN_ID.fullmatch(record.id):
         raise ValueError(f"{shown(record.id)} cannot be the name of a run")
+    if "\0" in record.suite_path:
+        raise ValueError(f"{shown(record.suite_path)} cannot be a file")
     parts = {*record.prepared.values(), *record.failures}
     for cell in record.cells:
         parts |= {cell.id, cell.train, cell.score, *cell.needs}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
+from harness.keys import hash_file
 from harness.suite.overlay import over_suite
 from harness.suite.shape import Shape
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, mark_faulty
@@ -40,13 +41,26 @@ def find_suite(name_or_path: str | Path) -> Path:
         return path
     if path.exists() and not path.is_dir():
         raise UserError(f"{name_or_path} is not a regular file: a suite is read more than once, so write it to a file")
-    name = str(name_or_path).replace(os.sep, "/").removeprefix("./").removeprefix("suites/").removesuffix(".yaml")
-    known = installed_suites()
+    name, known = _plain_name(name_or_path), installed_suites()
     if name in known:
         return suites_folder() / f"{name}.yaml"
     what = "is a folder" if path.is_dir() else "does not exist"
     hint = did_you_mean(name, known)
     raise UserError(f"{name_or_path} {what}, and no installed suite has this name{hint}; there are: {', '.join(known)}")
+
+
+def installed_name(name_or_path: str | Path) -> str:
+    """The name of the installed suite that a name or the file of one means; empty where it means none."""
+    path = Path(name_or_path)
+    if path.is_file():
+        folder, file = suites_folder().resolve(), path.resolve()
+        return file.relative_to(folder).with_suffix("").as_posix() if file.is_relative_to(folder) else ""
+    name = _plain_name(name_or_path)
+    return name if name in installed_suites() else ""
+
+
+def _plain_name(name_or_path: str | Path) -> str:
+    return str(name_or_path).replace(os.sep, "/").removeprefix("./").removeprefix("suites/").removesuffix(".yaml")
 
 
 def peek_plugins(path: Path) -> tuple[Path, ...]:
@@ -79,6 +93,15 @@ class Gathered:
     plugins: list[tuple[Path, Place]] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     broken: bool = False
+
+
+def digests(path: Path, gathered: Gathered) -> dict[str, str]:
+    """Each file that a suite is made of, seen from the suite's folder -> SHA-256 of its content.
+
+    Those with a name that a record cannot hold, as it is no UTF-8, are left out.
+    """
+    files = {os.path.relpath(file, path.parent): file for file in [*gathered.files, *dict(gathered.plugins)]}
+    return {name: hash_file(file) for name, file in files.items() if name.isprintable() and file.is_file()}
 
 
 def gather(path: Path, problems: Problems, *, shape_problems: Problems | None = None) -> Gathered:

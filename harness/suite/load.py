@@ -28,7 +28,7 @@ from harness.suite.checks import (
     wants_environments,
 )
 from harness.suite.cluster import read_cluster
-from harness.suite.files import Gathered, gather, read_protocol
+from harness.suite.files import Gathered, digests, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
 from harness.suite.overlay import over_component
 from harness.suite.overrides import Overrides, apply_sets, chosen, parse_seeds
@@ -112,6 +112,7 @@ class _Loader:
             trackers=trackers,
             cluster=cluster,
             plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
+            files=digests(self.path, self.gathered),
             overrides=self.overrides.texts(),
             resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses, trackers),
         )

@@ -54,14 +54,15 @@ def index_cache() -> None:
 
 @dataclass
 class Workshop:
-    """A folder with a suite and a store, and ways to run it."""
+    """A folder with a suite, a store (its own, unless one is given), and ways to run it."""
 
     folder: Path
     events: list[tuple[str, str, str]] = field(default_factory=list)
+    place: Path | None = None
 
     @property
     def store(self) -> Path:
-        return self.folder / "store"
+        return self.place or self.folder / "store"
 
     def write(self, text: str, name: str = "suite.yaml") -> Path:
         path = self.folder / name

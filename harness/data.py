@@ -192,7 +192,16 @@ class Dataset(Component):
     family: ClassVar[str] = ""
     """Which of a protocol's families of defaults holds, e.g. ``synthetic`` or ``ogb``."""
     names_code: ClassVar[Sequence[str]] = ()
-    """Hyperparameters that name code which is run: ``bench plan`` tells of it, ``--no-plugins`` forbids it."""
+    """Hyperparameters that name code which is run: ``bench plan`` tells of it, ``--no-plugins`` forbids it.
+
+    In a suite, ``file.py:NAME`` starts at the suite's folder.
+    """
+    names_files: ClassVar[Sequence[str]] = ()
+    """Hyperparameters that hold paths of data files or folders, as text or lists of it.
+
+    In a suite, a relative one starts at the suite's folder where it is there, and else at the data folder. Of these and
+    of ``names_code`` the key has the last part alone; the content of what :meth:`files` lists is in it.
+    """
     listed: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Settings that ``bench data list`` shows, one line each, e.g. one for each public set; none: the defaults."""
 

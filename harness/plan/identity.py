@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from harness.catalog import Entry
@@ -17,7 +18,17 @@ _SILENT_DEFAULTS = (
 
 def identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
     """What of a component enters a key: kind, name, source and the values that differ from the defaults."""
-    return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": entry.changed(spec.params)}
+    return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": _placeless(entry, spec.params)}
+
+
+def _placeless(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that differ from the defaults; of a path its last part."""
+    paths = {*entry.traits.get("names_code", ()), *entry.traits.get("names_files", ())}
+    return {name: _last(value) if name in paths else value for name, value in entry.changed(params).items()}
+
+
+def _last(value: Any) -> Any:
+    return [_last(item) for item in value] if isinstance(value, list) else value and PurePath(value).name
 
 
 def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:

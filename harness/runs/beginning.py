@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults
+from harness.runs.named import named_files
 from harness.runs.record import CellRecord, RunRecord, path_text
 from harness.runs.session import Session
 from harness.spec import ComponentSpec
@@ -41,7 +42,10 @@ def start_record(session: Session, run_id: str) -> RunRecord:
         cells=cells,
         prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        provenance=provenance(suite.plugins),
+        provenance={
+            **provenance(suite.plugins),
+            "named": named_files(suite, session.catalog, session.store.file_digest),
+        },
     )
 
 

@@ -14,6 +14,7 @@ from harness.errors import UserError
 from harness.names import file_name
 from harness.results import RunResults, rows_to_csv, write_text
 from harness.runs.collect import collect
+from harness.runs.named import archived
 from harness.runs.record import CellRecord, RunRecord
 from harness.runs.selected import resolved_suite, selected_suites
 from harness.store import Store
@@ -25,7 +26,8 @@ Run {run} of suite {suite}, made with bench {version}.
     bench run suite.yaml
 
 suite.yaml is complete: nothing of a protocol, bundle or fragment is needed. plugins/ holds the plugin files that it
-names. Data files are not in here; results.json has the fingerprint of each dataset, and `bench data describe` prints
+names, datasets/ the code that its datasets name. Data files are not in here: put those that it names beside it, or into
+the data folder; results.json has the fingerprint of each dataset, and `bench data describe` prints
 the one of the files at hand. run.json has the versions of all packages and the machine. results.csv has one row per
 cell, split and checkpoint; environment.txt the packages, as pip writes them.
 """
@@ -102,21 +104,23 @@ def selected(export: Export) -> list[Path]:
 
 
 def archive(export: Export) -> list[Path]:
-    """``RUN.tar.gz``: suite, plugin files, results and versions: everything to run it again but the data.
+    """``RUN.tar.gz``: suite, plugin files, named code, results and versions: everything to run it again but the data.
 
     Raises:
-        UserError: a plugin file of the run is gone or cannot be read.
+        UserError: a file of the run's code is gone, cannot be read or has changed.
     """
     found = export.results()
     suite = resolved_suite(export.folder)
     plugins = [Path(name) for name in suite.get("plugins", ())]
     named = {path: f"plugins/{number:02d}/{path.name}" for number, path in enumerate(plugins, start=1)}
+    code = archived(export.record.provenance.get("named", ()), suite["datasets"])
     files: dict[str, bytes] = {
         "suite.yaml": _suite_text(suite, named),
         "results.csv": rows_to_csv(found.rows).encode(),
         "environment.txt": _requirements(export.record).encode(),
         "README.txt": RERUN.format(run=export.record.id, suite=found.suite, version=_version(export.record)).encode(),
     }
+    files |= code
     for path, name in named.items():
         files |= _with_helpers(path, name.rpartition("/")[0])
     for name in ("run.json", "results.json"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.index import is_known
 from harness.keys import hash_file
 from harness.registry import file_source
+from harness.runs.named import code_files
 from harness.source import closure
 
 DIGITS = 12
@@ -46,6 +47,15 @@ def plugin_code(files: Sequence[Path]) -> Iterator[Code]:
     """What the plugin files of a suite are. Runs nothing of them."""
     for file in files:
         yield Code("plugin file", str(file), hash_file(file)[:DIGITS], tuple(_beside(file)), is_known(file))
+
+
+def named_code(dataset: str, target: str) -> Code:
+    """What a dataset names as ``module:NAME`` or ``file.py:NAME``. Runs nothing of it."""
+    what, file = f"named by dataset '{dataset}'", Path(target.rpartition(":")[0])
+    if file.suffix != ".py" or not file.is_file():
+        return Code(what, target)
+    others = [name for name in code_files(file) if name != file.name]
+    return Code(what, target, hash_file(file)[:DIGITS], tuple(sorted(others)))
 
 
 def _beside(file: Path) -> list[str]:

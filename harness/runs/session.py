@@ -11,7 +11,7 @@ from harness.index import load_catalog
 from harness.plan import Plan, build_plan
 from harness.plan.collecting import uncollected
 from harness.plan.datasets import DatasetFacts
-from harness.runs.foreign import Code, Tell, plugin_code
+from harness.runs.foreign import Code, Tell, named_code, plugin_code
 from harness.spec import Suite
 from harness.store import Store
 from harness.suite import Overrides, find_suite, load_suite, peek_plugins
@@ -73,4 +73,4 @@ def open_session(name: str, options: Options) -> Session:
 
 def _naming(tell: Tell | None) -> Callable[[str, str], None] | None:
     """What is called with a dataset and the code that it names."""
-    return None if tell is None else lambda dataset, target: tell(Code(f"named by dataset '{dataset}'", target))
+    return None if tell is None else lambda dataset, target: tell(named_code(dataset, target))

@@ -13,6 +13,7 @@ from harness.errors import did_you_mean
 from harness.hparams import HParam
 from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
 from harness.suite.once import Once
+from harness.suite.paths import located
 from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_value
@@ -79,7 +80,7 @@ class Parts:
         params = self.params(entry, table.without(["use"]))
         if len(self.problems) > before:
             return None
-        spec = self.spec(kind, name, params)
+        spec = self.spec(kind, name, located(entry, params, table))
         return self._parts.setdefault((id(spec), use.place), Part(entry, spec, use.place))
 
     def find(self, kind: str, name: str, place: Place) -> Entry | None:

@@ -21,6 +21,8 @@ _CHUNK = 1 << 20
 def given_path(text: str, data_dir: Path | None) -> Path:
     """The path that a user wrote for ``path``: ``~`` is the home folder, a relative one starts at the data folder.
 
+    One that is there beside the suite has become absolute before.
+
     Raises:
         DataError: it is relative and there is no data folder.
     """
@@ -32,7 +34,8 @@ def given_path(text: str, data_dir: Path | None) -> Path:
         return path
     if data_dir is None:
         raise DataError(
-            f"'path: {text}' is relative and no data folder is known: give --data-dir FOLDER or set BENCH_DATA"
+            f"'path: {text}' is relative, not beside the suite, and no data folder is known: give --data-dir "
+            "FOLDER or set BENCH_DATA"
         )
     return data_dir / path
 

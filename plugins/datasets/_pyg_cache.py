@@ -103,7 +103,7 @@ def _ask(folder: Path, target: str) -> dict[str, Any]:
     without saying so. A pickle runs code: whoever can write the class's raw or processed files can run code as you. It
     holds in the reader's process alone, which runs the class's own code anyway.
     """
-    path = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path), str(Path.cwd())]
+    path = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
     environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
     ours, theirs = _life_line()
     command = [sys.executable, "-c", _START, json.dumps(path), str(folder / "request.json"), str(theirs)]

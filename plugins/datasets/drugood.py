@@ -47,6 +47,7 @@ class DrugOOD(Dataset):
 
     name = "drugood"
     family = "drugood"
+    names_files = ("path",)
     listed = PUBLIC
     probes = {"*": {"limit": 40}}
 
@@ -54,7 +55,9 @@ class DrugOOD(Dataset):
     subset: str = hparam("core", choices=("core", "refined", "general"), active=NAMED, help="level of noise")
     measure: str = hparam("ec50", choices=("ic50", "ec50", "ki", "potency"), active=NAMED, help="what was measured")
     domain: str = hparam("assay", choices=DOMAINS, active=NAMED, help="what the splits differ in")
-    path: str | None = hparam(None, help="another file of the curator; relative to the data folder")
+    path: str | None = hparam(
+        None, help="another file of the curator; beside the suite, in the data folder, or absolute"
+    )
     iid: bool = hparam(False, help="also the splits iid_val and iid_test, from training domains")
     featuriser: str = hparam("drugood", choices=FEATURISERS, help="DrugOOD's 39/10 numbers or OGB's 9/3 codes")
     scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")

@@ -58,10 +58,11 @@ class GOODHIV(Dataset):
 
     name = "good-hiv"
     family = "ogb"
+    names_files = ("path",)
 
     domain: str = hparam("scaffold", choices=("scaffold", "size"), help="what shifts")
     shift: str = hparam("covariate", choices=("covariate", "concept"), help="how it shifts")
-    path: str | None = hparam(None, help="another table; relative to the data folder, or absolute")
+    path: str | None = hparam(None, help="another table; beside the suite, in the data folder, or absolute")
     smiles_column: str = hparam("smiles", help="the column of SMILES")
     label_column: str = hparam("HIV_active", help="the column to predict")
     split_seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of id_val and id_test, and of the concept split")

@@ -78,8 +78,11 @@ class SmilesCSV(Dataset):
 
     name = "smiles-csv"
     family = "molecules"
+    names_files = ("path",)
 
-    path: str | None = hparam(None, help="the table, plain or gzipped; relative to the data folder, or absolute")
+    path: str | None = hparam(
+        None, help="the table, plain or gzipped; beside the suite, in the data folder, or absolute"
+    )
     smiles_column: str = hparam("smiles", help="the column of SMILES")
     label_columns: list[str] | None = hparam(
         None, help="columns to predict; none: all but those of SMILES, split and domain"
@@ -134,8 +137,8 @@ class SmilesCSV(Dataset):
         path = self._where(data_dir)
         if not is_file(path):
             raise DataError(
-                f"missing data file: {path}\n'path' names a CSV table with a header; a relative one is sought in the "
-                "data folder (--data-dir)"
+                f"missing data file: {path}\n'path' names a CSV table with a header; a relative one is sought "
+                "beside the suite and in the data folder (--data-dir)"
             )
         return [path]
 

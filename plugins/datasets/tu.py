@@ -49,6 +49,7 @@ class TU(Dataset):
 
     name = "tu"
     family = "tu"
+    names_files = ("index_folder",)
     listed = tuple({"dataset": name} for name in ("PROTEINS", "DD", "NCI1", "NCI109"))
 
     dataset: str = hparam("PROTEINS", help="name of the set: PROTEINS, DD, NCI1, NCI109, MUTAG, IMDB-BINARY …")

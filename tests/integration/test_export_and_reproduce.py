@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
+from contextlib import chdir
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 import yaml
@@ -41,6 +45,65 @@ methods:
   Heavy: {baseline: heavy, tune: {model.layers: [1, 2], train.lr: [1e-3, 1e-2]}}
   IRM: {baseline: {use: irm, tune: {penalty: [1, 100]}}, envs: random(2)}
 """
+
+NAMED = """\
+import runpy, sys
+from pathlib import Path
+from harness import hookimpl, hparam
+from .toy_plugin import Toy
+
+
+class Named(Toy):
+    name = "named"
+    names_code = ("code",)
+    names_files = ("file",)
+    code: str = hparam("", help="file.py:NAME of a function that gives the seed")
+
+    @property
+    def place(self):
+        return Path(self.code.rpartition(":")[0])
+
+    def files(self, data_dir):
+        return [self.place, *super().files(data_dir)]
+
+    def build(self, data_dir):
+        sys.path.append(str(self.place.parent))
+        sys.modules.pop("number_of_named", None)
+        self.seed = runpy.run_path(str(self.place))[self.code.rpartition(":")[2]]()
+        sys.path.pop()
+        return super().build(data_dir)
+
+
+@hookimpl
+def bench_register(register):
+    register(Named)
+"""
+NAMING = """\
+bench: 1
+name: naming
+plugins: [../toy_plugin.py, ../named.py]
+seeds: [1]
+model: {hidden: 8, layers: 2}
+train: {epochs: 1, batch_size: 8}
+datasets:
+  Named: {use: named, code: "mine.py:seed", file: shift.txt}
+methods:
+  ERM: {baseline: erm}
+"""
+
+
+@pytest.fixture
+def project(workshop):
+    """A folder with a suite, code and a data file; in the current folder lie others of their names."""
+    (workshop.folder / "named.py").write_text(NAMED, encoding="utf-8")
+    folder = workshop.folder / "project"
+    folder.mkdir()
+    (folder / "suite.yaml").write_text(NAMING, encoding="utf-8")
+    for place, number in ((folder, 5), (workshop.folder, 6)):
+        (place / "mine.py").write_text("from number_of_named import N\n\n\ndef seed():\n    return N\n")
+        (place / "number_of_named.py").write_text(f"N = {number}\n")
+        (place / "shift.txt").write_text(f"{number}\n")
+    return folder
 
 
 @pytest.fixture
@@ -131,3 +194,46 @@ def test_an_unknown_cell_is_told(workshop):
     done = workshop.command("reproduce", wrong, check=False)
     assert done.returncode == 2
     assert cell.id in done.stderr
+
+
+def test_files_that_a_suite_names_are_its_own_from_every_folder(workshop, project, tmp_path_factory, values):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with chdir(workshop.folder):
+        first = workshop.run(Path("project/suite.yaml"))
+    tree = yaml.safe_load((workshop.store / "runs" / first.record.id / "suite.yaml").read_text(encoding="utf-8"))
+    assert tree["datasets"]["Named"]["code"] == f"{project}/mine.py:seed"
+    assert tree["datasets"]["Named"]["file"] == f"{project}/shift.txt"
+    with chdir(elsewhere):
+        workshop.run(project / "suite.yaml")
+        assert workshop.ran() == []
+    (cell,) = first.record.cells
+    found = json.loads(workshop.command("reproduce", cell.id, "--engine", "inline", "--json").stdout)
+    assert found["identical"]
+    assert found["same_key"]
+
+    code, data = first.record.provenance["named"]
+    assert (code["code"], list(code["files"])) == (True, ["mine.py", "number_of_named.py"])
+    assert data["files"] == {"shift.txt": sha256(b"5\n").hexdigest()}
+    workshop.command("export", "naming", "-o", "out", "--what", "archive")
+    with tarfile.open(next((workshop.folder / "out").glob("*.tar.gz"))) as archive:
+        archive.extractall(elsewhere, filter="data")
+    (top,) = elsewhere.iterdir()
+    (project / "shift.txt").rename(top / "shift.txt")
+    shutil.rmtree(project)
+    assert values(workshop.run(top / "suite.yaml").results) == values(first.results)
+    assert workshop.ran() == []
+
+
+def test_code_that_has_changed_since_the_run_is_not_archived_as_what_ran(workshop, project):
+    workshop.run(project / "suite.yaml")
+    (project / "number_of_named.py").write_text("N = 7\n")
+    done = workshop.command("export", "naming", "-o", "out", "--what", "archive", check=False)
+    assert done.returncode == 2
+    assert f"{project}/number_of_named.py has changed since the run" in done.stderr
+    assert not list((workshop.folder / "out").glob("*.tar.gz"))
+
+
+def test_code_that_a_dataset_names_is_told_with_its_digest(workshop, project):
+    told = workshop.command("plan", "project/suite.yaml").stderr
+    digest = sha256((project / "mine.py").read_bytes()).hexdigest()[:12]
+    assert f"named by dataset 'named': {project}/mine.py:seed  sha256 {digest}, with number_of_named.py" in told

@@ -35,7 +35,7 @@ def declare(name: str, **params: Any) -> None:
         (
             "pyg",
             {"split_field": "part"},
-            "'split_field' has no meaning with 'split: random'; it matters with 'split: field'",
+            "'split_field' has no meaning with 'split: auto'; it matters with 'split: field'",
         ),
         (
             "tu",

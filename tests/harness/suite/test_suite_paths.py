@@ -1,0 +1,69 @@
+"""Paths in a suite mean the same from every folder, and enter no key."""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.catalog import Entry
+from harness.hparams import HParam
+from harness.plan.identity import identity
+from harness.spec import ComponentSpec
+from harness.suite.paths import located
+from harness.suite.tree import Items, Leaf, Place, Table
+
+ENTRY = Entry(
+    "dataset", "made", "m", "Made", "f", "p", digest="0",
+    hparams={name: HParam(name, "str", None) for name in ("code", "file", "more")},
+    traits={"names_code": ["code"], "names_files": ["file", "more"]},
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a suite, with a file beside it, and one of that name in another folder."""
+    for name in ("mine", "other"):
+        (tmp_path / name / "rows").mkdir(parents=True)
+        (tmp_path / name / "a.csv").touch()
+    return tmp_path / "mine"
+
+
+def absolute(suite: Path | str, line: int = 1, /, **values: Any) -> dict[str, Any]:
+    place = Place(str(suite), line)
+    given = {
+        name: Items(tuple(Leaf(item, place) for item in value), place)
+        if isinstance(value, list)
+        else Leaf(value, place)
+        for name, value in values.items()
+    }
+    return located(ENTRY, values, Table(place, given))
+
+
+def test_code_starts_at_the_suite_s_folder_whatever_is_in_the_current_one(folder):
+    with chdir(folder.parent / "other"):
+        assert absolute(folder / "s.yaml", code="b.py:rings")["code"] == f"{folder}/b.py:rings"
+        assert absolute("../mine/s.yaml", code="./b.py:rings")["code"] == f"{folder}/b.py:rings"
+        assert absolute(folder / "s.yaml", code="/x/b.py:rings")["code"] == "/x/b.py:rings"
+        assert absolute(folder / "s.yaml", code="torch_geometric.datasets:TUDataset")["code"][:15] == "torch_geometric"
+        assert absolute("--set datasets.A.code=b.py:f", 0, code="b.py:f")["code"] == f"{folder.parent}/other/b.py:f"
+
+
+def test_data_beside_the_suite_is_taken_and_all_other_goes_by_the_data_folder(folder):
+    with chdir(folder.parent / "other"):
+        found = absolute(folder / "s.yaml", file="a.csv", more=["rows", "b.csv"])
+        assert found == {"file": f"{folder}/a.csv", "more": [f"{folder}/rows", "b.csv"]}
+        assert absolute(folder / "s.yaml", file="", more=[]) == {"file": "", "more": []}
+        assert absolute(folder / "s.yaml", file="x" * 5000)["file"] == "x" * 5000
+
+
+def test_keys_have_the_last_part_of_a_path():
+    def key(**params: Any) -> dict[str, Any]:
+        return identity(ENTRY, ComponentSpec("dataset", "made", params))["params"]
+
+    assert key(code="/x/b.py:rings", file="/y/a.csv", more=["/x/c", "d"]) == key(
+        code="/elsewhere/b.py:rings", file="a.csv", more=["c", "/z/d"]
+    )
+    assert key(code="/x/b.py:rings") != key(code="/x/b.py:squares")

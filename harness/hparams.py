@@ -15,6 +15,13 @@ Value = None | bool | int | float | str | list[Any] | dict[str, Any]
 _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
+def holds(condition: bool | Mapping[str, Sequence[Any]], values: Mapping[str, Any]) -> bool:
+    """Whether hyperparameters with these values meet a condition: a plain answer, or name -> values allowed."""
+    if isinstance(condition, bool):
+        return condition
+    return all(values.get(name) in allowed for name, allowed in condition.items())
+
+
 @dataclass(frozen=True)
 class HParam:
     """One declared hyperparameter.
@@ -71,7 +78,7 @@ class HParam:
 
     def is_active(self, values: Mapping[str, Any]) -> bool:
         """Whether this hyperparameter can change the outcome, given the component's other values."""
-        return all(values.get(name) in allowed for name, allowed in (self.active or {}).items())
+        return holds(self.active or {}, values)
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping that :meth:`from_json` reads back."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.catalog import Catalog
 from harness.component import LEARNER_KINDS
+from harness.hparams import holds
 from harness.plan.identity import brief, filled, identity, reference, train_identity
 from harness.plan.shared import Shared
 from harness.spec import ComponentSpec, Configuration
@@ -141,7 +142,7 @@ class Configured:
         values = {**entry.defaults, **spec.params}
         found = []
         for role, declared in sorted(entry.traits.get("upstream", {}).items()):
-            if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
+            if not holds(declared["when"], values):
                 continue
             target = self._catalog.get(declared["kind"], declared["name"])
             other = ComponentSpec(target.kind, target.name, filled(declared["params"], values))

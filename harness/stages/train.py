@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from harness.data import Task
+from harness.errors import UserError
 from harness.graphs import Batch, PackedGraphs
+from harness.hparams import holds
 from harness.randomness import generator
 from harness.stage import Stage
 from harness.stages.context import Context, component, component_class
@@ -73,6 +75,8 @@ def body(stage: Stage, context: Context) -> None:
 def _learner(payload: Mapping[str, Any], settings: LoopSettings, train: PackedGraphs, environments: int) -> Learner:
     learner: Learner = component(payload["learner"])
     steps = total_steps(train, settings)
+    if environments == 1 and holds(learner.compares_environments, learner.values):
+        raise UserError(f"'{learner.name}' compares environments and needs two or more; these training graphs have one")
     info = read_info(payload, train, environments=environments, total_steps=steps)
     learner.setup(info, read_model(payload), seed=payload["seed"], **read_optimizer(payload))
     return learner

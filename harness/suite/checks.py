@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from harness.catalog import Catalog, Entry
 from harness.data import Declaration
 from harness.errors import did_you_mean
-from harness.spec import SelectSettings
+from harness.hparams import holds
+from harness.spec import ComponentSpec, Configuration, SelectSettings
 from harness.suite.parts import Part
 from harness.suite.tree import Place, Problems, Table
 
@@ -103,6 +104,41 @@ def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Ca
             f"say which with 'envs:'"
         )
         problems.add(pair.place, message + _others(catalog))
+
+
+def check_number(
+    pair: Pair,
+    given: Part | None,
+    train: Table,
+    configurations: Iterable[Configuration],
+    catalog: Catalog,
+    problems: Problems,
+) -> None:
+    """A method that compares environments must get two or more, in its training and in each batch."""
+    for configuration in configurations:
+        learner, spec = configuration.learner, configuration.environment
+        owner = catalog.get(learner.kind, learner.name)
+        compares = owner.traits.get("compares_environments", False)
+        if spec is None or not holds(compares, {**owner.defaults, **learner.params}):
+            continue
+        entry, place = catalog.get("environment", spec.name), pair.place
+        if _most(entry, spec, pair.declared) == 1:
+            alone, place = f"environment '{spec.name}' gives one", pair.place if given is None else given.place
+        elif configuration.train.groups_per_batch == 1 and not entry.traits.get("per_batch"):
+            alone = "'groups_per_batch: 1' puts one into each batch"
+            place = train.entries["groups_per_batch"].place if "groups_per_batch" in train else place
+        else:
+            continue
+        message = f"method '{pair.method}' ({learner.name}) compares environments, and {alone}; it needs two or more"
+        problems.add(place, message)
+
+
+def _most(environment: Entry, spec: ComponentSpec, declared: Declaration) -> int | None:
+    """The largest number of environments that there can be, as far as the suite tells."""
+    named = environment.traits.get("counted_by")
+    most = [{**environment.defaults, **spec.params}[named]] if named else []
+    own = [declared.environments] if _reads_own(environment) else []
+    return min((number for number in (*most, *own) if number is not None), default=None)
 
 
 def _check_groups(pair: Pair, given: Part, problems: Problems) -> None:

@@ -20,6 +20,7 @@ from harness.suite.bounds import Cells
 from harness.suite.checks import (
     Pair,
     check_environment,
+    check_number,
     check_oracle,
     check_provided,
     check_split,
@@ -335,6 +336,7 @@ class _Loader:
         configurations = self.search.configurations(tree, base)
         if configurations is None:
             return None
+        check_number(pair, environment, layers.train, configurations, self.catalog, self.problems)
         tuned = sorted({path for configuration in configurations for path in configuration.values})
         return Row(method.row.label, dataset.label, configurations, select, tuple(tuned))
 

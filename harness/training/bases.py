@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -49,6 +49,11 @@ class Learner(NetworkMaker, Component, nn.Module):
     """What the training must have: ``environments`` (``batch.env``), and names that an environment ``provides``."""
     default_environment: ClassVar[str] = ""
     """The environment component, as a suite writes it, of a method whose suite names none."""
+    compares_environments: ClassVar[bool | Mapping[str, Sequence[Any]]] = False
+    """Whether a term has nothing to say of one environment: always, or under these values of hyperparameters.
+
+    Then a training, and a batch of the suite's ``groups_per_batch``, must have two environments or more.
+    """
     reads_parts: ClassVar[bool] = False
     """Whether batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
@@ -327,6 +332,8 @@ class Environment(NetworkMaker, Component):
     )
     positional: ClassVar[str | None] = None
     """The hyperparameter that ``name(value)`` sets in a suite, e.g. ``k`` in ``random(2)``."""
+    counted_by: ClassVar[str] = ""
+    """The hyperparameter that is the largest number of environments, where one is."""
     per_batch: ClassVar[bool] = False
     requires: ClassVar[str] = ""
     """``env`` for a component that reads the dataset's own environments, or the name of one of its ``groups``."""

@@ -19,6 +19,7 @@ class Coral(EnvironmentPenalty):
 
     name = "coral"
     annealed = "alignment"
+    compares_environments = True
     equals_erm = {"strength": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     deviations = (

@@ -20,6 +20,7 @@ class DANN(Baseline):
 
     name = "dann"
     needs = frozenset({"environments"})
+    compares_environments = True
     equals_erm = {"strength": 0.0}
     deviations = (
         deviation(

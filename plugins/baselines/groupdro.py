@@ -20,6 +20,7 @@ class GroupDRO(Baseline):
 
     name = "groupdro"
     needs = frozenset({"environments"})
+    compares_environments = {"groups": ["environment"]}
     probes = {
         "renormalise": {"groups": "environment-class", "step_size": 0.1, "renormalise": True},
     }

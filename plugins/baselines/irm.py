@@ -29,11 +29,13 @@ class IRM(EnvironmentPenalty):
       excess, can be negative (Gulrajani and Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021).
     * ``cross2``: the product of the means of exactly two environments, as the public code of CIGA and GALA has it.
 
-    A batch with one environment has no penalty. Unlike public code, a NaN never stands for it.
+    The sum over environments has a term for each, so one environment alone has a penalty too; only ``cross2`` compares
+    two, and has none where a batch holds one.
     """
 
     name = "irm"
     annealed = "invariance"
+    compares_environments = {"form": ["cross2"]}
     equals_erm = {"penalty": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     deviations = (
@@ -60,9 +62,17 @@ class IRM(EnvironmentPenalty):
         ),
         deviation(
             "one environment in a batch",
+            paper="a sum over environments, of one term then",
+            public="DomainBed's, DrugOOD's and GOOD's: its penalty; CIGA's and GALA's: not a number, as the mean over "
+            "the other half is empty",
+            ours="its penalty; form `cross2`: none",
+        ),
+        deviation(
+            "environments without a penalty of their own",
             paper="does not occur",
-            public="GOOD's: a NaN penalty becomes the number 0, without a graph",
-            ours="a zero that keeps the graph",
+            public="GOOD's: one whose graphs have no label makes the penalty of the whole batch the number 0; "
+            "DomainBed's and DrugOOD's: one of a single graph makes it not a number",
+            ours="left out: those without a label; form `split`: those of one graph",
         ),
     )
     penalty: float = hparam(
@@ -83,9 +93,8 @@ class IRM(EnvironmentPenalty):
         risk, gradient = self.risk(logits, batch), scale_gradient(logits, batch.y, self.info.task)
         env = self.environments(batch)
         penalties = environment_penalties(gradient, env, self.form)
-        known = env[env >= 0]
-        enough = bool((known != known[:1]).any()) and len(penalties) > 0  # two environments or more
-        return {"erm": self.mean_risk(risk, env), "invariance": penalties.mean() if enough else gradient.sum() * 0.0}
+        penalty = penalties.mean() if len(penalties) else gradient.sum() * 0.0
+        return {"erm": self.mean_risk(risk, env), "invariance": penalty}
 
 
 def environment_penalties(gradient: Tensor, env: Tensor, form: str) -> Tensor:

@@ -17,6 +17,7 @@ class VREx(EnvironmentPenalty):
 
     name = "vrex"
     annealed = "variance"
+    compares_environments = True
     equals_erm = {"penalty": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     deviations = (

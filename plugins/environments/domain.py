@@ -18,6 +18,7 @@ class Domain(Environment):
 
     name = "domain"
     requires = "env"
+    counted_by = "max_envs"
     max_envs: int | None = hparam(None, low=1, help="merge neighbouring domains into at most this many; none: keep all")
 
     def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:

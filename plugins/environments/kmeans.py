@@ -18,7 +18,7 @@ class KMeans(Environment):
     """
 
     name = "kmeans"
-    positional = "k"
+    positional = counted_by = "k"
     upstream = {"reference": upstream("baseline", "erm", train={"epochs": "$ref_epochs"}, checkpoint="$ref_checkpoint")}
     k: int = hparam(2, low=1, search=[2, 3, 5], help="number of clusters")
     normalised: bool = hparam(False, help="scale embeddings to unit length: cosine distance")

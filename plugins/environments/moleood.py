@@ -28,7 +28,7 @@ class MoleOOD(Environment):
     """
 
     name = "moleood"
-    positional = "k"
+    positional = counted_by = "k"
     trains_networks = True
     provides = frozenset({"expected_risk"})
     deviations = (

@@ -13,7 +13,7 @@ class Random(Environment):
     """A random partition of the training graphs into ``k`` parts whose sizes differ by at most one."""
 
     name = "random"
-    positional = "k"
+    positional = counted_by = "k"
     k: int = hparam(2, low=1, help="number of environments")
 
     def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:

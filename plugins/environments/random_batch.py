@@ -14,7 +14,7 @@ class RandomBatch(Environment):
     """
 
     name = "random-batch"
-    positional = "k"
+    positional = counted_by = "k"
     per_batch = True
     k: int = hparam(2, low=1, help="number of environments")
 

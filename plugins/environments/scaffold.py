@@ -17,7 +17,7 @@ class Scaffold(Environment):
     """
 
     name = "scaffold"
-    positional = "k"
+    positional = counted_by = "k"
     requires = "scaffold"
     k: int = hparam(2, low=1, search=[2, 3, 5, 10], help="number of groups")
 

@@ -17,7 +17,7 @@ class Size(Environment):
     """
 
     name = "size"
-    positional = "k"
+    positional = counted_by = "k"
     k: int = hparam(2, low=1, help="number of environments")
 
     def assign(self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]) -> Tensor:

@@ -44,6 +44,36 @@ def test_they_run_share_a_reference_and_are_renewed_with_the_network(workshop):
     assert not any("moleood" in title for title in annotated(workshop)), "patience is not the inference's"
 
 
+LONE = """\
+import torch
+from harness import Environment, hookimpl
+
+class Lone(Environment):
+    \"\"\"All graphs in one environment, which shows when it is asked.\"\"\"
+    name = "lone"
+    def assign(self, train, oracle, upstream):
+        return torch.zeros(len(train), dtype=torch.int64)
+
+@hookimpl
+def bench_register(register):
+    register(Lone)
+"""
+
+
+def test_one_environment_is_a_term_of_irm_and_refused_where_environments_are_compared(workshop):
+    workshop.write(LONE, "lone.py")
+    text = SUITE.partition("methods:")[0].replace("[toy_plugin.py]", "[toy_plugin.py, lone.py]")
+    rows = (
+        "methods:\n  ERM: {baseline: erm}\n  IRM: {baseline: irm, envs: lone}\n  V-REx: {baseline: vrex, envs: lone}\n"
+    )
+    outcome = workshop.run(workshop.write(text + rows))
+    assert outcome.exit_code == 1
+    told = [failure["reason"] for failure in outcome.record.failures.values() if failure["status"] != "skipped"]
+    assert told == ["'vrex' compares environments and needs two or more; these training graphs have one"]
+    with pytest.raises(UserError, match=r"\(vrex\) compares environments, and environment 'random' gives one"):
+        workshop.open(workshop.write(SUITE.replace("irm, envs: size(2)", "vrex, envs: random(1)")))
+
+
 def test_moleood_needs_environments_that_bring_expected_losses(workshop):
     text = SUITE.replace("envs: moleood(3)", "envs: random(2)")
     with pytest.raises(UserError, match="expected_risk; these do: moleood"):

@@ -264,6 +264,32 @@ CASES = {
             "base, latent(k), latent-too, random(k)",
         ],
     ),
+    "one environment": (
+        methods("  A: {baseline: {use: comparing, form: across}, envs: random(1)}\n"),
+        "6:55",
+        ["'A' (comparing) compares environments, and environment 'random' gives one; it needs two or more"],
+    ),
+    "one environment, tuned": (
+        methods("  A: {baseline: {use: comparing, form: across}, envs: {use: random, tune: {k: [1, 2]}}}\n"),
+        "6:61",
+        ["environment 'random' gives one"],
+    ),
+    "one domain": (
+        methods(
+            "  A: {baseline: {use: comparing, form: across}, envs: {use: domain, max_envs: 1}}\n",
+            "datasets:\n  D: {use: drugood}\n",
+        ),
+        "6:61",
+        ["environment 'domain' gives one"],
+    ),
+    "one environment in each batch": (
+        methods(
+            "  A: {baseline: {use: comparing, form: across}, train: {groups_per_batch: 1}}\n",
+            "datasets:\n  D: {use: drugood}\n",
+        ),
+        "6:75",
+        ["'A' (comparing) compares environments, and 'groups_per_batch: 1' puts one into each batch"],
+    ),
     "environments without what is needed": (
         methods("  A: {baseline: demanding, envs: random(2)}\n"),
         "6:34",
@@ -329,6 +355,16 @@ def test_fault(case: str, faults: Faults) -> None:
     for word in words:
         assert word in found[0]
     assert "\n" not in found[0]
+
+
+def test_one_environment_will_do_where_nothing_is_compared(load: Load) -> None:
+    load(
+        methods(
+            "  A: {baseline: comparing, envs: random(1), train: {groups_per_batch: 1}}\n"
+            "  B: {baseline: {use: comparing, form: across}, envs: random-batch(2), train: {groups_per_batch: 1}}\n"
+            "  C: {baseline: erm, train: {groups_per_batch: 1}}\n"
+        )
+    )
 
 
 def test_all_faults_at_once_in_order(faults: Faults) -> None:

@@ -134,15 +134,28 @@ def test_the_penalty_reaches_backbone_and_head(form, task):
     assert reached(found, "head")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_one_environment_in_a_batch_is_erm(form):
+@pytest.mark.parametrize("form", ["squared", "split"])
+def test_one_environment_in_a_batch_has_its_penalty(form):
     packed = graphs(12)
     packed.env = torch.zeros(12, dtype=torch.long)
-    learner = make(IRM, form=form)
+    learner, batch = make(IRM, form=form, envs=1), packed.batch(torch.arange(12))
+    w = torch.ones((), requires_grad=True)
+    z = learner(batch).detach()
+    halves = (slice(0, None, 2), slice(1, None, 2)) if form == "split" else (slice(None),) * 2
+    one, other = (torch.autograd.grad(F.cross_entropy(w * z[half], batch.y[half]), w)[0] for half in halves)
+    assert abs(one * other) > 1e-4
+    assert learner.loss(batch)["invariance"].item() == pytest.approx((one * other).item(), rel=1e-5)
+    assert not same(train(make(IRM, form=form, envs=1), packed), train(make(ERM), packed))
+
+
+def test_the_product_of_two_environments_is_none_where_a_batch_holds_one():
+    packed = graphs(12)
+    packed.env = torch.zeros(12, dtype=torch.long)
+    learner = make(IRM, form="cross2")
     term = learner.loss(packed.batch(torch.arange(12)))["invariance"]
     assert term.item() == 0.0
     assert term.requires_grad
-    ours, erm = train(make(IRM, form=form), packed), train(make(ERM), packed)
+    ours, erm = train(make(IRM, form="cross2"), packed), train(make(ERM), packed)
     for name, value in erm.items():
         torch.testing.assert_close(ours[name], value)
 

@@ -21,7 +21,7 @@ SINGLE = "bench_plugin_"
 _SETTLED = 2.0
 
 
-class PluginError(Exception):
+class PluginError(ImportError):
     """A plugin cannot be loaded; the text says why, for its author."""
 
 
@@ -136,7 +136,11 @@ def told(error: BaseException, file: Path) -> str:
         if trace.tb_frame.f_code.co_filename == str(file):
             line = trace.tb_lineno
         trace = trace.tb_next
-    text = f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "")
+    return f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "") + lacking(error)
+
+
+def lacking(error: BaseException) -> str:
+    """What to do about a package that is not installed; empty for any other error."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        text += f"; install the package that provides '{error.name.split('.')[0]}'"
-    return text
+        return f"; install the package that provides '{error.name.split('.')[0]}'"
+    return ""

@@ -109,7 +109,10 @@ class SuiteHandle:
         ]
 
     def plan(self) -> list[dict[str, Any]]:
-        """Where every stage stands (``bench plan``): ``kind``, ``title``, ``state``, ``reason``, ``seconds``."""
+        """Where every stage stands (``bench plan``): ``kind``, ``title``, ``state``, ``reason``, ``seconds``.
+
+        ``stored`` says when a stage failed in an earlier run; it runs again with ``run(retry_failed=True)``.
+        """
         from harness.plan.status import survey
 
         return [
@@ -119,6 +122,7 @@ class SuiteHandle:
                 "state": status.state,
                 "reason": status.reason,
                 "seconds": status.seconds,
+                "stored": status.stored,
             }
             for status in survey(self.session.plan, self.session.store)
         ]
@@ -260,7 +264,7 @@ class SuiteHandle:
 
         cells = [cell for cell in self.session.plan.cells if cell.dataset in datasets]
         with tempfile.TemporaryDirectory(prefix="bench-notebook-") as folder:
-            log, inline = Path(folder) / "workers.log", EngineOptions("inline")
+            log, inline = Path(folder) / "workers.log", EngineOptions("inline", retry_failed=True)
             failure = run_targets(self.session, self.options, inline, _quiet, prepared(self.session, cells), log)
         if failure is not None:
             raise BenchError(f"a dataset could not be prepared: {failure.reason}")
@@ -357,5 +361,5 @@ def _quiet(event: Event) -> None:
 def _told(event: Event) -> None:
     """A line for each stage that ends."""
     if event.kind in ("finished", "failed", "skipped"):
-        why = "" if event.failure is None else f": {event.failure.reason}"
+        why = "" if event.failure is None else f": {event.failure.reason}{event.failure.remark}"
         print(f"{event.kind}: {event.stage.title} ({event.seconds:.1f} s){why}")

@@ -300,7 +300,7 @@ def load_one(entry: Entry) -> type[Any]:
         if found is None or (found.kind, found.name) != (entry.kind, entry.name):
             raise PluginError(f"{entry.module} has no such class any more")
     except PluginError as error:
-        raise UserError(f"{entry.kind} '{entry.name}' of {entry.plugin} cannot be loaded: {error}") from None
+        raise UserError(f"{entry.kind} '{entry.name}' of {entry.plugin} cannot be loaded: {error}") from error
     return found  # type: ignore[no-any-return]
 
 

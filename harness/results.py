@@ -181,6 +181,7 @@ class RunResults:
         published: name of the published numbers to stand beside ours, or None.
         statistics: whether reports have statistics where nothing else is asked.
         status: of the run: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``; empty where unknown.
+        stored: cell -> when it failed, for those that failed in an earlier run and were not tried again.
     """
 
     suite: str
@@ -196,6 +197,7 @@ class RunResults:
     published: str | None = None
     statistics: bool = False
     status: str = ""
+    stored: Mapping[str, str] = field(default_factory=dict)
 
     def dataset(self, label: str) -> DatasetFacts:
         """The dataset with this label."""

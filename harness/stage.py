@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,17 +48,31 @@ class Failure:
     Attributes:
         status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``
             (the worker died twice), ``disk`` (full, or the store could not be read or written),
-            ``device`` (a GPU could not be used), ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an input
-            failed).
+            ``device`` (a GPU could not be used), ``import`` (a package is missing or broken),
+            ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an input failed).
         reason: one line; the whole message for ``data``.
         traceback: short, for ``bench report`` and the log; empty where there is none.
+        since: when it was stored, for people, where it was taken from the store instead of running the stage; empty
+            for one that has just happened.
     """
 
     status: str
     reason: str
     traceback: str = ""
+    since: str = field(default="", compare=False)
 
     @property
     def kept(self) -> bool:
         """Whether the failure is a result (stored), rather than something to run again next time."""
         return self.status in ("failed", "diverged")
+
+    @property
+    def remark(self) -> str:
+        """What a failure that was taken from the store must say of itself; empty for one that has just happened."""
+        return f" (stored {self.since}; --retry-failed runs it again)" if self.since else ""
+
+
+def span(moments: Iterable[str]) -> str:
+    """When some failures were stored: the one moment, or the first and the last."""
+    ordered = sorted(set(moments))
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

@@ -272,8 +272,8 @@ class Store:
         """The stored failure of a key, or None."""
         data = self._read(self.failure_path(key))
         try:
-            return Failure(**data["failure"]) if data is not None else None
-        except (TypeError, KeyError):  # damaged: the stage runs again
+            return None if data is None else Failure(**{**data["failure"], "since": _minute(data["created"])})
+        except (TypeError, KeyError, ValueError, OverflowError, OSError):  # damaged: the stage runs again
             return None
 
     def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
@@ -397,3 +397,7 @@ class Store:
                 move(part, path)
             finally:
                 part.unlink(missing_ok=True)
+
+
+def _minute(created: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(float(created)))

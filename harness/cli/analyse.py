@@ -46,6 +46,7 @@ def analyse(
     ] = "processes",
     device: options.Device = "cpu",
     jobs_per_device: options.JobsPerDevice = None,
+    retry_failed: options.RetryFailed = False,
     plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
@@ -62,7 +63,7 @@ def analyse(
     given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
     session = open_session(str(_resolved_suite(record, opened)), given)
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
-    chosen = EngineOptions(engine, jobs, device=device, jobs_per_device=jobs_per_device)
+    chosen = EngineOptions(engine, jobs, retry_failed=retry_failed, device=device, jobs_per_device=jobs_per_device)
     with make_progress(session, quiet=json) as progress:
         found = execute_analyses(session, given, chosen, progress.observe, record, specs)
     labels = {item.label for item in found}

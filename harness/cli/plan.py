@@ -80,17 +80,19 @@ def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
 
 def _reasons(statuses: list[StageStatus]) -> list[str]:
     """Each reason once, with the stages it holds for."""
-    grouped: dict[tuple[str, str, str], list[str]] = {}
+    grouped: dict[tuple[str, str, str], list[StageStatus]] = {}
     for status in statuses:
         if status.reason:
-            grouped.setdefault((status.state, status.stage.kind, status.reason), []).append(status.stage.title)
+            grouped.setdefault((status.state, status.stage.kind, status.reason), []).append(status)
+    from harness.stage import span
+
     lines: list[str] = []
-    for (state, _, reason), titles in grouped.items():
-        lines += [
-            "",
-            f"{state}: {titles[0]}" + (f" and {len(titles) - 1} more" if len(titles) > 1 else ""),
-            f"    {reason}",
-        ]
+    for (state, _, reason), alike in grouped.items():
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        lines += ["", f"{state}: {alike[0].stage.title}{more}", f"    {reason}"]
+        if state == "failed":
+            when = span(status.stored for status in alike)
+            lines.append(f"    stored {when}; `bench run` runs it again with --retry-failed")
     return lines
 
 
@@ -106,6 +108,7 @@ def _as_json(name: str, statuses: list[StageStatus], otherwise: list[str]) -> di
                 "state": status.state,
                 "reason": status.reason,
                 "seconds": status.seconds,
+                "stored": status.stored,
                 "inputs": list(status.stage.inputs),
             }
             for status in statuses

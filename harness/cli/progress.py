@@ -102,8 +102,8 @@ class Tally:
 
 
 def _brief(failure: Failure) -> str:
-    """Status and the first line of the reason."""
-    return visible(f"{failure.status}: {failure.reason.partition(chr(10))[0]}")
+    """Status and the first line of the reason, and of a stored failure how to try again."""
+    return visible(f"{failure.status}: {failure.reason.partition(chr(10))[0]}{failure.remark}")
 
 
 def clock_text(seconds: float | None) -> str:

@@ -53,7 +53,7 @@ def run(
     memory: Annotated[
         str | None, typer.Option("--memory", help="Limit of each stage with the processes it starts, e.g. 4G.")
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")] = False,
+    retry_failed: options.RetryFailed = False,
     tracker: options.Trackers = None,
     plugin: options.Plugins = None,
     strict: options.Strict = False,
@@ -129,9 +129,10 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     also = f", {skipped} skipped" if skipped else ""
     if empty := without_value(outcome.results):
         also += f", {counted(empty, 'cell')} without a value"
-    hint = (
-        "; --debug shows tracebacks" if not debug and any(failure["traceback"] for failure in failures.values()) else ""
-    )
+    old = sum(bool(failure["since"]) and failure["status"] != "skipped" for failure in failures.values())
+    hint = f"; {counted(old, 'failure')} of an earlier run, not tried again without --retry-failed" if old else ""
+    if not debug and any(failure["traceback"] for failure in failures.values()):
+        hint += "; --debug shows tracebacks"
     print(
         f"\n{counted(facts['stages'], 'stage')} run, {facts['cached']} cached, {len(failures) - skipped} failed{also} "
         f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}{hint}",

@@ -11,6 +11,7 @@ from typing import Final
 from harness.artifact import DiskFullError, MissingArtifact, StoreError
 from harness.devices import DeviceError
 from harness.errors import BenchError, DataError, DivergedError
+from harness.importing import lacking
 from harness.stage import Failure
 
 _HERE: Final = Path(__file__).parent
@@ -34,21 +35,27 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def status_of(error: BaseException) -> str:
-    """``data``, ``diverged``, ``memory``, ``disk``, ``device`` or ``failed``; one ``from`` another counts as that."""
+    """The status of a :class:`~harness.stage.Failure`; an exception that is raised ``from`` another counts as that."""
     if isinstance(error, DataError):
         return "data"
     link: BaseException | None = error
     while link is not None:
-        if isinstance(link, DivergedError):
-            return "diverged"
-        if _out_of_memory(link):
-            return "memory"
-        if _of_disk(link):
-            return "disk"
-        if spoils_device(link):
-            return "device"
+        if status := _own_status(link):
+            return status
         link = link.__cause__
     return "failed"
+
+
+def _own_status(error: BaseException) -> str:
+    """The status that one exception alone stands for; empty for one of no special kind."""
+    found = {
+        "diverged": isinstance(error, DivergedError),
+        "memory": _out_of_memory(error),
+        "disk": _of_disk(error),
+        "device": spoils_device(error),
+        "import": isinstance(error, ImportError),
+    }
+    return next((status for status, holds in found.items() if holds), "")
 
 
 def reason_of(error: BaseException) -> str:
@@ -59,7 +66,7 @@ def reason_of(error: BaseException) -> str:
         return f"{_cut(text).rstrip('.')}{place_of(error)}; {_DEVICE_MEMORY}"
     where = ""
     if not isinstance(error, BenchError):
-        name, where = type(error).__name__, place_of(error)
+        name, where = type(error).__name__, place_of(error) + lacking(error)
         text = f"{name}: {text}" if text else name
     return _cut(text) + where
 

@@ -340,7 +340,7 @@ class _Scheduler:
         self._unsettled.discard(stage.key)
         self._outcome.failures[stage.key] = failure
         self._tell("failed", stage, seconds, Report(failure, detail, worker))
-        skipped = Failure("skipped", f"needs {stage.title or stage.key}: {failure.reason}")
+        skipped = Failure("skipped", f"needs {stage.title or stage.key}: {failure.reason}", since=failure.since)
         at_work = {
             running.stage.key for running in self._running.values()
         }  # these read the artifact before it was lost

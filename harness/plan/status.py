@@ -32,6 +32,7 @@ class StageStatus:
             like it was ever stored); ``stale`` (something like it was, but ``reason`` differs); ``failed``
             (a stored failure).
         reason: why, in words.
+        stored: when a ``failed`` stage failed; empty for others.
         seconds: estimated run time from recorded stages, or None where nothing is known.
     """
 
@@ -39,6 +40,7 @@ class StageStatus:
     state: State
     reason: str = ""
     seconds: float | None = None
+    stored: str = ""
 
     @property
     def runs(self) -> bool:
@@ -105,7 +107,7 @@ def _status(stage: Stage, look: _Look, run: set[str], clock: Clock, nearest: Nea
         return StageStatus(stage, "cached" if look.has(stage.key) else "unneeded")
     failure = look.failure(stage.key)
     if failure is not None:
-        return StageStatus(stage, "failed", f"{failure.status}: {failure.reason}", clock.seconds(stage))
+        return StageStatus(stage, "failed", f"{failure.status}: {failure.reason}", clock.seconds(stage), failure.since)
     stored = nearest.find(stage)
     if stored is None:
         return StageStatus(stage, "new", "nothing like it is stored", clock.seconds(stage))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from harness.report.average import AverageColumn
 from harness.report.table import Table, TableRow
 from harness.results import LAST, DatasetFacts
+from harness.stage import span
 
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 
@@ -42,6 +43,7 @@ def caption(table: Table, averages: Sequence[AverageColumn] = (), *, differences
         _difference(table) if differences else "",
         *(_average(column) for column in averages),
         _incomplete(table),
+        _stored(table),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -217,6 +219,19 @@ def _average(column: AverageColumn) -> str:
     left_out = listing(c.label for c in column.excluded)
     excluded = f"; left out because no method has a value there: {left_out}" if left_out else ""
     return f"{column.label} is the mean over {names}, its spread that of the per-seed means{excluded}."
+
+
+def _stored(table: Table) -> str:
+    """What failed in an earlier run and was taken from the store."""
+    stored = table.results.stored
+    failed = {row.cell: (row.dataset, row.method) for row in table.results.rows if row.cell in stored}
+    rows = set(failed.values())
+    names = methods_where(table, ((row, "") for row in table.rows if (row.dataset, row.method) in rows))
+    if not names:
+        return ""
+    when = span(stored[cell] for cell in failed)
+    told = listing(name for name, _ in names)
+    return f"Failed in an earlier run ({when}) and not tried again: {told}; bench run --retry-failed does."
 
 
 def _incomplete(table: Table) -> str:

@@ -87,7 +87,7 @@ def _present(
     if lost:
         first = failures[next(iter(lost))]
         more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-        base = base.failed(f"{next(iter(lost.values())).title}: {first.reason}{more}", first.traceback)
+        base = base.failed(f"{next(iter(lost.values())).title}: {first.reason}{first.remark}{more}", first.traceback)
     left = [item for item in chosen if item.stage is None or item.stage.key not in lost]
     if not left:
         return base

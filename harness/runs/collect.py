@@ -37,9 +37,9 @@ def collect(record: RunRecord, store: Store) -> RunResults:
     if stray is not None:
         raise DataError(f"run {record.id}: the cell {stray.id} is of no row of its results")
     kept = Kept(record, store)
-    rows = [
-        row for cell in record.cells for row in _cell_rows(record, cell, facts[cell.dataset, cell.method], store, kept)
-    ]
+    cells = [(cell, *_cell_rows(record, cell, facts[cell.dataset, cell.method], store, kept)) for cell in record.cells]
+    rows = [row for _, found, _ in cells for row in found]
+    stored = {cell.id: since for cell, _, since in cells if since}
     built = {label: _built(store, key) or kept.dataset(label) for label, key in record.prepared.items()}
     datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
     trained = _trained(record)
@@ -47,7 +47,9 @@ def collect(record: RunRecord, store: Store) -> RunResults:
         replace(entry, settings=_settings(store, trained, entry) or kept.settings(entry.dataset, entry.method))
         for entry in record.results.entries
     )
-    found = replace(record.results, datasets=datasets, entries=entries, rows=tuple(rows), status=record.status)
+    found = replace(
+        record.results, datasets=datasets, entries=entries, rows=tuple(rows), status=record.status, stored=stored
+    )
     return mark_selected(found)
 
 
@@ -81,7 +83,10 @@ def _trained(record: RunRecord) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store, kept: Kept) -> list[ResultRow]:
+def _cell_rows(
+    record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store, kept: Kept
+) -> tuple[list[ResultRow], str]:
+    """The rows of a cell, and where it failed in an earlier run, when."""
     dataset = record.results.dataset(cell.dataset)
     base = ResultRow(
         dataset=cell.dataset,
@@ -105,16 +110,16 @@ def _cell_rows(record: RunRecord, cell: CellRecord, entry: MethodFacts, store: S
     rules = [checkpoint_rule("best-val", validation), checkpoint_rule("last", validation)]
     scores = read_scores(store, cell.score)
     if scores is not None:
-        return _scored(base, scores, store.record(cell.train), splits, rules, validation)
+        return _scored(base, scores, store.record(cell.train), splits, rules, validation), ""
     failed = any(key in record.failures for key in cell.needs)
     before = [] if failed else kept.rows(cell.id, cell.score)
     failure = (
         None if before else _failure(record, cell, store)
     )  # else a later run's failure would hide this one's value
     if failure is None:
-        return before
+        return before, ""
     shown = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
-    return spread_out(shown, splits, rules)
+    return spread_out(shown, splits, rules), failure.since
 
 
 def _scored(
@@ -170,7 +175,7 @@ def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | Non
     skipped = None
     for key in reversed(list(cell.needs)):
         known = record.failures.get(key)
-        failure = store.failure(key) if known is None else Failure(**known)
+        failure = _stored_failure(record, key, store) if known is None else Failure(**known)
         if failure is None:
             continue
         if failure.status == "skipped":
@@ -178,5 +183,13 @@ def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | Non
         elif key in (cell.train, cell.score):
             return failure
         else:
-            return Failure("skipped", f"needs {cell.needs[key]}: {failure.reason.partition(chr(10))[0]}")
+            reason = f"needs {cell.needs[key]}: {failure.reason.partition(chr(10))[0]}"
+            return Failure("skipped", reason, since=failure.since)
     return skipped
+
+
+def _stored_failure(record: RunRecord, key: str, store: Store) -> Failure | None:
+    """What the store holds of a run that has not told of its failures: one since its start is of the run itself."""
+    failure = store.failure(key)
+    began = record.started[:16].replace("T", " ")
+    return replace(failure, since="") if failure is not None and failure.since >= began else failure

@@ -203,7 +203,7 @@ def run_targets(
     session.store.require_writable()
     with connected(engine_options, session.catalog) as connection:
         work = _Work(session, options.data_dir, connection, provenance(()), observe, log)
-        outcome = work.run(needed(session.plan, session.store, targets))
+        outcome = work.run(needed(session.plan, session.store, targets, retry_failed=engine_options.retry_failed))
     return next(iter(outcome.failures.values()), None)
 
 

@@ -50,14 +50,16 @@ def _unusable(prepared: Outcome, stage: Stage) -> bool:
 def _skipped(stages: Sequence[Stage], failures: dict[str, Failure]) -> dict[str, Failure]:
     """What builds on a failed dataset, by key."""
     reasons: dict[str, Failure] = {}
-    lost: dict[str, str] = {}
+    lost: dict[str, Failure] = {}
     for stage in stages:
         made = (stage.key, *stage.outputs)
         if stage.key in failures:
-            lost.update(dict.fromkeys(made, f"needs {stage.title}: {failures[stage.key].reason}"))
+            failure = failures[stage.key]
+            skipped = Failure("skipped", f"needs {stage.title}: {failure.reason}", since=failure.since)
+            lost.update(dict.fromkeys(made, skipped))
             continue
-        reason = next((lost[key] for key in stage.inputs if key in lost), None)
-        if reason is not None:
-            reasons[stage.key] = Failure("skipped", reason)
-            lost.update(dict.fromkeys(made, reason))
+        needed = next((lost[key] for key in stage.inputs if key in lost), None)
+        if needed is not None:
+            reasons[stage.key] = needed
+            lost.update(dict.fromkeys(made, needed))
     return reasons

@@ -55,7 +55,8 @@ class RunRecord:
         cells: all cells, in the order of the file.
         prepared: dataset label -> key of its prepared data.
         status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
-        failures: stage key -> status, reason and traceback, also of those that the store does not keep.
+        failures: stage key -> the fields of a :class:`harness.stage.Failure`, also of those that the store does not
+            keep; records of earlier versions lack ``since``.
         provenance: machine, versions, state of the repository, command line.
         facts: seconds, counts of stages.
     """
@@ -116,7 +117,7 @@ def _check(record: RunRecord) -> None:
     if wrong is not None:
         raise ValueError(f"{shown(wrong)} cannot be a key")
     for failure in record.failures.values():
-        if not {"status", "reason", "traceback"} >= set(failure) >= {"status", "reason"}:
-            raise ValueError("a failure has other keys than status, reason and traceback")
+        if not {"status", "reason", "traceback", "since"} >= set(failure) >= {"status", "reason"}:
+            raise ValueError("a failure has other keys than status, reason, traceback and since")
         if not all(isinstance(text, str) for text in failure.values()):
             raise ValueError("a failure holds something else than texts")

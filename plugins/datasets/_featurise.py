@@ -115,7 +115,7 @@ def featurise_one(smiles: str, wanted: Wanted, featuriser: Featuriser) -> Molecu
         )
     except UnusableMolecule as error:
         return f"{error}, in the SMILES {smiles[:80]!r}"
-    except MemoryError:  # says nothing of the molecule
+    except (MemoryError, ImportError):  # these say nothing of the molecule
         raise
     except Exception as error:  # whatever RDKit raises for one molecule must not lose the others
         return f"RDKit fails on the SMILES {smiles[:80]!r}: {' '.join(str(error).split())[:120]}"

@@ -123,7 +123,13 @@ def test_failures_are_kept_until_the_stage_succeeds(store: Store) -> None:
     assert store.failure(made.key) is None
     failure = Failure("failed", "ValueError: no", "Traceback")
     store.record_failure(made.key, failure, made)
-    assert fresh(store).failure(made.key) == failure
+    path = store.failure_path(made.key)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "created": 90.0}), encoding="utf-8")
+    stored = fresh(store).failure(made.key)
+    assert stored == failure
+    assert stored is not None
+    assert stored.remark == " (stored 1970-01-01 00:01 UTC; --retry-failed runs it again)"
+    assert failure.remark == ""
     fill(store, made)
     assert store.failure(made.key) is None
     store.record_failure(made.key, failure, made)
@@ -132,7 +138,7 @@ def test_failures_are_kept_until_the_stage_succeeds(store: Store) -> None:
     assert store.failure(made.key) is None
 
 
-@pytest.mark.parametrize("status", ["timeout", "memory", "killed", "disk", "skipped"])
+@pytest.mark.parametrize("status", ["timeout", "memory", "killed", "disk", "import", "skipped"])
 def test_what_is_not_a_result_is_not_stored(store: Store, status: str) -> None:
     store.record_failure(stage().key, Failure(status, "x"), stage())
     assert store.failure(stage().key) is None

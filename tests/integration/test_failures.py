@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from integration_kit import TOY, Workshop, bench
 
-from harness.runs.execute import EngineOptions
+from harness.runs.execute import EngineOptions, RunOutcome
 
 SUITE = TOY.split("methods:")[0] + (
     "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"
@@ -56,6 +61,47 @@ def test_debug_shows_the_traceback_also_of_a_stored_failure(workshop: Workshop) 
     assert "train Bad on Toy, seed 1" in told
     assert "toy_plugin.py" in told
     assert "ValueError: no such thing" in told
+
+
+def test_a_stored_failure_says_that_it_is_old_and_how_to_try_again(workshop: Workshop) -> None:
+    workshop.write(SUITE.replace("HOW", "raise"))
+    fresh = workshop.command("run", "suite.yaml", "--engine", "inline", check=False)
+    assert "retry-failed" not in fresh.stderr + fresh.stdout
+    again = workshop.command("run", "suite.yaml", "--engine", "inline", check=False)
+    line = next(line for line in again.stderr.splitlines() if "] failed train Bad" in line)
+    assert re.search(
+        r"no such thing \(toy_plugin.py:\d+\) \(stored \S+ \S+ UTC; --retry-failed runs it again\) in", line
+    )
+    assert "; 2 failures of an earlier run, not tried again without --retry-failed; --debug" in again.stderr
+    moment = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
+    told = rf"Failed in an earlier run \({moment}\) and not tried again: Bad; bench run --retry-failed does\."
+    assert re.search(told, again.stdout)
+    assert re.search(told, workshop.command("report", "suite.yaml").stdout)
+    page = Path(again.stderr.rpartition("report: ")[2].strip()).read_text(encoding="utf-8")
+    assert "--retry-failed runs it again)" in page
+    planned = workshop.command("plan", "suite.yaml").stdout
+    assert re.search(rf"\n    stored {moment}; `bench run` runs it again with --retry-failed", planned)
+    first = min(folder.name for folder in (workshop.store / "runs").iterdir())
+    assert "earlier run" not in workshop.command("report", first).stdout, "its failures are its own"
+
+
+def test_a_missing_package_is_no_result(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stayed a stored failure after the package was installed, of training as of preparing the data."""
+    suite = workshop.write(SUITE.replace("HOW", "import").replace("{use: toy}", "{use: toy, package: package_of_data}"))
+    (prepared,) = failed(workshop.run(suite, seeds="1"))
+    told = "ModuleNotFoundError: No module named 'package_of_data' (toy_plugin.py:"
+    assert prepared["status"] == "import"
+    assert prepared["reason"].startswith(told)
+    assert prepared["reason"].endswith("); install the package that provides 'package_of_data'")
+    monkeypatch.setitem(sys.modules, "package_of_data", ModuleType("package_of_data"))
+    (trained,) = failed(workshop.run(suite, seeds="1"))
+    assert "'package_of_misbehave'" in trained["reason"]
+    monkeypatch.setitem(sys.modules, "package_of_misbehave", ModuleType("package_of_misbehave"))
+    assert workshop.run(suite, seeds="1").exit_code == 0
+
+
+def failed(outcome: RunOutcome) -> list[Mapping[str, str]]:
+    return [failure for failure in outcome.record.failures.values() if failure["status"] != "skipped"]
 
 
 def test_a_stored_failure_is_not_run_again_unless_asked(workshop: Workshop) -> None:

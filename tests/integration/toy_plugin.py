@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ class Toy(Dataset):
     file: str | None = hparam(None, help="an input file, whose content shifts the features")
     refuse_text: bool = hparam(False, help="say what is wrong with the input file")
     own_env: bool = hparam(True, help="has environments of its own")
+    package: str | None = hparam(None, help="a package that building it needs")
 
     def declare(self, data_dir):  # noqa: ARG002
         return Declaration(
@@ -39,6 +41,8 @@ class Toy(Dataset):
         return [] if self.file is None else [Path(self.file)]
 
     def build(self, data_dir):  # noqa: ARG002
+        if self.package is not None:
+            import_module(self.package)
         if self.refuse_text and not Path(self.file).read_text()[:1].isdigit():
             raise DataError(f"{self.file}: not a number\nwrite one number into it")
         sizes = {"train": self.train, "val": 19, "test": 23}
@@ -68,12 +72,14 @@ class Misbehave(Baseline):
 
     name = "misbehave"
     how: str = hparam(
-        "raise", choices=["raise", "exit", "loop", "memory", "die", "diverge", "slow", "none"], help="what"
+        "raise", choices=["raise", "exit", "loop", "memory", "die", "diverge", "slow", "import", "none"], help="what"
     )
 
     def on_fit_start(self, train):  # noqa: ARG002
         if self.how == "raise":
             raise ValueError("no such thing")
+        if self.how == "import":
+            import_module("package_of_misbehave")
         if self.how == "exit":
             sys.exit(3)
         if self.how == "die":

@@ -24,6 +24,7 @@ from harness.report.render import render
 from harness.results import LAST, RunResults
 from harness.runs.record import RunRecord
 from harness.selection import ScoreTable
+from harness.stage import Failure
 from harness.store import Store
 from harness.untrusted import MOST_SUITE, parse_yaml, read_text
 
@@ -229,8 +230,8 @@ def _counts(record: RunRecord, results: RunResults, sections: tuple[Section, ...
 def _failures(record: RunRecord, titles: Mapping[str, str]) -> list[Failed]:
     """What failed, and after it what was skipped because of that."""
     found = [
-        Failed(titles.get(key, key), item["status"], item["reason"], item.get("traceback", ""))
-        for key, item in record.failures.items()
+        Failed(titles.get(key, key), failure.status, failure.reason + failure.remark, failure.traceback)
+        for key, failure in ((key, Failure(**item)) for key, item in record.failures.items())
     ]
     return sorted(found, key=lambda failed: failed.status == "skipped")
 

@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from harness.artifact import DiskFullError, MissingArtifact, StoreError
+from harness.catalog import Entry
 from harness.engine.failing import failure_of, place_of, reason_of
 from harness.errors import DataError, DivergedError, UserError
 from harness.hparams import HParam
+from harness.registry import load_one
 
 HERE = Path(__file__).name
 
@@ -77,6 +79,23 @@ def test_trouble_with_the_store_is_no_result_of_a_stage(error: Exception) -> Non
     failure = failure_of(error)
     assert failure.status == "disk"
     assert not failure.kept
+
+
+def test_what_cannot_be_imported_is_no_result_of_a_stage() -> None:
+    """A package that was missing stayed a stored failure after it was installed."""
+    lacking = raised("import no_such_package.part\n", "/somewhere/mine.py")
+    assert failure_of(lacking).status == "import"
+    assert not failure_of(lacking).kept
+    assert reason_of(lacking) == (
+        "ModuleNotFoundError: No module named 'no_such_package' (mine.py:1); "
+        "install the package that provides 'no_such_package'"
+    )
+    chained = raised("try:\n  from json import nothing\nexcept ImportError as e:\n  raise ValueError from e\n", "/m.py")
+    assert failure_of(chained).status == "import"
+    entry = Entry("baseline", "x", "no_such_package", "X", "/m.py", "built-in", "0", {})
+    with pytest.raises(UserError, match="cannot be loaded: importing it raised ModuleNotFoundError") as caught:
+        load_one(entry)
+    assert failure_of(caught.value).status == "import"
 
 
 def test_a_plugin_s_own_file_error_is_its_fault() -> None:

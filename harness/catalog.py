@@ -25,7 +25,7 @@ class Entry:
         hparams: its hyperparameters, in order of declaration.
         doc: the class docstring (first paragraph first).
         traits: class-level facts the harness reads without importing: ``needs``, ``tasks``, ``oracle``,
-            ``upstream``, ``uses_validation_labels``, ``family``, ``positional``, ``per_batch``, ``requires`` …
+            ``upstream``, ``reads_validation_score``, ``family``, ``positional``, ``per_batch``, ``requires`` …
             (lists sorted, so that the index is deterministic).
     """
 

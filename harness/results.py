@@ -150,7 +150,8 @@ class MethodFacts:
     Attributes:
         configurations: configuration id -> its tuned values, in the order of declaration.
         select: how checkpoint and configuration are chosen.
-        environments, oracle, uses_validation_labels: as in :class:`ResultRow`.
+        environments, oracle: as in :class:`ResultRow`; ``shaped_by_validation``: ids of the configurations whose
+            training validation labels shape.
         settings: network and training by path (``train.epochs``), without what was tuned, and of the backbone only what
             differs from its defaults; empty until a cell has been trained.
     """
@@ -161,7 +162,7 @@ class MethodFacts:
     select: SelectSettings = field(default_factory=SelectSettings)
     environments: str = ""
     oracle: tuple[str, ...] = ()
-    uses_validation_labels: bool = False
+    shaped_by_validation: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -294,6 +295,8 @@ def _check_labels(results: RunResults) -> None:
 
 def _entry(data: Mapping[str, Any]) -> MethodFacts:
     values = _known(MethodFacts, data)
+    if data.get("uses_validation_labels"):  # an earlier version knew it of a method as a whole
+        values["shaped_by_validation"] = tuple(data["configurations"])
     return MethodFacts(**{**values, "select": SelectSettings(**_known(SelectSettings, data["select"]))})
 
 

@@ -19,7 +19,7 @@ _FACTS = {
     "tasks": "tasks",
     "oracle": "opens the oracle fields",
     "oracle_where_there": "opens, where a dataset has them, the oracle fields",
-    "uses_validation_labels": "takes validation labels into training",
+    "reads_validation_score": "is handed the validation score after each epoch",
     "opens_test": "reads labels or domains of test splits when it presents",
     "selectable_from": "first epoch that may be chosen",
     "positional": "the value in parentheses is",

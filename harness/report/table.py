@@ -162,7 +162,7 @@ def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str
     choice = choose(scores, entry, column.split, checkpoint)
     rule = rule_of(results, entry, checkpoint)
     validation_split = results.validation_split(entry)
-    seeds = results.seeds
+    seeds, shaped = results.seeds, entry.shaped_by_validation
     if choice.config_id is None:
         outcome = _unchosen(scores, entry, rule, validation_split, choice)
         test = validation = Summary((None,) * len(seeds))
@@ -190,7 +190,7 @@ def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str
         oracle_selection=choice.oracle,
         oracle=entry.oracle,
         environments=entry.environments,
-        uses_validation_labels=entry.uses_validation_labels,
+        uses_validation_labels=bool(shaped) if choice.config_id is None else choice.config_id in shaped,
         version=column.version,
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
+from harness.plan.validation import shaped_by_validation
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults
 from harness.runs.named import named_files
 from harness.runs.record import CellRecord, RunRecord, path_text
 from harness.runs.session import Session
-from harness.spec import ComponentSpec
+from harness.spec import ComponentSpec, Row
 from harness.suite.files import installed_name
 
 
@@ -50,7 +50,7 @@ def start_record(session: Session, run_id: str) -> RunRecord:
 
 
 def _skeleton(session: Session, run_id: str) -> RunResults:
-    suite = session.suite
+    suite, shaped = session.suite, _shaped_by_validation(session)
     return RunResults(
         suite=suite.name,
         run=run_id,
@@ -58,7 +58,7 @@ def _skeleton(session: Session, run_id: str) -> RunResults:
         seeds=suite.seeds,
         datasets=tuple(_dataset_facts(session, dataset.label, dataset.component) for dataset in suite.datasets),
         methods=suite.methods,
-        entries=tuple(_method_facts(session, row) for row in suite.rows),
+        entries=tuple(_method_facts(session, row, shaped[row.dataset, row.method]) for row in suite.rows),
         overrides=suite.overrides,
         reference=suite.report.reference,
         published=suite.report.published,
@@ -87,21 +87,32 @@ def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> Dataset
     )
 
 
-def _method_facts(session: Session, row: Any) -> MethodFacts:
+def _shaped_by_validation(session: Session) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The ids of the configurations of each dataset and method whose training validation labels shape."""
+    keys = shaped_by_validation(session.plan, session.catalog)
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in session.plan.cells:
+        ids = found.setdefault((cell.dataset, cell.method), {})
+        if cell.train in keys:
+            ids[cell.configuration.id] = None
+    return {row: tuple(ids) for row, ids in found.items()}
+
+
+def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> MethodFacts:
     first = row.configurations[0]
     learner = session.catalog.get(first.learner.kind, first.learner.name)
-    uses_env = first.environment is not None and "environments" in learner.traits.get("needs", ())
+    environment = first.environment if "environments" in learner.traits.get("needs", ()) else None
     oracle = set(learner.traits.get("oracle", ()))
-    if uses_env:
-        oracle |= set(session.catalog.get("environment", first.environment.name).traits.get("oracle", ()))
+    if environment is not None:
+        oracle |= set(session.catalog.get("environment", environment.name).traits.get("oracle", ()))
     return MethodFacts(
         dataset=row.dataset,
         method=row.method,
         configurations={configuration.id: dict(configuration.values) for configuration in row.configurations},
         select=row.select,
-        environments=component_text(session, first.environment) if uses_env else "",
+        environments="" if environment is None else component_text(session, environment),
         oracle=tuple(sorted(oracle)),
-        uses_validation_labels=bool(learner.traits.get("uses_validation_labels")),
+        shaped_by_validation=shaped,
     )
 
 

@@ -100,7 +100,7 @@ def _cell_rows(
         status="missing",
         environments=entry.environments,
         oracle=tuple(entry.oracle),
-        uses_validation_labels=entry.uses_validation_labels,
+        uses_validation_labels=cell.config_id in entry.shaped_by_validation,
         protocol=record.results.protocol,
         cell=cell.id,
         key=cell.score,

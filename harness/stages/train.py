@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.data import Task
-from harness.errors import UserError
+from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import holds
 from harness.randomness import generator
@@ -181,7 +181,10 @@ def restore(
         context: the worker's context.
         payload: of the training's stage.
         key: of the training's stage.
-        checkpoint: ``best-val`` on the monitored split, or ``last``; any other checkpoint where that one is missing.
+        checkpoint: ``best-val`` on the monitored split, or any other where no epoch had a score; or ``last``.
+
+    Raises:
+        DivergedError: there is no last checkpoint; another would have been chosen by validation scores.
     """
     settings = LoopSettings(**payload["loop"])
     parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
@@ -191,6 +194,8 @@ def restore(
     learner = _learner(payload, settings, train, int(artifact.read_json("info")["environments"])).to(context.device)
     rules = artifact.read_json("checkpoints")
     wanted = LAST if checkpoint == "last" else best_rule(payload["monitor"])
+    if wanted not in rules and wanted == LAST:
+        raise DivergedError("the training that this builds on has no last checkpoint: its weights were not finite")
     rule = wanted if wanted in rules else next(iter(rules))
     learner.load_state_dict(artifact.tensors(f"weights-{rule}"))
     learner.eval()

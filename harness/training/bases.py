@@ -57,8 +57,8 @@ class Learner(NetworkMaker, Component, nn.Module):
     reads_parts: ClassVar[bool] = False
     """Whether batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
-    uses_validation_labels: ClassVar[bool] = False
-    """True where validation labels shape training itself, beyond the choice of checkpoint and configuration."""
+    reads_validation_score: ClassVar[bool] = False
+    """Whether the class overrides :meth:`on_epoch_end`, so that tables say what shapes it; set by the harness."""
     equals_erm: ClassVar[Mapping[str, Any]] = {}
     """Hyperparameter values with which training is bit for bit ERM's; empty where there are none. For the kit."""
     untrained: ClassVar[frozenset[str]] = frozenset()
@@ -81,6 +81,10 @@ class Learner(NetworkMaker, Component, nn.Module):
     epoch_step: int = 0
     """Position of a batch in its epoch, from 0, and with it ``epoch_steps``, the number of batches of that epoch."""
     epoch_steps: int = 1
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.reads_validation_score = cls.on_epoch_end is not Learner.on_epoch_end
 
     def __init__(self, **values: Any) -> None:
         nn.Module.__init__(self)
@@ -197,7 +201,11 @@ class Learner(NetworkMaker, Component, nn.Module):
         return order
 
     def on_epoch_end(self, validation_score: float | None) -> None:
-        """Called after each epoch with the score on the validation split (None where undefined)."""
+        """Called after each epoch with the score on the validation split (None where undefined).
+
+        Validation labels shape what depends on it: the row of a learner that overrides this method is marked.
+        :meth:`on_epoch_start` is for what needs no score.
+        """
 
 
 class Baseline(Learner):
@@ -216,7 +224,6 @@ class Decorrelator(Learner):
 
     kind: ClassVar[str] = "decorrelator"
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass"})
-    uses_validation_labels: ClassVar[bool] = True
     keep: int = hparam(5, low=1, help="M: how many quantifiers to keep, those with the lowest validation score")
     tau: float = hparam(
         0.1,

@@ -104,7 +104,7 @@ class GALA(SubgraphLearner):
             paper="a model that is sensitive to the environment, such as ERM",
             public="the authors' scripts: 100 epochs of ERM on generated graphs, the interpretable network on most "
             "molecules; best or last weights by a flag",
-            ours="ERM of the suite's epochs, best weights",
+            ours="ERM of the suite's epochs, best weights, so that validation labels shape the pairs (†)",
             switch="assistant: subgraph, assistant_epochs: 100, assistant_checkpoint: last",
         ),
         deviation(

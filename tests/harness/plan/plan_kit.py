@@ -107,7 +107,9 @@ def every_method(dataset: str) -> list[Row]:
     return [Row(name, dataset, found, select.get(name, SelectSettings())) for name, found in methods.items()]
 
 
-def plan_of(datasets: tuple[DatasetSpec, ...], rows: list[Row], seeds: tuple[int, ...], facts: Facts) -> Plan:
+def plan_of(
+    datasets: tuple[DatasetSpec, ...], rows: list[Row], seeds: tuple[int, ...], facts: Facts, catalog: Catalog = CATALOG
+) -> Plan:
     suite = Suite(
         name="recorded",
         path=Path("recorded.yaml"),
@@ -117,4 +119,4 @@ def plan_of(datasets: tuple[DatasetSpec, ...], rows: list[Row], seeds: tuple[int
         methods=tuple(dict.fromkeys(row.method for row in rows)),
         rows=tuple(rows),
     )
-    return build_plan(suite, CATALOG, cast("DatasetFacts", facts))
+    return build_plan(suite, catalog, cast("DatasetFacts", facts))

@@ -28,7 +28,7 @@ def paper_run():
             },
         },
         facts={
-            "EQuAD": {"uses_validation_labels": True},
+            "EQuAD": {"shaped_by_validation": ("gamma=0.1", "gamma=0.5")},
             "IRM": {"environments": "random(2)", "select": SelectSettings()},
         },
         datasets=(

@@ -209,7 +209,7 @@ def test_latex_compiles(tmp_path: Path, make_run):
         suite="my suite_é",
         datasets=(DatasetFacts(NASTY, variant=NASTY),),
         overrides=(NASTY,),
-        facts={"*C": {"environments": NASTY, "uses_validation_labels": True, "oracle": ("base",)}},
+        facts={"*C": {"environments": NASTY, "shaped_by_validation": ("-",), "oracle": ("base",)}},
     )
     said = _typeset(tmp_path, render(make_report(run, Options(("best-val", "last"), True)), "latex"))
     assert "multiply defined" not in said

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
     from harness.keys import file_digest as file_digest
-    from harness.locks import Lease as Lease
-    from harness.locks import try_lock as try_lock
     from harness.nn.blocks import block_sum as block_sum
     from harness.nn.blocks import padded_slots as padded_slots
     from harness.nn.cluster import Clusters as Clusters
@@ -112,7 +110,6 @@ _HOME = {
     "harness.hooks": ("Register", "hookimpl"),
     "harness.hparams": ("hparam",),
     "harness.keys": ("file_digest",),
-    "harness.locks": ("Lease", "try_lock"),
     "harness.nn.blocks": ("block_sum", "padded_slots"),
     "harness.nn.cluster": ("Clusters", "kmeans"),
     "harness.nn.codebook": ("Codebook",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -12,9 +12,12 @@ from harness.component import Component
 if TYPE_CHECKING:
     import numpy as np
 
+    from harness.artifact import Artifact
+    from harness.store import Store
+
     Array = np.ndarray[Any, np.dtype[Any]]
 else:
-    Array = Any  # NumPy stays out of the planning path
+    Array = Store = Any  # NumPy stays out of the planning path
 
 TaskKind = Literal["binary", "multiclass", "multitask"]
 Role = Literal["train", "val", "test"]
@@ -204,6 +207,9 @@ class Dataset(Component):
     """
     listed: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Settings that ``bench data list`` shows, one line each, e.g. one for each public set; none: the defaults."""
+    reserved: ClassVar[frozenset[str]] = frozenset({"store"})
+    store: Store | None = None
+    """The store at work, set by the harness; None: the user's own."""
 
     def declare(self, data_dir: Path | None) -> Declaration:
         """What is known before building. May read a small header from ``data_dir``."""
@@ -217,6 +223,18 @@ class Dataset(Component):
         """
         del data_dir
         return []
+
+    def read_once(
+        self,
+        request: Mapping[str, Any],
+        holds: Callable[[Mapping[str, Any]], bool],
+        read: Callable[[Path], Mapping[str, Any]],
+    ) -> Artifact:
+        """What takes long to read, as an artifact of the store; see :func:`harness.storage.readings.reading`."""
+        from harness.storage.readings import reading
+        from harness.store import Store
+
+        return reading(self.store or Store(), self.name, request, holds, read)
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
         """What the dataset with these hyperparameters reads, for ``bench data``; none for generated graphs.

@@ -23,7 +23,7 @@ from harness.source import closure, imports, own_digest
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("catalog", "component", "hooks", "hparams", "importing", "index_worker", "registry", "source")
-_LIGHT_HOMES = ("analysis", "component", "data", "errors", "folders", "hooks", "hparams", "keys", "locks", "tracker")
+_LIGHT_HOMES = ("analysis", "component", "data", "errors", "folders", "hooks", "hparams", "keys", "tracker")
 _LIGHT = {None, *(f"harness.{name}" for name in _LIGHT_HOMES)}
 _GRACE = 30.0
 

@@ -195,7 +195,7 @@ def describe(
 
     catalog, entry, params = _named(name, sets, plugin)
     root, opened = options.data_folder(data_dir), Store(store)
-    facts = DatasetFacts(catalog, root, opened.file_digest)
+    facts = DatasetFacts(catalog, root, opened)
     spec = ComponentSpec("dataset", entry.name, params)
 
     def begin() -> None:
@@ -222,6 +222,7 @@ def path(
     from harness.plan.datasets import DatasetFacts
     from harness.results import dumps
     from harness.spec import ComponentSpec
+    from harness.store import Store
 
     root = options.data_folder(data_dir)
     if name is None:
@@ -230,7 +231,7 @@ def path(
         print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
         return
     catalog, entry, params = _named(name, sets, plugin)
-    facts = DatasetFacts(catalog, root, str)
+    facts = DatasetFacts(catalog, root, Store())
     files = [str(file) for file in facts.paths(ComponentSpec("dataset", entry.name, params))]
     if json:
         print(dumps({"folder": str(root), "dataset": name, "settings": params, "files": files}), end="")

@@ -117,9 +117,10 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
         return {}
     from harness.plan.datasets import DatasetFacts
     from harness.spec import ComponentSpec
+    from harness.store import Store
 
     params = options.component_params(entry, sets)
-    facts = DatasetFacts(catalog, options.data_folder(data_dir), str)
+    facts = DatasetFacts(catalog, options.data_folder(data_dir), Store())
     try:
         declared = facts.declare(ComponentSpec("dataset", entry.name, params))
     except UserError as error:

@@ -13,12 +13,14 @@ from harness.errors import DataError
 from harness.keys import digest
 from harness.registry import load_one, plugins_off
 from harness.spec import ComponentSpec
+from harness.store import Store
 
 
 class DatasetFacts:
     """Answers for each dataset once, by value.
 
     Args:
+        store: remembers digests of files, and keeps what a dataset reads once.
         naming: is called with a dataset and the code that it names, before that runs.
     """
 
@@ -26,11 +28,11 @@ class DatasetFacts:
         self,
         catalog: Catalog,
         data_dir: Path | None,
-        file_digest: Callable[[Path], str],
+        store: Store,
         naming: Callable[[str, str], None] | None = None,
     ) -> None:
         self._naming = naming
-        self._catalog, self._data_dir, self._file_digest = catalog, data_dir, file_digest
+        self._catalog, self._data_dir, self._store = catalog, data_dir, store
         self._made: dict[str, Dataset] = {}
         self._declared: dict[str, Declaration] = {}
 
@@ -40,6 +42,7 @@ class DatasetFacts:
             entry = self._catalog.get("dataset", spec.name)
             self._tell_code(entry, spec)
             made = load_one(entry)(**spec.params)
+            made.store = self._store
             _refuse_idle(made)
             self._made[name] = made
         return name, self._made[name]
@@ -94,7 +97,7 @@ class DatasetFacts:
         found = []
         for path in self.paths(spec):
             try:
-                found.append({"name": path.name, "sha256": self._file_digest(path)})
+                found.append({"name": path.name, "sha256": self._store.file_digest(path)})
             except OSError as error:
                 raise DataError(f"cannot read {path}: {error.strerror or error}") from None
         return found

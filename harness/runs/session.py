@@ -62,7 +62,7 @@ def open_session(name: str, options: Options) -> Session:
             options.tell(code)
     catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
-    facts = DatasetFacts(catalog, options.data_dir, store.file_digest, _naming(options.tell))
+    facts = DatasetFacts(catalog, options.data_dir, store, _naming(options.tell))
     with uncollected():
         suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
         plan = build_plan(suite, catalog, facts)

@@ -22,6 +22,7 @@ TIERS = ("oracle", "sealed")
 def body(stage: Stage, context: Context) -> None:
     """Write the sealed and oracle tiers first, so that an open tier never stands alone."""
     dataset: Dataset = component(stage.payload["dataset"])
+    dataset.store = context.store
     declared = dataset.declare(context.data_dir)
     raw = dataset.build(context.data_dir)
     check(declared, raw)

@@ -83,7 +83,7 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     path.write_text(suite_text, encoding="utf-8")
     catalog = Catalog([*load_catalog(), *map(kit_entry, _components())])
     store = Store(folder / "store")
-    facts = DatasetFacts(catalog, None, store.file_digest)
+    facts = DatasetFacts(catalog, None, store)
     suite = load_suite(path, catalog, facts.declare)
     session = Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)
     options, targets = Options(store=store.root), [cell.score for cell in session.plan.cells]

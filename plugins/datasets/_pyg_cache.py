@@ -1,4 +1,4 @@
-"""Graphs of a PyG dataset, read once in a process of its own and kept until something that they follow from changes."""
+"""Graphs of a PyG dataset, read once in a process of its own and kept until what they follow from changes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Lease, cache_root, file_digest, try_lock
+from harness import DataError, cache_root, file_digest
 
 _START = """
 import json, pathlib, sys
@@ -28,72 +29,71 @@ main(pathlib.Path(sys.argv[2]))
 
 @dataclass(frozen=True)
 class Extract:
-    """``summary`` of the graphs, the ``file`` that holds them, and the ``files`` that they were read from."""
+    """``summary`` of the graphs, and the ``file`` that holds them."""
 
     summary: Mapping[str, Any]
     file: Path
-    sources: tuple[Path, ...]
-    data: tuple[Path, ...]
 
 
-def extract(request: Mapping[str, Any]) -> Extract:
-    """The graphs that a request asks for; see :mod:`plugins.datasets._pyg_extract`. One process at a time reads them.
+def extract(request: Mapping[str, Any], read_once: Callable[..., Any]) -> Extract:
+    """The graphs that a request asks for; see :mod:`plugins.datasets._pyg_extract`.
+
+    Args:
+        request: the class, its arguments, and what of its graphs is wanted.
+        read_once: :meth:`harness.Dataset.read_once`.
 
     Raises:
         DataError: the class cannot be found or made, or its graphs cannot be used.
     """
+    found = read_once(request, partial(_holds, _memo_file(request)), partial(_read, request))
+    return Extract(found.read_json("summary"), found.path("graphs"))
+
+
+def _memo_file(request: Mapping[str, Any]) -> Path:
+    """Where digests of the files that graphs follow from are remembered while size and times stay the same."""
     text = json.dumps(request, sort_keys=True)
-    folder = cache_root() / "pyg" / hashlib.sha256(text.encode()).hexdigest()[:16]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(folder.with_suffix(".lock")):
-        answer = _kept(folder)
-        if answer is None:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            (folder / "request.json").write_text(text, encoding="utf-8")
-            answer = _ask(folder, str(request["target"]))
-    return Extract(
-        answer["summary"],
-        folder / "graphs.safetensors",
-        tuple(map(Path, answer["sources"])),
-        tuple(map(Path, answer["data"])),
-    )
+    return cache_root() / "pyg" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
-def _lock(path: Path) -> Lease:
-    while True:
-        lease = try_lock(path)
-        if lease is not None:
-            return lease
-        time.sleep(0.1)
-
-
-def _kept(folder: Path) -> dict[str, Any] | None:
-    """The answer in a folder, if all that it follows from is as it was."""
+def _holds(memo_file: Path, known: Mapping[str, Any]) -> bool:
+    """Whether all that graphs follow from is as it was."""
     try:
-        answer: dict[str, Any] = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
+        memo = json.loads(memo_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    if "error" in answer or not (folder / "graphs.safetensors").is_file():
-        return None
-    memo: dict[str, Any] = dict(answer.get("memo", {}))
+        memo = {}
+    before = dict(memo)
     try:
-        same = (
-            all(content_digest(Path(path), memo) == digest for path, digest in answer["sources"].items())
-            and all(content_digest(Path(path), memo) == digest for path, digest in answer["data"].items())
-            and all(importlib.metadata.version(name) == version for name, version in answer["versions"].items())
-            and answer["reader"] == _reader()
+        return (
+            all(content_digest(Path(path), memo) == digest for path, digest in known["code"].items())
+            and all(content_digest(Path(path), memo) == digest for path, digest in known["data"].items())
+            and all(importlib.metadata.version(name) == version for name, version in known["versions"].items())
+            and bool(known["reader"] == _reader())
         )
     except (DataError, importlib.metadata.PackageNotFoundError):
-        return None
-    if same and memo != answer.get("memo"):
-        _write(folder, {**answer, "memo": memo})
-    return answer if same else None
+        return False
+    finally:
+        if memo != before:
+            _write(memo_file, memo)
 
 
-def _write(folder: Path, answer: Mapping[str, Any]) -> None:
-    (folder / "answer.tmp").write_text(json.dumps(answer), encoding="utf-8")
-    (folder / "answer.tmp").replace(folder / "answer.json")
+def _write(path: Path, memo: Mapping[str, Any]) -> None:
+    part = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):  # a memory only
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(memo), encoding="utf-8")
+        part.replace(path)
+
+
+def _read(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Write the graphs and their summary into a folder; returns what they follow from."""
+    work = folder / "work"
+    work.mkdir()
+    (work / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    answer = _ask(work, str(request["target"]))
+    (work / "graphs.safetensors").rename(folder / "graphs.safetensors")
+    shutil.rmtree(work)
+    (folder / "summary.json").write_text(json.dumps(answer.pop("summary"), allow_nan=False), encoding="utf-8")
+    return {**answer, "reader": _reader()}
 
 
 def _ask(folder: Path, target: str) -> dict[str, Any]:
@@ -128,8 +128,6 @@ def _ask(folder: Path, target: str) -> dict[str, Any]:
         raise DataError(f"{target}: the process that reads it ended with code {done.returncode}: {last}") from None
     if "error" in answer:
         raise DataError(str(answer["error"]))
-    answer["reader"] = _reader()
-    _write(folder, answer)
     return answer
 
 

@@ -276,7 +276,6 @@ def _watched(wanted: Any, made: Sequence[Any], request: Mapping[str, Any], folde
     """Files and versions that the graphs follow from, as far as can be told."""
     from plugins.datasets._pyg_cache import content_digest
 
-    memo: dict[str, Any] = {}
     sources = _own_sources() | {
         Path(file) for base in getattr(wanted, "__mro__", [wanted]) if (file := _file_of(base)) is not None
     }
@@ -286,9 +285,8 @@ def _watched(wanted: Any, made: Sequence[Any], request: Mapping[str, Any], folde
         read = raw or [path for path in _paths(dataset, "processed_paths") if path.exists()]
         data |= {path for path in read if not path.is_relative_to(folder)}
     return {
-        "sources": {str(path): content_digest(path, memo) for path in sorted(sources)},
-        "data": {str(path): content_digest(path, memo) for path in sorted(data)},
-        "memo": memo,
+        "code": {str(path): content_digest(path) for path in sorted(sources)},
+        "data": {str(path): content_digest(path) for path in sorted(data)},
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
 

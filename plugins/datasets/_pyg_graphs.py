@@ -128,7 +128,10 @@ def _label(data: Any, name: str, where: str) -> Array:
             f"{where}: the label '{name}' is {_shape(found)}, as labels of nodes are; give one label, or those of "
             f"{len(found)} tasks as a row of shape (1, {len(found)})"
         )
-    return found.reshape(-1).astype("float64")
+    values: Array = found.reshape(-1).astype("float64")
+    if (abs(values) == float("inf")).any():
+        raise DataError(f"{where}: the label '{name}' is infinite")
+    return values
 
 
 def _split(data: Any, field: str | None, part: int, where: str) -> int | None:

@@ -38,12 +38,12 @@ class PyG(Dataset):
 
     ``dataset`` names it as ``module:Class`` or ``file.py:Class`` (relative to the suite), ``arguments`` go to it. A
     class whose constructor names ``root`` gets ``pyg/<Class>`` in the data folder. The class runs once, in a process of
-    its own with global generators seeded with 0; its graphs are kept as plain arrays, whose content enters the key,
-    until its code (every module that belongs to no installed library), its raw files, the files named in ``watch``, its
-    arguments or the versions of torch and PyG change. What it processes goes to the cache and not to ``processed`` in
-    the root, where PyG would take up what other arguments have left; that is read only where there are no raw files.
-    Nothing is downloaded: where raw files are missing, the error says how to fetch them. Files that the class keeps are
-    read as pickles, which can run code, in that process alone: take classes and their files from whom you trust.
+    its own with global generators seeded with 0; its graphs are kept as plain arrays in the store, and their content
+    enters the key, until its code (every module that belongs to no installed library), its raw files, the files named
+    in ``watch``, its arguments or the versions of torch and PyG change. ``processed`` in the root is read only where
+    there are no raw files: PyG would take up what other arguments have left there. Nothing is downloaded: where raw
+    files are missing, the error says how to fetch them. Files that the class keeps are read as pickles, which can run
+    code, in that process alone: take classes and their files from whom you trust.
 
     Read are ``x``, ``edge_index``, ``edge_attr``, the label and the split field. Whole-number features are codes, one
     table a column; floats are numbers. The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is
@@ -284,7 +284,8 @@ class PyG(Dataset):
                 "split_argument": self.split_argument,
                 "parts": list(SPLITS) if self.split == "argument" else [],
                 "watch": [str(_below(data_dir, path)) for path in self.watch],
-            }
+            },
+            self.read_once,
         )
 
     def _index_files(self, data_dir: Path | None) -> Mapping[str, Path]:

@@ -121,7 +121,7 @@ class Desk:
         (folder / "mine.csv").write_text(MOLECULES, encoding="utf-8")
         self.catalog: Catalog = load_catalog(list(plugins))
         self.store = Store(folder / "store")
-        self.facts = DatasetFacts(self.catalog, folder, self.store.file_digest)
+        self.facts = DatasetFacts(self.catalog, folder, self.store)
 
     def write(self, text: str) -> Path:
         path = self.folder / "suite.yaml"

@@ -163,7 +163,7 @@ def test_a_plugin_that_the_command_line_names_is_wanted(strange: Path, monkeypat
 def test_code_that_a_dataset_names_is_told_and_withheld(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def extract(request: dict[str, Any]) -> Any:
+    def extract(request: dict[str, Any], _: object) -> Any:
         ran.append(request["target"])
         raise DataError("it gives no graphs")
 

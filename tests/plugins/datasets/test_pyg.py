@@ -16,6 +16,7 @@ from pyg_kit import write_file
 from safetensors.numpy import load_file
 
 from harness.errors import DataError
+from harness.store import Store
 from plugins.datasets import _pyg_cache, _pyg_extract
 from plugins.datasets.pyg import PyG
 
@@ -36,9 +37,9 @@ methods:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("BENCH_CACHE", str(folder))
-    return folder
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("BENCH_STORE", str(tmp_path / "store"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -74,6 +75,31 @@ def test_graphs_are_read_again_when_arguments_or_code_change_and_only_then(tmp_p
     write_file(tmp_path, scale=3.0)
     assert mean(bias=2.0) > first + 2.4
     assert len(children) == 3
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:-9] + b"?" + data[-8:], None])
+def test_a_damaged_reading_is_noticed_put_aside_and_made_again(tmp_path, path, children, damage, caplog):
+    dataset = PyG(dataset=f"{path}:small")
+    (file,) = dataset.files(tmp_path)
+    whole = file.read_bytes()
+    file.unlink() if damage is None else file.write_bytes(damage(whole))
+    assert any("graphs.safetensors" in problem for problem in Store().verify())
+    assert dataset.files(tmp_path) == [file]
+    assert file.read_bytes() == whole
+    assert len(children) == 2
+    assert "is damaged and will be made again" in caplog.text
+    assert Store().verify() == []
+
+
+@pytest.mark.usefixtures("children")
+def test_what_is_read_stands_in_the_store_at_work(tmp_path, path):
+    dataset = PyG(dataset=f"{path}:small")
+    dataset.store = Store(tmp_path / "own")
+    (file,) = dataset.files(tmp_path)
+    assert file.is_relative_to(tmp_path / "own" / "artifacts")
+    assert [info.title for info in dataset.store.list()] == ["read pyg"]
+    assert sorted(item.name for item in file.parent.iterdir()) == ["graphs.safetensors", "meta.json", "summary.json"]
+    assert not (tmp_path / "store").exists()
 
 
 @own_load
@@ -222,7 +248,7 @@ def test_nothing_is_downloaded_and_raw_files_are_watched(tmp_path, path):
     answer = ask(tmp_path / "answer", f"{path}:Raw", root)
     assert answer["summary"]["values"] == [1, 4]
     assert list(answer["data"]) == [f"{root}/raw/numbers.txt"]
-    assert {Path(source).name for source in answer["sources"]} >= {"mine.py", "scale.py"}
+    assert {Path(source).name for source in answer["code"]} >= {"mine.py", "scale.py"}
     assert not (root / "processed").exists()
 
 

@@ -44,13 +44,13 @@ def made(mine: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def make(name: str, arguments: dict[str, Any] | None = None, **values: Any) -> tuple[Dataset, RawDataset]:
         from safetensors.numpy import save_file
 
-        def extract(request: dict[str, Any]) -> Extract:
+        def extract(request: dict[str, Any], _: object) -> Extract:
             request = {**request, "target": name}
             parts = [{request["split_argument"]: part} for part in request["parts"]] or [{}]
             made = [getattr(mine, name)(**request["arguments"], **part) for part in parts]
             tables, summary = read(made, request)
             save_file(tables, tmp_path / "graphs.safetensors")
-            return Extract(json.loads(json.dumps(summary)), tmp_path / "graphs.safetensors", (), ())
+            return Extract(json.loads(json.dumps(summary)), tmp_path / "graphs.safetensors")
 
         monkeypatch.setattr(pyg, "extract", extract)
         dataset = PyG(dataset=f"mine:{name}", arguments=arguments or {}, **values)
@@ -160,6 +160,7 @@ def test_a_field_that_is_not_wanted_may_hold_anything(made, tmp_path):
             "the label differs between graphs in columns or type: 1 float in 19 (graph 0 …), 3 float in 1",
         ),
         ("y", [0, 1, 1], "graph 7: the label 'y' is int64 of shape (3,), as labels of nodes are; give one label, or"),
+        ("y", [1e39], "graph 7: the label 'y' is infinite"),
         ("edge_attr", [1.0], "graph 7: 1 rows of 'edge_attr' for 2 edges"),
         ("edge_attr", [1.0, 2.0], "19 of 20 graphs have no 'edge_attr' (graph 0 …); give it to all or to none"),
     ],
@@ -192,18 +193,6 @@ def test_indicators_of_classes_are_not_taken_for_tasks(made, tmp_path):
     with pytest.raises(DataError, match="each graph has exactly one 1 among its 2 labels, as indicators of classes"):
         made("indicators")
     assert made("indicators", metric="rocauc")[0].declare(tmp_path).task == Task("multitask", 2, 2, "rocauc")
-
-
-def test_an_infinite_label_is_refused(monkeypatch, tmp_path):
-    found = Extract(
-        {"tasks": 1, "values": [0.0, 1.0, float("inf")], "x": None, "edge_attr": None, "own_splits": False},
-        tmp_path,
-        (),
-        (),
-    )
-    monkeypatch.setattr(pyg, "extract", lambda _: found)
-    with pytest.raises(DataError, match="the labels are 0, 1, inf; expected classes"):
-        PyG(dataset="m:f").declare(None)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
@@ -48,17 +50,26 @@ class GCNConv(nn.Module):
 
     ``out_i = b + h_i / d_i + sum_j w_ij (h_j + e_ij) / sqrt(d_i d_j)`` with ``h = W x`` and ``d_i = 1 + sum_j w_ij``
     over *incoming* edges, also for the source of a message: where edges are stored in one direction, the in-degree
-    normalises both ends. A node with a self loop of its own gets no second one. Kipf and Welling,
-    *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017, eq. 2; the same as PyG's
-    ``GCNConv`` where there is no e.
+    normalises both ends. With ``degrees="out"`` the sum is over *outgoing* edges, for both ends again. A node with a
+    self loop of its own gets no second one. Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional
+    Networks*, ICLR 2017, eq. 2; the same as PyG's ``GCNConv`` where degrees are ``in`` and there is no e.
 
     Args:
         in_dim, out_dim: widths.
         edge_features: gives e by an embedding or a linear map of its own; None or kind ``none`` for e = 0.
+        degrees: which edges of a node make its degree. In undirected graphs it matters where w_ij and w_ji differ.
     """
 
-    def __init__(self, in_dim: int, out_dim: int, edge_features: Features | None = None) -> None:
+    def __init__(
+        self,
+        in_dim: int,
+        out_dim: int,
+        edge_features: Features | None = None,
+        *,
+        degrees: Literal["in", "out"] = "in",
+    ) -> None:
         super().__init__()
+        self.degrees = degrees
         self.lin = Linear(in_dim, out_dim, bias=False)
         nn.init.xavier_uniform_(self.lin.weight)
         self.bias = nn.Parameter(torch.zeros(out_dim))
@@ -66,7 +77,7 @@ class GCNConv(nn.Module):
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
         """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) non-negative or None for one everywhere."""
-        scale, loop = gcn_scale(batch, x.dtype, edge_weight)
+        scale, loop = gcn_scale(batch, x.dtype, edge_weight, self.degrees)
         sent = self.lin(x) * scale
         received = neighbour_sum(sent, batch, edge_weight) + loop * sent
         if self.edge_front is not None:
@@ -97,10 +108,7 @@ class LEConv(nn.Module):
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
         """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
-        if edge_weight is None:
-            degree = batch.indptr.diff().to(x.dtype).unsqueeze(1)
-        else:
-            degree = sum_to_targets(edge_weight.unsqueeze(1), batch)
+        degree = weighted_degree(batch, x.dtype, edge_weight)
         received = neighbour_sum(self.neighbour(x), batch, edge_weight)
         if self.edge_front is not None:
             extra = self.edge_front(batch.edge_attr)
@@ -110,20 +118,33 @@ class LEConv(nn.Module):
         return self.own(x) + degree * self.centre(x) - received  # type: ignore[no-any-return]
 
 
-def gcn_scale(batch: Batch, dtype: torch.dtype, edge_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Each node's (in-degree)^-½ and the weight of the self loop to add, both (N, 1).
+def gcn_scale(
+    batch: Batch,
+    dtype: torch.dtype,
+    edge_weight: Tensor | None = None,
+    degrees: Literal["in", "out"] = "in",
+) -> tuple[Tensor, Tensor]:
+    """Each node's degree^-½ and the weight of the self loop to add, both (N, 1).
 
     The degree counts that loop. It is 1, or 0 at a node that has a self loop; a degree of 0 gives 0.
     """
     source, target = batch.edge_index
     loop = torch.ones((batch.num_nodes, 1), dtype=dtype, device=target.device)
     loop[source[source == target]] = 0.0
-    if edge_weight is None:
-        degree = batch.indptr.diff().to(dtype).unsqueeze(1) + loop
-    else:
-        degree = sum_to_targets(edge_weight.unsqueeze(1), batch) + loop
+    degree = weighted_degree(batch, dtype, edge_weight, degrees) + loop
     positive = degree > 0
     return torch.where(positive, torch.where(positive, degree, 1.0).rsqrt(), 0.0), loop
+
+
+def weighted_degree(
+    batch: Batch, dtype: torch.dtype, edge_weight: Tensor | None = None, degrees: Literal["in", "out"] = "in"
+) -> Tensor:
+    """(N, 1) sum of the weights of each node's incoming or outgoing edges, or their number."""
+    if edge_weight is None and degrees == "in":
+        return batch.indptr.diff().to(dtype).unsqueeze(1)
+    weight = torch.ones(batch.num_edges, dtype=dtype, device=batch.x.device) if edge_weight is None else edge_weight
+    end = batch.edge_index[1 if degrees == "in" else 0]
+    return weight.new_zeros((batch.num_nodes, 1)).index_add_(0, end, weight.unsqueeze(1))
 
 
 def _edge_front(features: Features | None, dim: int) -> nn.Module | None:

@@ -14,7 +14,7 @@ class Stack(Backbone):
     """
 
     conv: type[nn.Module]
-    flavour: str = hparam("equad", choices=["equad", "ogb"], help="ogb adds a linear front and BatchNorm")
+    flavour: str = hparam("equad", choices=["equad", "ogb"], help="ogb: as OGB's baselines, linear front and BatchNorm")
 
     @property
     def activates(self) -> bool:

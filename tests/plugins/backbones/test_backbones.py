@@ -166,17 +166,44 @@ def test_leconv_is_a_stack_of_pyg_leconv(flavour: str) -> None:
     torch.testing.assert_close(network(batch), x, rtol=1e-4, atol=1e-5)
 
 
-@FLAVOURS
-def test_gcn_is_a_stack_of_pyg_gcn(flavour: str) -> None:
-    batch, network = make_batch(), equip(build(GCN, flavour=flavour)).eval()
+def test_gcn_is_a_stack_of_pyg_gcn() -> None:
+    batch, network = make_batch(), equip(build(GCN)).eval()
     x = network.front(batch.x)
     for layer, conv in enumerate(network.convs):
         other = pyg.GCNConv(conv.lin.in_features, 8)
         other.load_state_dict({"lin.weight": conv.lin.weight, "bias": conv.bias})
         x = other(x, batch.edge_index)
-        x = network.norms[layer](x) if flavour == "ogb" else x
         x = x.relu() if layer < 2 else x
     torch.testing.assert_close(network(batch), x, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("edges", [NONE, EDGE_NUMBERS])
+def test_ogb_gcn_has_relu_on_messages_a_root_vector_and_source_degrees(edges: Features, weighted: bool) -> None:
+    batch = make_batch(edges=edges)
+    network = equip(build(GCN, edges=edges, flavour="ogb", edge_features=True)).eval().double()
+    batch.x, batch.edge_attr = batch.x.double(), None if batch.edge_attr is None else batch.edge_attr.double()
+    weight = torch.rand(batch.num_edges, dtype=torch.float64) + 0.1 if weighted else None
+    w = torch.ones(batch.num_edges, dtype=torch.float64) if weight is None else weight
+    h = network.front(batch.x)
+    for layer, conv in enumerate(network.convs):
+        h = ogb_convolution(conv, h, batch, w)
+        h = network.norms[layer](h)
+        h = h.relu() if layer < 2 else h
+    torch.testing.assert_close(network(batch, edge_weight=weight), h)
+
+
+def ogb_convolution(conv: nn.Module, x: Tensor, batch: Batch, weight: Tensor) -> Tensor:
+    """Node by node and edge by edge."""
+    sent = conv.lin(x)
+    degree = [1.0] * batch.num_nodes
+    for edge, source in enumerate(batch.edge_index[0].tolist()):
+        degree[source] += float(weight[edge])
+    out = [(sent[node] + conv.root).relu() / degree[node] for node in range(batch.num_nodes)]
+    for edge, (source, target) in enumerate(batch.edge_index.t().tolist()):
+        message = sent[source] + (0 if conv.edge_front is None else conv.edge_front(batch.edge_attr)[edge])
+        out[target] = out[target] + weight[edge] * message.relu() / (degree[source] * degree[target]) ** 0.5
+    return torch.stack(out)
 
 
 def test_gcn_edge_features_join_the_message() -> None:

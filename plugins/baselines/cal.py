@@ -13,8 +13,8 @@ class CAL(Baseline):
 
     From node embeddings h of the suite's network, edges have (beta_c, beta_o) = softmax(W_e [h_s; h_t]) and nodes
     (a_c, a_o) = softmax(W_n h). Branch b is BatchNorm(a_b h), one graph convolution with edge weights beta_b (self
-    loops of weight 1, degrees from the weights), ReLU and the readout: x_b. With u the uniform distribution and pi a
-    random permutation of the batch, drawn in training and the identity in evaluation,
+    loops of weight 1, degrees from the weights of outgoing edges), ReLU and the readout: x_b. With u the uniform
+    distribution and pi a random permutation of the batch, drawn in training and the identity in evaluation,
 
         L = c KL(u || p_c(x_c)) + o CE(y, p_o(x_o)) + co CE(y, p_co(x_c[pi] + x_o)),
 
@@ -75,6 +75,12 @@ class CAL(Baseline):
             ours="the suite's Adam, constant",
         ),
         deviation(
+            "degrees of the convolution",
+            paper="not said; an edge has an attention for each direction",
+            public="the authors': the sum over a node's outgoing edges, where PyG's convolution takes the incoming",
+            ours="as the authors'",
+        ),
+        deviation(
             "self loops in the data",
             paper="not said",
             public="the authors' convolution removes them and adds one of weight 1 to each node",
@@ -87,7 +93,7 @@ class CAL(Baseline):
         d = self.backbone.out_dim
         self.edge_attention, self.node_attention = nn.Linear(2 * d, 2), nn.Linear(d, 2)
         self.norms = nn.ModuleList(BatchNorm(d) for _ in range(2))
-        self.convs = nn.ModuleList(GCNConv(d, d) for _ in range(2))
+        self.convs = nn.ModuleList(GCNConv(d, d, degrees="out") for _ in range(2))
         self.head = self.make_readout(d)
         self.context_head = self.make_readout(d)
         self.joint_head = self.make_readout(2 * d if self.combine == "concat" else d)

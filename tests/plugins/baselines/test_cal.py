@@ -49,7 +49,7 @@ def test_attention_of_weight_zero_gives_both_branches_the_same_input():
 
 
 def test_a_branch_is_a_convolution_with_weighted_degrees_and_loops_of_weight_one():
-    """A dense matrix in float64: D^-1/2 (A + I) D^-1/2 with A_ts the attention of the edge s -> t."""
+    """A dense matrix in float64: D^-1/2 (A + I) D^-1/2 with A_ts the attention of edge s -> t, D_s its sum over t."""
     learner = make(CAL).double()
     batch = PACKED.batch(torch.arange(12))
     batch.x = batch.x.double()
@@ -57,7 +57,7 @@ def test_a_branch_is_a_convolution_with_weighted_degrees_and_loops_of_weight_one
     for which in range(2):
         dense = torch.eye(batch.num_nodes, dtype=torch.float64)
         dense[batch.edge_index[1], batch.edge_index[0]] = edges[:, which]
-        scale = dense.sum(1).rsqrt()
+        scale = dense.sum(0).rsqrt()
         dense = scale.unsqueeze(1) * dense * scale
         x = h * nodes[:, which].unsqueeze(1)
         x = (x - x.mean(0)) / (x.var(0, unbiased=False) + 1e-5).sqrt()

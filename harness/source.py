@@ -33,7 +33,17 @@ _ROOMS = {
     "analysis": (*_ALL_ROOMS, "stages/analyse.py", "stages/cell.py"),
 }
 _TEXT_ONLY = {"hparam": ("help", "search")}
-_TOLD_ONLY = ("deviations", "equals_erm", "listed", "names_code", "names_files", "probes", "untrained", "unused")
+_TOLD_ONLY = (
+    "deviations",
+    "equals_erm",
+    "foreign_statistics",
+    "listed",
+    "names_code",
+    "names_files",
+    "probes",
+    "untrained",
+    "unused",
+)
 """Class attributes that nothing that computes reads."""
 _FETCHES_ONLY = ("downloads",)
 """Methods that say where data come from; the data's own content is in the key."""

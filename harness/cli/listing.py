@@ -128,7 +128,7 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     return {"declaration": asdict(declared)}
 
 
-_ELSEWHERE = ("deviations", "equals_erm", "listed", "probes", "untrained", "unused")
+_ELSEWHERE = ("deviations", "equals_erm", "foreign_statistics", "listed", "probes", "untrained", "unused")
 """Traits that have a section of their own, or that only the conformance kit reads."""
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.component import Component
 from harness.errors import BenchError
 from harness.testing import bench, encoders, environments
 from harness.testing.backbones import BackboneSubject, batch
 from harness.testing.elsewhere import ELSEWHERE, elsewhere
 from harness.testing.encoders import EncoderSubject
 from harness.testing.environments import EnvironmentSubject
-from harness.testing.settings import pairs
+from harness.testing.settings import each_choice
 from harness.testing.subject import LearnerSubject
 from harness.training.loop import LoopSettings, fit
 
@@ -32,7 +31,7 @@ def learner_on_another_device(subject: LearnerSubject) -> Iterator[str]:
     Look at: loss, forward, training_step, on_fit_start, on_epoch_start, training_order, build
     """
     subject.watched()
-    for values in _settings(subject.cls, subject.base):
+    for values in each_choice(subject.cls, subject.base):
         try:
             state = _trained(subject, values)
         except BenchError:
@@ -54,7 +53,7 @@ def encoder_on_another_device(subject: EncoderSubject) -> Iterator[str]:
 
     Look at: fit, embed
     """
-    for values in _settings(subject.cls, subject.base):
+    for values in each_choice(subject.cls, subject.base):
         try:
             with elsewhere():
                 fitted = encoders.fit(
@@ -95,7 +94,7 @@ def backbone_on_another_device(subject: BackboneSubject) -> Iterator[str]:
 
     Look at: forward, build
     """
-    for values in _settings(subject.cls, subject.base):
+    for values in each_choice(subject.cls, subject.base):
         network = subject.make(values)
         try:
             with elsewhere():
@@ -104,14 +103,6 @@ def backbone_on_another_device(subject: BackboneSubject) -> Iterator[str]:
             if not values:
                 raise
             yield f"with {values}: {error}"
-
-
-def _settings(cls: type[Component], base: Mapping[str, Any]) -> Iterator[Values]:
-    """The usual settings, and then those with each other choice of a hyperparameter that has some."""
-    yield {}
-    for name, declared in cls.hparams.items():
-        if declared.type == "bool" or (declared.type == "str" and declared.choices):
-            yield from (second for _, second in pairs(cls, name, base))
 
 
 def _trained(subject: LearnerSubject, values: Values) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ from harness.testing import (
     learner_hparams,
     learner_odd,
     learner_prediction,
+    learner_statistics,
     learner_training,
     quantifiers,
     trackers,
@@ -33,6 +34,7 @@ from harness.testing.subject import LearnerSubject
 LEARNER = (
     *learner_training.CHECKS,
     *learner_prediction.CHECKS,
+    *learner_statistics.CHECKS,
     *learner_odd.CHECKS,
     *learner_hparams.CHECKS,
     device.learner_on_another_device,

@@ -57,6 +57,14 @@ def others(declared: HParam, first: Any) -> list[Any]:
     return searched or [value for i, value in enumerate(invented) if value not in invented[:i]]
 
 
+def each_choice(cls: type[Component], base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The usual settings, and then those with each other choice of a hyperparameter that has some."""
+    yield {}
+    for name, declared in cls.hparams.items():
+        if declared.type == "bool" or (declared.type == "str" and declared.choices):
+            yield from (second for _, second in pairs(cls, name, base))
+
+
 class _TrialError(Exception):
     """A component fails with a second value; the text says which and how."""
 

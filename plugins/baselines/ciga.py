@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from harness import Batch, Subgraph, deviation, hookimpl, hparam, supervised_contrastive
+from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 from plugins.baselines._subgraphs import SubgraphLearner
 
 
@@ -18,6 +19,7 @@ class CIGA(SubgraphLearner):
     """
 
     name = "ciga"
+    foreign_statistics = MIXED
     variant: str = hparam("v1", choices=["v1", "v2"], help="v2 adds the hinge term on the left-over subgraph")
     contrast: float = hparam(
         4.0,
@@ -43,7 +45,17 @@ class CIGA(SubgraphLearner):
     detach_spurious: bool = hparam(
         False, active={"variant": ["v2"]}, help="the hinge term trains only the head of G_s, as in the public code"
     )
+    statistics: str = statistics_switch({"variant": ["v2"], "s_rep": ["rep"]})
     deviations = (
+        deviation(
+            "what is contrasted",
+            paper="the representation of G_c",
+            public="the authors' by default the classifier's embedding; all their settings for SPMotif and "
+            "DrugOOD-IC50 take the featurizer's outputs, summed over the nodes of G_c: no edge weight enters them, so "
+            "the contrast trains the featurizer and gives the scorer no gradient",
+            ours="the classifier's embedding, whose contrast trains the scorer too",
+            switch="c_rep: feat",
+        ),
         deviation(
             "gradient of the hinge term",
             paper="reaches the featurizer, so that spurious edges move to G_s",
@@ -51,6 +63,14 @@ class CIGA(SubgraphLearner):
             "for the head of G_s; GOOD's and GALA's let it flow",
             ours="flows",
             switch="detach_spurious: true",
+        ),
+        deviation(
+            "BatchNorm's running statistics",
+            paper="not said",
+            public="the authors', GALA's and GOOD's with a term on G_s: from G_c and G_s in turn, though evaluation "
+            "sees G_c only",
+            ours="from G_c; training is the same",
+            switch="statistics: both",
         ),
         deviation(
             "graphs in the hinge term",
@@ -82,10 +102,11 @@ class CIGA(SubgraphLearner):
         deviation(
             "networks",
             paper="two graph networks of one depth",
-            public="the authors': heads with a hidden layer of width 2d; GOOD's: a featurizer of two layers without "
+            public="the authors': heads with a hidden layer of width 2d; on SPMotif the classifier reads the "
+            "featurizer's outputs; GOOD's: a featurizer of two layers without "
             "dropout, a classifier of the other layers on its output, linear heads, v1 only",
             ours="the suite's network and head; the head of G_s as in the authors'",
-            switch="featurizer_layers: 2, c_in: feat, model.head_layers: 0",
+            switch="c_in: feat, featurizer_layers: 2, model.head_layers: 0",
         ),
     )
 
@@ -120,7 +141,8 @@ class CIGA(SubgraphLearner):
         if part.edges.numel() == 0:
             return self.spurious_head(h.new_zeros(batch.num_graphs, self.backbone.out_dim)).sum(1) * 0.0
         network = self.spurious_backbone if self.s_rep == "conv" else self.backbone
-        embedding = self.embed_part(network, part, h, -scores)
+        with second_pass(self, self.backbone):
+            embedding = self.embed_part(network, part, h, -scores)
         return self.risk(self.spurious_head(embedding.detach() if self.detach_spurious else embedding), batch)
 
 

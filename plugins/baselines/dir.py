@@ -1,7 +1,5 @@
 """DIR: rationales whose prediction withstands other graphs' shortcuts (Wu et al., ICLR 2022)."""
 
-from contextlib import nullcontext
-
 import torch
 from torch import Tensor, nn
 
@@ -14,13 +12,13 @@ from harness import (
     edge_ends,
     hookimpl,
     hparam,
-    keeping_statistics,
     per_sample_loss,
     pool,
     subgraph,
     top_k_edges,
 )
 from plugins.backbones.leconv import LEConvStack
+from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
 
 class DIR(Baseline):
@@ -42,6 +40,7 @@ class DIR(Baseline):
     """
 
     name = "dir"
+    foreign_statistics = MIXED
     ratio: float = hparam(
         0.25,
         low=0.01,
@@ -59,22 +58,20 @@ class DIR(Baseline):
     growth: float = hparam(1.6, low=0.0, help="that weight grows as epoch to this power; 0 for a constant one")
     scale_variance: bool = hparam(True, help="variance of the batch size times the losses, which grows with its square")
     update: str = hparam(
-        "batch", choices=["batch", "epoch"], help="one update of generator and classifier per batch, or per epoch"
+        "batch", choices=["batch", "epoch"], help="one update per batch, or per epoch, by its batches' mean loss"
     )
     rounding: str = hparam("down", choices=["down", "up"], help="of the number of edges in the rationale, at least 1")
     generator: str = hparam("suite", choices=["suite", "leconv"], help="generator: the suite's network, or LEConv")
     generator_layers: int = hparam(2, low=1, help="layers of the generator")
     shortcut_layer: bool = hparam(False, help="the shortcut's own loss passes one more linear layer")
     pooling: str = hparam("suite", choices=["suite", "mean"], help="readout: the suite's, or the paper's")
-    statistics: str = hparam(
-        "rationale", choices=["rationale", "both"], help="which parts BatchNorm's running statistics are taken from"
-    )
+    statistics: str = statistics_switch()
     deviations = (
         deviation(
             "updates",
             paper="not said",
-            public="the authors' SPMotif and MNIST-75sp scripts sum the loss over an epoch and update once; their "
-            "other scripts update after each batch",
+            public="the authors' SPMotif and MNIST-75sp scripts average the losses of an epoch's batches and update "
+            "once, the shortcut head too; their other scripts update after each batch",
             ours="after each batch",
             switch="update: epoch",
         ),
@@ -179,8 +176,7 @@ class DIR(Baseline):
         """(B, d) v_s without gradient; zeros where a graph has no shortcut."""
         if part.edges.numel() == 0:
             return h.new_zeros(part.batch.num_graphs, self.backbone.out_dim)
-        kept = nullcontext() if self.statistics == "both" else keeping_statistics(self.backbone)
-        with torch.no_grad(), kept:
+        with torch.no_grad(), second_pass(self, self.backbone):
             return self.embed_part(part, h, -scores)
 
     def interventions(self, causal: Tensor, shortcut: Tensor, batch: Batch) -> Tensor:
@@ -209,11 +205,12 @@ class DIR(Baseline):
             return super().training_step(batch, optimizers)
         terms = self.loss(batch)
         total = self.total(terms)
-        for optimizer in optimizers if self.epoch_step == 0 else optimizers[:1]:
-            optimizer.zero_grad(set_to_none=True)
-        total.backward()
-        for optimizer in optimizers if self.epoch_step == self.epoch_steps - 1 else optimizers[:1]:
-            optimizer.step()
+        if self.epoch_step == 0:
+            self.zero_grad(set_to_none=True)
+        (total / self.epoch_steps).backward()
+        if self.epoch_step == self.epoch_steps - 1:
+            for optimizer in optimizers:
+                optimizer.step()
         return {**{name: term.detach() for name, term in terms.items()}, "loss": total.detach()}
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Encoder, deviation, hookimpl, hparam, local_global_jsd, pool, propagate
+from harness import Encoder, deviation, hookimpl, hparam, keeping_statistics, local_global_jsd, pool, propagate
 from plugins.encoders._common import GIN, train
 
 
@@ -59,6 +59,13 @@ class DGI(Encoder):
             ours="bilinear, binary cross-entropy",
             switch="discriminator: dot",
         ),
+        deviation(
+            "BatchNorm's running statistics",
+            paper="no BatchNorm",
+            public="PyGCL's, where its networks have BatchNorm: of the features and the shuffled ones in turn, though "
+            "no embedding is of shuffled ones",
+            ours="of the features; training is the same",
+        ),
     )
 
     def fit(self, graphs):
@@ -86,7 +93,9 @@ class DGI(Encoder):
             return 0.5 * local_global_jsd(summary, nodes, batch.batch) + math.log(2)
         order = shuffle(batch, self.rng, within=negatives == "within")
         own = summary.index_select(0, batch.batch)
-        true, corrupted = ((h * own).sum(1) for h in (nodes, module.nodes(x[order], batch)))
+        with keeping_statistics(module):  # nothing is embedded from shuffled features
+            shuffled = module.nodes(x[order], batch)
+        true, corrupted = ((h * own).sum(1) for h in (nodes, shuffled))
         return 0.5 * (F.softplus(-true).mean() + F.softplus(corrupted).mean())
 
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Baseline, Decorrelator, environment_mean, hparam
+from harness import Baseline, Decorrelator, environment_mean, hparam, keeping_statistics
 
 
 class Sound(Baseline):
@@ -149,6 +149,58 @@ class HiddenVectorsOnTop(Baseline):
         embedding = self.embed(batch)
         risk = self.risk(self.head(embedding), batch).mean()
         return {"erm": risk, "again": nn.CrossEntropyLoss()(embedding, batch.y)}
+
+
+class MixedStatistics(Baseline):
+    """Another pass moves the running statistics of the network that predicts."""
+
+    name = "mixed-statistics"
+
+    def beside(self, batch):
+        return super().loss(batch.keep_edges(torch.zeros(batch.num_edges, dtype=torch.bool, device=batch.x.device)))
+
+    def loss(self, batch):
+        return {**super().loss(batch), "bare": self.beside(batch)["erm"]}
+
+
+class MixedStatisticsInOneMode(MixedStatistics):
+    """With one choice alone."""
+
+    name = "mixed-statistics-in-one-mode"
+    statistics: str = hparam("kept", choices=["kept", "mixed"])
+
+    def beside(self, batch):
+        if self.statistics == "mixed":
+            return super().beside(batch)
+        with keeping_statistics(self.backbone):
+            return super().beside(batch)
+
+
+class DeclaredStatistics(MixedStatisticsInOneMode):
+    """No bug: it says so."""
+
+    name = "declared-statistics"
+    foreign_statistics = {"statistics": ["mixed"]}
+
+
+class MovedByAHook(Baseline):
+    """Statistics move between the steps."""
+
+    name = "moved-by-a-hook"
+
+    def on_epoch_start(self, train):
+        with torch.no_grad():
+            self.embed(train.batch(torch.arange(5)))
+
+
+class IdleStatistics(Baseline):
+    """Statistics stay at their start, which evaluation then normalises by."""
+
+    name = "idle-statistics"
+
+    def loss(self, batch):
+        with keeping_statistics(self):
+            return super().loss(batch)
 
 
 class Reseeds(Baseline):

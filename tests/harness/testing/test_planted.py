@@ -5,6 +5,9 @@ import planted_others as others
 import pytest
 
 from harness.testing import check_component
+from harness.testing.learner_statistics import statistics_follow_prediction
+from harness.testing.run import run_check
+from harness.testing.subject import LearnerSubject
 
 LEARNERS = [
     (learners.Sound, ""),
@@ -20,6 +23,7 @@ LEARNERS = [
     (learners.LeftInEval, "training_mode"),
     (learners.HiddenVectors, "risk_on_logits every_module_learns"),
     (learners.HiddenVectorsOnTop, "risk_on_logits"),
+    (learners.MixedStatistics, "statistics_follow_prediction"),
     (learners.Reseeds, "global_state"),
     (learners.ReseedsAtStart, "global_state"),
     (learners.ReseedsInBuild, "global_state other_seed"),
@@ -82,6 +86,22 @@ OTHERS = [
 def test_planted(component, expected):
     report = check_component(component)
     assert {outcome.check for outcome in report.with_status("failed")} == set(expected.split()), report.text()
+
+
+@pytest.mark.parametrize(
+    ("learner", "told"),
+    [
+        (learners.MixedStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
+        (learners.MixedStatisticsInOneMode, ["with statistics=mixed: the running statistics of 'backbone.convs.0."]),
+        (learners.DeclaredStatistics, []),
+        (learners.MovedByAHook, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
+        (learners.IdleStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more never move"]),
+    ],
+)
+def test_running_statistics_follow_the_prediction_or_the_learner_says_why_not(learner, told):
+    found = run_check(statistics_follow_prediction, LearnerSubject(learner)).problems
+    assert len(found) == len(told)
+    assert all(text.startswith(start) for text, start in zip(found, told, strict=True)), found
 
 
 def test_a_component_that_ends_the_process_fails_its_checks_alone():

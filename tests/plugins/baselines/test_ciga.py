@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from learner_kit import BINARY, graphs, make, reached
+from learner_kit import BINARY, graphs, make, reached, running_statistics_are_the_predictions
 from learner_kit import gradients as gradients_of
 
 from harness import PackedGraphs, RawGraph, subgraph
@@ -161,6 +161,10 @@ def test_a_batch_of_one_class_and_one_without_positives():
         batch = PACKED.batch(torch.arange(10) if y is not None else torch.arange(2))
         batch.y = y if y is not None else torch.tensor([0, 1])
         assert all(bool(torch.isfinite(term)) for term in make(CIGA, variant="v2").loss(batch).values())
+
+
+def test_running_statistics_are_those_of_the_causal_part_and_training_is_the_same():
+    running_statistics_are_the_predictions(CIGA, PACKED, "backbone.norm", variant="v2")
 
 
 def test_v2_starts_from_the_weights_of_v1():

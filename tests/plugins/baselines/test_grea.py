@@ -3,7 +3,16 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_kit import BINARY, MULTICLASS, MULTITASK, graphs, make, reached, same
+from learner_kit import (
+    BINARY,
+    MULTICLASS,
+    MULTITASK,
+    graphs,
+    make,
+    reached,
+    running_statistics_are_the_predictions,
+    same,
+)
 from learner_kit import gradients as gradients_of
 
 from harness import UserError, per_sample_loss
@@ -231,6 +240,10 @@ def test_the_authors_predictor():
     assert reached(found, "head")
     one = learner.loss(PACKED.batch(torch.arange(1)))
     assert all(bool(torch.isfinite(term)) for term in one.values())
+
+
+def test_the_predictors_running_statistics_are_those_of_rationales_and_training_is_the_same():
+    running_statistics_are_the_predictions(GREA, PACKED, "head", predictor="batchnorm", gate_dropout=0.0)
 
 
 def test_running_statistics_follow_in_epochs_that_train_the_other_part():

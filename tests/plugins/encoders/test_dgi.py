@@ -263,3 +263,14 @@ def test_graphs_without_edges_and_of_one_node():
     encoder = make_encoder()
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).isfinite().all()
+
+
+@pytest.mark.parametrize("negatives", NEGATIVES)
+def test_running_statistics_are_those_of_the_graphs_that_are_embedded(negatives):
+    graphs = make_graphs(6, low=4)
+    batch = graphs.batch(torch.arange(6))
+    module, alone = make_module(), make_module()
+    make_encoder().loss(module, negatives, batch)
+    alone(batch)
+    for name, value in alone.state_dict().items():
+        assert torch.equal(module.state_dict()[name], value), name

@@ -92,6 +92,12 @@ class GSAT(Baseline):
             switch="scorer_norm: false, final_r, decay_interval",
         ),
         deviation(
+            "BatchNorm's running statistics",
+            paper="one network for both passes",
+            public="the authors': one set, which both passes move and evaluation uses in both",
+            ours="as the authors'",
+        ),
+        deviation(
             "start and networks",
             paper="from scratch (GSAT) or from a trained network (GSAT*)",
             public="the authors': both; GIN of two layers and width 64 with dropout 0.3, learning rate 1e-3 or 3e-3; "

@@ -41,7 +41,7 @@ def check(declared: Declaration, raw: RawDataset) -> None:
     """Refuse a dataset that differs from what it declared.
 
     Raises:
-        DataError: a split is missing or empty, a label, an environment or a feature code is out of range.
+        DataError: a split is missing or empty, a label, an id or a feature code is out of range.
     """
     if set(raw.splits) != set(declared.splits):
         raise DataError(f"declared the splits {sorted(declared.splits)} but built {sorted(raw.splits)}")
@@ -51,8 +51,7 @@ def check(declared: Declaration, raw: RawDataset) -> None:
         if any(set(graph.groups) != set(declared.groups) for graph in graphs):
             raise DataError(f"split '{split}': a graph's groups are not the declared {sorted(declared.groups)}")
         _check_labels(declared, split, graphs)
-        if declared.environments:
-            _check_environments(declared, split, graphs)
+        _check_ids(declared, split, graphs)
         _check_features(declared, split, graphs)
 
 
@@ -62,22 +61,34 @@ def _check_labels(declared: Declaration, split: str, graphs: Sequence[RawGraph])
         if any(np.shape(graph.y) != (task.num_tasks,) for graph in graphs):
             raise DataError(f"split '{split}': a graph's labels are not of shape ({task.num_tasks},)")
         return
-    labels = np.array([int(np.asarray(graph.y).reshape(-1)[0]) for graph in graphs])
-    if labels.min() < 0 or labels.max() >= task.num_classes:
-        raise DataError(
-            f"split '{split}': labels go from {labels.min()} to {labels.max()}, not 0..{task.num_classes - 1}"
-        )
-
-
-def _check_environments(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
     for number, graph in enumerate(graphs):
-        env: Any = graph.env
-        whole = isinstance(env, (int, np.integer)) and not isinstance(env, bool)
-        if not whole or env < -1 or (declared.splits[split] == "train" and env >= declared.environments):
+        values = np.asarray(graph.y)
+        if values.size != 1 or values.item() not in range(task.num_classes):
             raise DataError(
-                f"split '{split}', graph {number}: its environment is {env!r}; expected a whole number from 0 (in "
-                f"training to {declared.environments - 1}, as declared), or -1 for none"
+                f"split '{split}', graph {number}: its label is {graph.y!r}; expected one class, from 0 to "
+                f"{task.num_classes - 1}"
             )
+
+
+def _check_ids(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
+    """Environments and groups: what is stored as whole numbers must be such."""
+    for number, graph in enumerate(graphs):
+        where = f"split '{split}', graph {number}"
+        for name, group in graph.groups.items():
+            if not _is_id(group):
+                raise DataError(f"{where}: its group in '{name}' is {group!r}; expected 0, 1 … or -1 for none")
+        most = declared.environments if declared.splits[split] == "train" else None
+        if declared.environments and not _is_id(graph.env, most):
+            raise DataError(
+                f"{where}: its environment is {graph.env!r}; expected a whole number from 0 (in training to "
+                f"{declared.environments - 1}, as declared), or -1 for none"
+            )
+
+
+def _is_id(value: Any, most: int | None = None) -> bool:
+    """Whether a value is a whole number from -1, and below ``most``."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return whole and value >= -1 and (most is None or value < most)
 
 
 def _check_features(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:

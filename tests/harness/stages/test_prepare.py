@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,3 +34,29 @@ def test_environments_of_other_splits_may_be_others():
     raw = built(np.int64(1))
     check(DECLARED, raw)
     assert split_tiers(DECLARED, raw)["open"]["val"]["env"].tolist() == [0, -1, 7]
+
+
+@pytest.mark.parametrize("y", [0.5, float("nan"), np.array([0, 1]), 2, -1, np.zeros(0)])
+def test_a_label_that_is_no_class_is_refused(y):
+    raw = built(0)
+    raw.splits["val"][1].y = y
+    with pytest.raises(DataError, match=r"split 'val', graph 1: its label is .*expected one class, from 0 to 1"):
+        check(DECLARED, raw)
+
+
+def test_a_label_may_come_as_any_one_number():
+    raw = built(0)
+    for graph, y in zip(raw.splits["train"], (1.0, np.array([[1]]), np.bool_(True)), strict=True):
+        graph.y = y
+    check(DECLARED, raw)
+    assert split_tiers(DECLARED, raw)["open"]["train"]["y"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("group", [0.5, -2, None])
+def test_groups_that_are_no_ids_are_refused(group):
+    raw = built(0)
+    for graph in (graph for graphs in raw.splits.values() for graph in graphs):
+        graph.groups = {"scaffold": 0}
+    raw.splits["train"][2].groups = {"scaffold": group}
+    with pytest.raises(DataError, match=r"split 'train', graph 2: its group in 'scaffold' is .*expected 0, 1 … or -1"):
+        check(replace(DECLARED, groups=("scaffold",)), raw)

@@ -12,6 +12,7 @@ from harness import (
     EdgeScorer,
     Features,
     GCNConv,
+    Subgraph,
     deviation,
     edge_ends,
     generalized_cross_entropy,
@@ -21,6 +22,7 @@ from harness import (
     subgraph,
     top_k_edges,
 )
+from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
 
 class DisC(Baseline):
@@ -43,6 +45,7 @@ class DisC(Baseline):
     """
 
     name = "disc"
+    foreign_statistics = MIXED
     tasks = frozenset({"binary", "multiclass"})
     variant: str = hparam("disc", choices=["disc", "gala"], help="the authors' networks and swap, or GALA's form")
     q: float = hparam(0.7, low=0.01, high=1.0, search=[0.5, 0.7, 0.9], help="of the generalised cross-entropy")
@@ -78,6 +81,7 @@ class DisC(Baseline):
         active={"variant": ["gala"]},
         help="share of each graph's edges that are causal",
     )
+    statistics: str = statistics_switch({"variant": ["gala"]})
     probes = {
         "swap_start": {"swap_start": 0.0},
         "floor": {"floor": 0.9},
@@ -103,6 +107,13 @@ class DisC(Baseline):
             public="GALA's DisC: hard subgraphs, one shared network, a head for each part, no swap",
             ours="the paper's",
             switch="variant: gala",
+        ),
+        deviation(
+            "BatchNorm's running statistics",
+            paper="an encoder for each branch",
+            public="GALA's: from causal and left-over parts in turn, though evaluation sees causal ones only",
+            ours="an encoder for each branch; in GALA's form from causal parts, with the same training",
+            switch="variant: gala, statistics: both",
         ),
         deviation(
             "encoders, classifiers and optimizer",
@@ -148,13 +159,22 @@ class DisC(Baseline):
 
     def hard_branches(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """GALA's form of :meth:`branches`; a graph without left-over edges has a z_b of zeros."""
-        scores = self.scorer(self.masker(batch), batch)
-        kept = top_k_edges(scores, batch, self.ratio)
-        causal, bias = subgraph(batch, kept), subgraph(batch, ~kept, without_edges="empty")
-        z_c = self.pool(self.backbone(causal.batch, edge_weight=scores[causal.edges].sigmoid()), causal.batch)
-        if bias.edges.numel() == 0:
+        scores, kept = self.split(batch)
+        z_c = self.embed_part(subgraph(batch, kept), scores)
+        left = subgraph(batch, ~kept, without_edges="empty")
+        if left.edges.numel() == 0:
             return z_c, torch.zeros_like(z_c)
-        return z_c, self.pool(self.backbone(bias.batch, edge_weight=(-scores[bias.edges]).sigmoid()), bias.batch)
+        with second_pass(self, self.backbone):
+            return z_c, self.embed_part(left, -scores)
+
+    def split(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Scores of the edges (E,), and which are causal (E,), in GALA's form."""
+        scores = self.scorer(self.masker(batch), batch)
+        return scores, top_k_edges(scores, batch, self.ratio)
+
+    def embed_part(self, part: Subgraph, scores: Tensor) -> Tensor:
+        """(B, d) embeddings of a part, its messages weighted by the sigmoid of its edges' scores."""
+        return self.pool(self.backbone(part.batch, edge_weight=scores[part.edges].sigmoid()), part.batch)
 
     def predict_causal(self, z_c: Tensor, z_b: Tensor) -> Tensor:
         """(B, C) logits of the causal classifier, which does not train z_b."""
@@ -165,8 +185,10 @@ class DisC(Baseline):
         return self.bias_head(z_b if self.variant == "gala" else torch.cat([z_c.detach(), z_b], 1))
 
     def embed(self, batch: Batch) -> Tensor:
-        z_c, z_b = self.branches(batch)
-        return z_c if self.variant == "gala" else torch.cat([z_c, z_b], 1)
+        if self.variant == "disc":
+            return torch.cat(self.branches(batch), 1)
+        scores, kept = self.split(batch)
+        return self.embed_part(subgraph(batch, kept), scores)
 
     def weight(self, term: str) -> float:
         early = term == "swap" and self.epoch < self.swap_start * self.info.epochs

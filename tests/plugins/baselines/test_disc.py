@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_kit import BINARY, MULTICLASS, graphs, make, reached, same, train
+from learner_kit import BINARY, MULTICLASS, graphs, make, reached, running_statistics_are_the_predictions, same, train
 from learner_kit import gradients as gradients_of
 
 from harness import Features, PackedGraphs, RawGraph, generalized_cross_entropy
@@ -173,6 +173,10 @@ def test_galas_form_shares_one_network_and_has_a_head_for_each_part():
         found = gradients_of(learner, learner.loss(BATCH)[term])
         assert all(reached(found, name) for name in ("backbone", "masker", "scorer", own))
         assert not reached(found, other)
+
+
+def test_running_statistics_of_galas_form_are_those_of_causal_parts_and_training_is_the_same():
+    running_statistics_are_the_predictions(DisC, PACKED, "backbone.norm", variant="gala")
 
 
 def test_prediction_reads_the_graphs_own_bias_embedding_except_in_galas_form():

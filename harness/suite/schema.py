@@ -110,7 +110,7 @@ def _top() -> Schema:
             "model": _ref("model"),
             "train": _ref("train"),
             "select": _ref("select"),
-            "budget": {"type": ["integer", "null"], "minimum": 1},
+            "budget": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
             "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _ref("dataset")},
             "methods": {"type": "object", "minProperties": 1, "additionalProperties": _ref("method")},
             "trackers": {"type": "array", "items": _ref("tracker")},

@@ -32,8 +32,13 @@ def test_a_failed_measurement_loses_its_own_cells_alone(workshop):
     text = text.replace("  Toy: {use: toy}\n", "  Toy: {use: toy}\n  Large: {use: toy, classes: 3}\n")
     suite = workshop.write(text + "analyses: {Picky: picky}\n")
     check(workshop.run(suite, seeds="1", methods=["ERM"]))
-    check(workshop.run(suite, seeds="1", methods=["ERM"]))  # the failure is stored, like that of any stage
-    assert workshop.ran() == []
+    again = workshop.run(suite, seeds="1", methods=["ERM"])
+    check(again)
+    assert workshop.ran() == [], "the failure is stored, like that of any stage"
+    assert "; --retry-failed runs it again)" in again.findings[0].reason
+    told = workshop.command("analyse", "suite.yaml", "--engine", "inline", "--retry-failed", check=False)
+    assert "too many classes" in told.stdout
+    assert "retry-failed" not in told.stdout + told.stderr
 
 
 def check(outcome):

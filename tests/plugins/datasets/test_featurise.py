@@ -55,6 +55,13 @@ def elsewhere(monkeypatch):
     monkeypatch.setattr(_smiles_pool, "featurise_each", refuse)
 
 
+def test_a_part_of_rdkit_that_is_missing_is_no_fault_of_a_molecule(monkeypatch):
+    """Every molecule with rings was left out of a data set that then was stored."""
+    monkeypatch.setitem(sys.modules, "rdkit.Chem.Scaffolds", None)
+    with pytest.raises(ImportError, match=r"rdkit\.Chem\.Scaffolds"):
+        featurise_smiles(["c1ccccc1OC"], Wanted("ogb", "chiral"), 0)
+
+
 @pytest.mark.parametrize("wanted", [ALL, Wanted("drugood", "flat")], ids=lambda wanted: wanted.featuriser)
 @pytest.mark.usefixtures("small_chunks", "elsewhere")
 def test_the_number_of_processes_changes_nothing(wanted):

@@ -9,7 +9,7 @@ import typer
 
 from harness.cli import options
 from harness.cli.main import app
-from harness.cli.output import emit
+from harness.cli.output import chosen_format, emit
 
 
 @app.command()
@@ -26,6 +26,7 @@ def schema(
     from harness.results import dumps
     from harness.suite import json_schema
 
+    chosen_format("json", output)
     catalog = load_catalog(plugin or (), strict=strict)
     known = Catalog(entry for entry in catalog if entry.plugin == BUILT_IN) if built_in else catalog
     emit(dumps(json_schema(known)), output)

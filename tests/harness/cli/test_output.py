@@ -21,6 +21,7 @@ from harness.errors import UserError
         ("json", "t.json", "json"),
         ("terminal", "t.txt", "plain"),
         ("csv", "t.dat", "csv"),
+        ("json", "suite.schema.json", "json"),
         ("markdown", "table", "markdown"),
         (None, "t.html", "html"),
     ],

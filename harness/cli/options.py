@@ -171,12 +171,13 @@ def data_folder(given: Path | None, *, made: bool = False) -> Path:
 
 
 def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
-    """The hyperparameters that ``--set KEY=VALUE`` gives to one component.
+    """The hyperparameters that ``--set KEY=VALUE`` gives to one component, with paths by the current folder.
 
     Raises:
         UserError: an unknown name, or a value that does not fit.
     """
-    from harness.suite.tree import Place, Problems, plain
+    from harness.suite.paths import located
+    from harness.suite.tree import Place, Problems, Table, plain
     from harness.suite.yaml import read_value
 
     params: dict[str, Any] = {}
@@ -192,7 +193,7 @@ def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
             params[key] = entry.hparams[key].coerce(plain(value))
         except ValueError as error:
             raise UserError(f"--set {item}: {error}") from None
-    return params
+    return located(entry, params, Table(Place("--set")))
 
 
 def _no_value(entry: Entry, key: str) -> str:

@@ -283,13 +283,13 @@ class PyG(Dataset):
                 "split_field": {"field": self.split_field, "masks": "masks", "argument": "parts"}.get(self.split),
                 "split_argument": self.split_argument,
                 "parts": list(SPLITS) if self.split == "argument" else [],
-                "watch": [str(_below(data_dir, path)) for path in self.watch],
+                "watch": [str(given_path(path, data_dir)) for path in self.watch],
             },
             self.read_once,
         )
 
     def _index_files(self, data_dir: Path | None) -> Mapping[str, Path]:
-        return index_files(_below(data_dir, self.index_folder)) if self.split == "files" else {}
+        return index_files(given_path(self.index_folder, data_dir)) if self.split == "files" else {}
 
 
 _VALIDATION = {"random": "in-distribution", "size": "OOD"}
@@ -303,10 +303,6 @@ _VARIANTS = {
     "argument": "the data's own split",
     "consecutive": "split in the order of the data",
 }
-
-
-def _below(data_dir: Path | None, path: str) -> Path:
-    return given_path(path, Path.cwd() if data_dir is None else data_dir)
 
 
 def _global_edges(tables: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:

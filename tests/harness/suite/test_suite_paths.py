@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from harness.catalog import Entry
+from harness.cli.options import component_params
 from harness.hparams import HParam
 from harness.plan.identity import identity
 from harness.spec import ComponentSpec
 from harness.suite.paths import located
 from harness.suite.tree import Items, Leaf, Place, Table
 
-ENTRY = Entry(
-    "dataset", "made", "m", "Made", "f", "p", digest="0",
-    hparams={name: HParam(name, "str", None) for name in ("code", "file", "more")},
-    traits={"names_code": ["code"], "names_files": ["file", "more"]},
-)  # fmt: skip
+HPARAMS = {name: HParam(name, kind, None) for name, kind in (("code", "str"), ("file", "str"), ("more", "list[str]"))}
+TRAITS = {"names_code": ["code"], "names_files": ["file", "more"]}
+ENTRY = Entry("dataset", "made", "m", "Made", "f", "p", "0", HPARAMS, traits=TRAITS)
 
 
 @pytest.fixture
@@ -57,6 +56,12 @@ def test_data_beside_the_suite_is_taken_and_all_other_goes_by_the_data_folder(fo
         assert found == {"file": f"{folder}/a.csv", "more": [f"{folder}/rows", "b.csv"]}
         assert absolute(folder / "s.yaml", file="", more=[]) == {"file": "", "more": []}
         assert absolute(folder / "s.yaml", file="x" * 5000)["file"] == "x" * 5000
+
+
+def test_what_a_command_names_starts_at_the_current_folder(folder):
+    with chdir(folder):
+        found = component_params(ENTRY, ["file=a.csv", "code=b.py:rings", "more=[c.csv]"])
+    assert found == {"file": f"{folder}/a.csv", "code": f"{folder}/b.py:rings", "more": ["c.csv"]}
 
 
 def test_keys_have_the_last_part_of_a_path():

@@ -53,7 +53,14 @@ class _LocalGlobalJSD(torch.autograd.Function):
         return slope @ nodes, slope.T @ graphs, None
 
 
-def info_nce(first: Tensor, second: Tensor, temperature: float = 0.2, *, exclude_positive: bool = False) -> Tensor:
+def info_nce(
+    first: Tensor,
+    second: Tensor,
+    temperature: float = 0.2,
+    *,
+    exclude_positive: bool = False,
+    one_direction: bool = False,
+) -> Tensor:
     """NT-Xent between two views of the same graphs, symmetrised over the two directions: a live scalar.
 
     With cosine similarities s, ``-mean_i log(exp(s_ii / T) / sum_j exp(s_ij / T))`` and the same with the views'
@@ -65,6 +72,7 @@ def info_nce(first: Tensor, second: Tensor, temperature: float = 0.2, *, exclude
         temperature: T.
         exclude_positive: leave j = i out of the sum, as in the second paper's equation; the loss may then be
             negative.
+        one_direction: from the first view to the second alone.
 
     Raises:
         ValueError: there is one graph only, hence no negative pair.
@@ -75,4 +83,5 @@ def info_nce(first: Tensor, second: Tensor, temperature: float = 0.2, *, exclude
     positive = logits.diagonal()
     if exclude_positive:
         logits = logits.masked_fill(torch.eye(len(logits), dtype=torch.bool, device=logits.device), -torch.inf)
-    return 0.5 * (logits.logsumexp(0) + logits.logsumexp(1)).mean() - positive.mean()
+    forth = logits.logsumexp(1)
+    return (forth if one_direction else 0.5 * (logits.logsumexp(0) + forth)).mean() - positive.mean()

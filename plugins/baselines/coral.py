@@ -39,7 +39,8 @@ class Coral(EnvironmentPenalty):
         deviation(
             "too few graphs",
             paper="does not occur",
-            public="GOOD's: division by zero for one graph; DrugOOD's: an exception where no pair is in the batch",
+            public="GOOD's: the same, but the number 0 where there is no pair; DomainBed's and DrugOOD's: not a number "
+            "for an environment of one graph; DrugOOD's: an exception where no pair is in the batch",
             ours="environments of one graph are left out; no pair gives a zero that keeps the graph",
         ),
         deviation(

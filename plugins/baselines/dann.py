@@ -37,6 +37,13 @@ class DANN(Baseline):
             switch="alpha: 0.2",
         ),
         deviation(
+            "weight of the domain loss",
+            paper="1: the domain head learns at the full rate, and alpha alone weighs what reaches the embedding",
+            public="DrugOOD's: 1; GOOD's: a hyperparameter",
+            ours="a hyperparameter, which weighs both",
+            switch="strength: 1",
+        ),
+        deviation(
             "number of domains",
             paper="that of the data",
             public="DrugOOD's: written into the settings of one dataset",

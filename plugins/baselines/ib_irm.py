@@ -29,7 +29,7 @@ class IBIRM(IRM):
             public="CIGA's and GALA's: over the whole batch, divided by the IRM weight before it is multiplied by it: "
             "its factor is 1 whatever is searched",
             ours="within each environment, times a weight of its own",
-            switch="within: batch",
+            switch="within: batch, bottleneck: 1",
         ),
         deviation(
             "gradient penalty",
@@ -40,11 +40,12 @@ class IBIRM(IRM):
             switch="form: cross2, or form: split",
         ),
         deviation(
-            "schedule",
-            paper="both weights are hyperparameters",
-            public="DomainBed's: bottleneck 0 and IRM weight 1 for 500 steps; the optimizer starts afresh",
-            ours="constant weights",
-            switch="anneal_steps: 500, bottleneck_start: 500",
+            "risk and schedule",
+            paper="sum of the environments' risks; both weights are hyperparameters",
+            public="DomainBed's: mean over environments; bottleneck 0 and IRM weight 1 for 500 steps, then the "
+            "optimizer starts afresh",
+            ours="mean over graphs, constant weights",
+            switch="erm_term: environments, anneal_steps: 500, bottleneck_start: 500",
         ),
     )
     bottleneck: float = hparam(

@@ -54,11 +54,12 @@ class IRM(EnvironmentPenalty):
             ours="multiplied in; the scale is the constant 1",
         ),
         deviation(
-            "schedule",
-            paper="weight 1 first, then a large weight",
-            public="DomainBed's: weight 1 for 500 steps, then the optimizer starts afresh; GOOD's: constant",
-            ours="constant",
-            switch="anneal_steps: 500",
+            "risk and schedule",
+            paper="sum of the environments' risks; weight 1 first, then a large weight",
+            public="DomainBed's: mean over environments, weight 1 for 500 steps, then the optimizer starts afresh; "
+            "GOOD's: one mean over all, constant weight",
+            ours="mean over graphs, constant weight",
+            switch="erm_term: environments, anneal_steps: 500",
         ),
         deviation(
             "one environment in a batch",

@@ -34,21 +34,22 @@ class GraphCL(Encoder):
     readout before the projection. EQuAD's ablation uses it in place of infomax.
 
     Deviations from the public code, where the first view is the graph itself, the subgraph never extends beyond the
-    seed's neighbours, edges are only deleted, and the positive pair is left out of the denominator: here both views
-    are changed, subgraphs grow, removed edges are replaced by others within the graph, and the positive pair counts
-    unless ``exclude_positive``. Dropped nodes leave the readout. Attributes are masked after the embedding of
-    categorical features, as zero; on constant features a masked node still differs from the others.
+    seed's neighbours, edges are only deleted, and the loss goes from the first view to the second, without the
+    positive pair in the denominator: here both views are changed, subgraphs grow, removed edges are replaced by others
+    within the graph, and the loss goes in both directions with the positive pair, unless ``one_direction`` and
+    ``exclude_positive``. Dropped nodes leave the readout. Attributes are masked after the embedding of categorical
+    features, as zero; on constant features a masked node still differs from the others.
     """
 
     name = "graphcl"
     deviations = (
         deviation(
-            "denominator of the loss",
-            paper="NT-Xent over the batch",
-            public="the authors': one direction, without the positive pair, so that the loss can be negative; PyGCL's: "
-            "both directions, with it",
+            "denominator and directions of the loss",
+            paper="eq. 3: NT-Xent without the positive pair in the denominator, so that the loss can be negative",
+            public="the authors': without it, and from the first view to the second alone; PyGCL's: both directions, "
+            "with it",
             ours="both directions, with it",
-            switch="exclude_positive: true",
+            switch="exclude_positive: true (paper), and one_direction: true (the authors')",
         ),
         deviation(
             "the two views",
@@ -82,6 +83,7 @@ class GraphCL(Encoder):
     subgraph_ratio: float = hparam(0.2, low=0.0, high=1.0, help="share of nodes that a subgraph keeps")
     temperature: float = hparam(0.2, low=1e-3, help="temperature of the loss")
     exclude_positive: bool = hparam(False, help="leave the positive pair out of the denominator")
+    one_direction: bool = hparam(False, help="contrast the first view with the second alone, and not back")
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
 
     def fit(self, graphs):
@@ -93,7 +95,8 @@ class GraphCL(Encoder):
     def _loss(self, module, batch):
         batch = replace(batch, x=module.gin.front(batch.x))
         first, second = (module.projection(module.readout(self._changed(batch, name))) for name in self._draw())
-        return info_nce(first, second, self.temperature, exclude_positive=self.exclude_positive)
+        form = {"exclude_positive": self.exclude_positive, "one_direction": self.one_direction}
+        return info_nce(first, second, self.temperature, **form)
 
     def _draw(self):
         """Two names from the pool, different where it has two."""

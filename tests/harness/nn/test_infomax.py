@@ -89,6 +89,19 @@ def test_info_nce_values(vectors, exclude, expected):
     assert found.item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_one_direction_without_the_positive_is_the_ratio_of_similarities_in_each_row():
+    first, second = (torch.randn(5, 3, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1))
+    expected = []
+    for i in range(5):
+        similar = [math.exp(float(torch.cosine_similarity(first[i], other, 0)) / 0.2) for other in second]
+        expected.append(-math.log(similar[i] / (sum(similar) - similar[i])))
+    found = info_nce(first, second, 0.2, exclude_positive=True, one_direction=True)
+    assert found.item() == pytest.approx(sum(expected) / 5, rel=1e-9)
+    back = info_nce(second, first, 0.2, exclude_positive=True, one_direction=True)
+    assert info_nce(first, second, 0.2, exclude_positive=True).item() == pytest.approx((found + back).item() / 2)
+    assert found.item() != pytest.approx(back.item(), abs=1e-3)
+
+
 def test_info_nce_equals_pygcl_with_its_gradient():
     package = load_pygcl()
     first, second = (torch.randn(7, 5, generator=torch.Generator().manual_seed(s), requires_grad=True) for s in (0, 1))

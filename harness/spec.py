@@ -47,6 +47,7 @@ class TrainSettings:
         groups_per_batch: environments per batch, for learners with fixed environments; 0 for plain shuffling.
         drop_last: leave out a last batch that is not full.
         max_batch_nodes: most nodes per batch, in training and when predicting; 0 for any.
+        average_over: what the loss of a multi-task batch is averaged over: its ``labels``, or the ``graphs`` with one.
     """
 
     epochs: int = 50
@@ -62,6 +63,7 @@ class TrainSettings:
     groups_per_batch: int = 0
     drop_last: bool = False
     max_batch_nodes: int = 0
+    average_over: str = "labels"
 
 
 @dataclass(frozen=True)

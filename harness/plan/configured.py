@@ -115,6 +115,7 @@ class Configured:
                 "lr": train.lr,
                 "weight_decay": train.weight_decay,
                 "optimizer": train.optimizer,
+                "average_over": train.average_over,
                 "loop": {name: getattr(train, name) for name in _LOOP},
             },
             "networks",

@@ -11,7 +11,7 @@ from harness.spec import ComponentSpec, TrainSettings
 
 _SILENT_DEFAULTS = (
     *("optimizer", "lr_drop_epoch", "lr_drop_factor"),
-    *("groups_per_batch", "drop_last", "max_batch_nodes"),
+    *("groups_per_batch", "drop_last", "max_batch_nodes", "average_over"),
 )
 """Training settings that leave no trace in a key at their default."""
 

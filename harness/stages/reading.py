@@ -51,6 +51,7 @@ def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: 
         total_steps=total_steps,
         epochs=payload["loop"]["epochs"],
         has_parts=train.parts is not None,
+        average_over=payload["average_over"],
     )
 
 

@@ -48,6 +48,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "config": ("mean-val", "oracle"),
     "readout": ("sum", "mean", "max"),
     "optimizer": ("adam", "adamw"),
+    "average_over": ("labels", "graphs"),
 }
 _HELP = {
     "epochs": "passes over the training graphs",
@@ -63,6 +64,7 @@ _HELP = {
     "groups_per_batch": "environments per batch, for methods with fixed environments; 0 for plain shuffling",
     "drop_last": "leave out a last training batch that is not full, unless it is the only one",
     "max_batch_nodes": "most nodes per batch, in training and when predicting; 0 for any",
+    "average_over": "what the loss of a multi-task batch is averaged over: its labels, or the graphs that have one",
     "checkpoint": "which epoch's weights are reported",
     "config": "how one of the tuned configurations is chosen; oracle looks at the test score and is flagged",
     "split": "the validation split that chooses; auto for the dataset's default",

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from harness.component import Component
-from harness.data import Features
 from harness.hparams import hparam
 from harness.randomness import generator, seeded
-from harness.training.losses import per_sample_loss
+from harness.training.losses import label_share, per_sample_loss
 from harness.training.networks import MODULE_NAMES, Backbone, LearnerInfo, ModelSpec, NetworkMaker
+from harness.training.spurious import Encoder, Fitted, Quantifier
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from harness.graphs import Batch, PackedGraphs
 
 __all__ = [
@@ -135,8 +131,21 @@ class Learner(NetworkMaker, Component, nn.Module):
         return self.head(self.embed(batch))  # type: ignore[no-any-return]
 
     def risk(self, logits: Tensor, batch: Batch) -> Tensor:
-        """(B,) loss of each graph: cross-entropy, or binary cross-entropy averaged over the labelled tasks."""
-        return per_sample_loss(logits, batch.y, self.info.task)
+        """(B,) losses whose mean is the batch's: cross-entropies, or binary cross-entropies over the labelled tasks.
+
+        Of a multi-task set each label counts once, or by the suite's ``average_over`` each graph that has one; a graph
+        without any label counts nothing.
+        """
+        return self.losses(logits, batch.y)
+
+    def losses(self, logits: Tensor, y: Tensor) -> Tensor:
+        """(B,) losses as in :meth:`risk`, against other labels than a batch's own."""
+        loss, share = per_sample_loss(logits, y, self.info.task), self.label_share(y)
+        return loss if share is None else loss * share
+
+    def label_share(self, y: Tensor) -> Tensor | None:
+        """What each of a batch's graphs counts in :meth:`risk`: see :func:`harness.training.losses.label_share`."""
+        return label_share(y, self.info.task, self.info.average_over)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         """The loss terms, raw: each a live scalar. The engine multiplies those that a hyperparameter weighs."""
@@ -248,87 +257,6 @@ class Decorrelator(Learner):
 
     model_scores: Tensor
     model_weights: Tensor
-
-
-class Encoder(Component):
-    """Base class of self-supervised encoders. They never see a label.
-
-    ``fit`` is a generator of snapshots ``(epoch, module)``: ``module(batch)`` returns (B, d) graph embeddings.
-    The harness saves each snapshot's weights, so a module may go on being trained after it was yielded.
-    """
-
-    kind: ClassVar[str] = "encoder"
-    reserved: ClassVar[frozenset[str]] = frozenset({"edge_features", "flags", "node_features", "rng", "seed"})
-    layers: int = hparam(3, low=1, help="number of message-passing layers")
-    hidden: int = hparam(32, low=1, help="width of the embedding")
-    snapshots: list[int] = hparam(
-        [50, 100, 150], low=1, help="epochs after which embeddings are taken; the last one ends training"
-    )
-    batch_size: int = hparam(32, low=2, help="graphs per batch")
-    max_batch_nodes: int = hparam(
-        0, low=0, help="most nodes per batch, in training and when embedding; 0 for any; the harness sees to it"
-    )
-    lr: float = hparam(1e-3, low=0.0, help="learning rate of Adam")
-
-    node_features: Features
-    """Declaration of the node features; set by the harness before :meth:`fit`, as are the next three."""
-    edge_features: Features
-    """Declaration of the edge features."""
-    seed: int = 0
-    """The cell's seed for this stage, for libraries that want an integer."""
-    rng: torch.Generator
-    """Generator for augmentations and every other draw of the encoder."""
-
-    def __init__(self, **values: Any) -> None:
-        super().__init__(**values)
-        self.flags: list[str] = []
-        """What a reader should know of the training, e.g. that a contrast was replaced; :meth:`fit` may add to it."""
-
-    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
-        """Train on graphs without labels.
-
-        Called under the engine's seed, with ``self.rng`` set.
-        """
-        raise NotImplementedError
-
-    def embed(self, module: nn.Module, graphs: PackedGraphs) -> Tensor:
-        """(n, d) embeddings of all graphs in order, in evaluation mode, without gradient."""
-        module.eval()
-        with torch.no_grad():
-            return torch.cat([module(batch) for batch in graphs.batches(256)])
-
-
-class Quantifier(Component):
-    """Base class of EQuAD's second step: embeddings and training labels to class probabilities."""
-
-    kind: ClassVar[str] = "quantifier"
-    seed: int = 0
-    """The cell's seed for this stage; pass it on as ``random_state``."""
-
-    def settings(self) -> list[dict[str, Any]]:
-        """The settings to fit on each embedding matrix, each a candidate of its own (e.g. one per ``C``)."""
-        return [{}]
-
-    def fit(
-        self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], num_classes: int, **setting: Any
-    ) -> Fitted:
-        """Fit on (n, d) embeddings and (n,) labels in 0..C-1."""
-        raise NotImplementedError
-
-
-@dataclass
-class Fitted:
-    """A fitted quantifier.
-
-    Attributes:
-        predict: (m, d) embeddings -> (m, C) probabilities, columns in ascending class order, rows sum to one.
-        training: (n, C) probabilities of the training rows where they differ from ``predict`` (out of fold).
-        flags: what a reader should know, e.g. ``folds reduced to 3``.
-    """
-
-    predict: Any
-    training: NDArray[np.float64] | None = None
-    flags: list[str] = field(default_factory=list)
 
 
 class Environment(NetworkMaker, Component):

@@ -58,16 +58,22 @@ def labelled_environments(env: Tensor, y: Tensor, task: Task) -> Tensor:
     return torch.where(has_label(y, task), env, torch.full_like(env, -1))
 
 
-def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1) -> Tensor:
+def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1, share: Tensor | None = None) -> Tensor:
     """(P,) means over the environments present in a batch, in ascending order of their ids.
 
     Args:
         values: (B,) or (B, d), one row per graph.
         env: (B,) ids; negative ids belong to no environment.
         at_least: environments with fewer graphs than this are left out.
+        share: (B,) what each graph counts in its value (``label_share`` of a learner), so that in an environment's
+            mean, too, it counts that.
     """
     ids, inverse, counts = torch.unique(env, return_inverse=True, return_counts=True)
-    return _kept(_means(values, inverse, counts), (ids >= 0) & (counts >= at_least))
+    means = _means(values, inverse, counts)
+    if share is not None:
+        counted = _means(share, inverse, counts)
+        means = means / torch.where(counted > 0, counted, torch.ones_like(counted))
+    return _kept(means, (ids >= 0) & (counts >= at_least))
 
 
 def environment_variance(values: Tensor, env: Tensor) -> Tensor:

@@ -25,6 +25,22 @@ def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
     return loss.sum(1) / labelled.sum(1).clamp(min=1)
 
 
+def label_share(y: Tensor, task: Task, average_over: str) -> Tensor | None:
+    """(B,) what each graph counts in the mean of a batch, one on average; None where each counts alike (one task).
+
+    Args:
+        y: (B, T) labels of a multi-task set, NaN where missing; or of a single task, where none is.
+        task: what the labels are.
+        average_over: ``labels``: each label counts once, hence a graph by its labels; ``graphs``: each graph that has
+            one counts once. A graph without any label counts nothing.
+    """
+    if task.kind != "multitask":
+        return None
+    labelled = ~torch.isnan(y)
+    counts = labelled.sum(1) if average_over == "labels" else labelled.any(1)
+    return counts * len(y) / counts.sum().clamp(min=1)
+
+
 def has_label(y: Tensor, task: Task) -> Tensor:
     """(B,) whether each graph has a label; of a multi-task set, for any of its tasks."""
     if task.kind != "multitask":

@@ -88,6 +88,7 @@ class LearnerInfo:
         total_steps: optimizer steps of the whole training, see :attr:`Learner.total_steps`.
         epochs: epochs of the whole training.
         has_parts: whether batches carry the graphs' parts.
+        average_over: ``labels`` or ``graphs``: what the loss of a multi-task batch is averaged over.
     """
 
     task: Task
@@ -98,6 +99,7 @@ class LearnerInfo:
     total_steps: int = 0
     epochs: int = 0
     has_parts: bool = False
+    average_over: str = "labels"
 
 
 class NetworkMaker:

@@ -44,8 +44,8 @@ class EnvironmentPenalty(Baseline):
         """(B,) ids, -1 for graphs without any label: they count in no environment."""
         return labelled_environments(batch.env, batch.y, self.info.task)
 
-    def mean_risk(self, risk: Tensor, env: Tensor) -> Tensor:
-        """The risk term, by ``erm_term``, of (B,) losses."""
+    def mean_risk(self, risk: Tensor, env: Tensor, share: Tensor | None) -> Tensor:
+        """The risk term, by ``erm_term``, of (B,) losses in which each graph counts its ``label_share``."""
         if self.erm_term == "environments" and bool((env >= 0).any()):
-            return environment_mean(risk, env).mean()
+            return environment_mean(risk, env, share=share).mean()
         return risk.mean()

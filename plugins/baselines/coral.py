@@ -64,7 +64,8 @@ class Coral(EnvironmentPenalty):
             distance = 2 * covariances.var(0).mean()
             if self.moments == "both":
                 distance = distance + 2 * means.var(0).mean()
-        return {"erm": self.mean_risk(self.risk(self.head(h), batch), env), "alignment": distance}
+        risk = self.mean_risk(self.risk(self.head(h), batch), env, self.label_share(batch.y))
+        return {"erm": risk, "alignment": distance}
 
 
 @hookimpl

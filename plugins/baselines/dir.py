@@ -12,7 +12,6 @@ from harness import (
     edge_ends,
     hookimpl,
     hparam,
-    per_sample_loss,
     pool,
     subgraph,
     top_k_edges,
@@ -190,7 +189,7 @@ class DIR(Baseline):
         count = len(shortcut)
         joint = causal.unsqueeze(0) * shortcut.detach().sigmoid().unsqueeze(1)
         labels = batch.y.repeat(count, *([1] * (batch.y.dim() - 1)))
-        losses = per_sample_loss(joint.flatten(0, 1), labels, self.info.task)
+        losses = self.losses(joint.flatten(0, 1), labels)
         return losses.reshape(count, len(causal)).mean(1)
 
     def optimizers(self) -> list[torch.optim.Optimizer]:

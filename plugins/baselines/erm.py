@@ -4,15 +4,16 @@ from harness import Baseline, deviation, hookimpl
 
 
 class ERM(Baseline):
-    """Empirical risk minimisation: the mean of the graphs' losses, and nothing else."""
+    """Empirical risk minimisation: the mean of the labels' losses, and nothing else."""
 
     name = "erm"
     deviations = (
         deviation(
             "what is averaged",
             paper="the graphs of a batch",
-            public="GOOD's, CIGA's and GALA's: the same; DomainBed's and DrugOOD's with environments: their means",
-            ours="the graphs; methods with environments say which in their own rows",
+            public="OGB's, GOOD's, CIGA's and GALA's: the labels of a batch; of one task, its graphs",
+            ours="the labels; methods with environments say in their own rows where they average over those first",
+            switch="train.average_over: graphs",
         ),
         deviation(
             "batches of one graph, graphs of one node",

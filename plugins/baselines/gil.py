@@ -179,7 +179,7 @@ class GIL(Baseline):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         risk = self.risk(self(batch), batch)
-        risks = environment_mean(risk, self.environments(batch), at_least=2)
+        risks = environment_mean(risk, self.environments(batch), at_least=2, share=self.label_share(batch.y))
         average = self.erm_term == "environments" and len(risks) > 0
         compared = self.head if self.penalty_params == "head" else self
         variance = gradient_variance(risks, compared.parameters())

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, BatchNorm, UserError, deviation, hookimpl, hparam, per_sample_loss, pool
+from harness import Baseline, Batch, BatchNorm, UserError, deviation, hookimpl, hparam, pool
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
 
@@ -129,7 +129,7 @@ class GREA(Baseline):
         labels = batch.y.repeat_interleave(batch.num_graphs, 0)
         return {
             "erm": risk.mean(),
-            "augmented": per_sample_loss(pairs, labels, self.info.task).mean(),
+            "augmented": self.losses(pairs, labels).mean(),
             "size": (pool(gates, batch, "mean") - self.gamma).abs().mean(),
         }
 

@@ -78,7 +78,7 @@ class GroupDRO(Baseline):
         present = torch.unique(ids[ids >= 0])
         if len(present) == 0:
             return {"worst": risk.sum() * 0.0}
-        risks = environment_mean(risk, ids)
+        risks = environment_mean(risk, ids, share=self.label_share(batch.y))
         self.pending = self.updated(present, risks.detach())
         q = self.pending.exp()[present]
         return {"worst": (q / q.sum() if self.renormalise else q) @ risks}

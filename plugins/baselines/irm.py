@@ -92,25 +92,28 @@ class IRM(EnvironmentPenalty):
     def terms(self, logits: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The risk and the gradient penalty, from (B, C) logits."""
         risk, gradient = self.risk(logits, batch), scale_gradient(logits, batch.y, self.info.task)
-        env = self.environments(batch)
-        penalties = environment_penalties(gradient, env, self.form)
+        env, share = self.environments(batch), self.label_share(batch.y)
+        if share is not None:
+            gradient = gradient * share
+        penalties = environment_penalties(gradient, env, self.form, share)
         penalty = penalties.mean() if len(penalties) else gradient.sum() * 0.0
-        return {"erm": self.mean_risk(risk, env), "invariance": penalty}
+        return {"erm": self.mean_risk(risk, env, share), "invariance": penalty}
 
 
-def environment_penalties(gradient: Tensor, env: Tensor, form: str) -> Tensor:
+def environment_penalties(gradient: Tensor, env: Tensor, form: str, share: Tensor | None = None) -> Tensor:
     """(P',) penalties D_e of the environments large enough for the form; see :class:`IRM`.
 
     Args:
         gradient: (B,) derivative of each graph's loss by the factor on its logits.
         env: (B,) environment ids; negative ids count nowhere.
         form: ``squared``, ``split`` (environments of two graphs or more) or ``cross2`` (a single value).
+        share: (B,) what each graph counts in its derivative; None: each alike.
     """
     if form == "split":
         pairs = 2 * env + position_in_environment(env) % 2
         halves = torch.where((env >= 0) & (environment_size(env) > 1), pairs, torch.full_like(env, -1))
-        return environment_mean(gradient, halves).reshape(-1, 2).prod(1)
-    means = environment_mean(gradient, env)
+        return environment_mean(gradient, halves, share=share).reshape(-1, 2).prod(1)
+    means = environment_mean(gradient, env, share=share)
     if form == "squared":
         return means.square()
     return means.prod().reshape(1) if len(means) == 2 else means[:0]

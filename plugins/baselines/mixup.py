@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, deviation, hookimpl, hparam, per_sample_loss
+from harness import Baseline, Batch, deviation, hookimpl, hparam
 
 
 class MixUp(Baseline):
@@ -74,7 +74,7 @@ class MixUp(Baseline):
 
     def smoothed(self, logits: Tensor, y: Tensor) -> Tensor:
         """(B,) losses against smoothed targets."""
-        loss = per_sample_loss(logits, y, self.info.task)
+        loss = self.losses(logits, y)
         if self.smoothing == 0.0 or self.info.task.kind == "multitask":
             return loss
         uniform = -logits.log_softmax(1).mean(1)

@@ -14,6 +14,7 @@ from harness import (
     hookimpl,
     hparam,
     labelled_environments,
+    per_sample_loss,
 )
 
 
@@ -125,9 +126,11 @@ class MoleOOD(Baseline):
         return raw / raw.new_zeros(len(h)).index_add(0, batch.parts_of, raw)[batch.parts_of]
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        risk, known = self.risk(self(batch), batch), has_label(batch.y, self.info.task)
-        by_environment = environment_mean(risk, labelled_environments(batch.env, batch.y, self.info.task))
-        apart = (risk - self.annotations["expected_risk"][batch.index]).abs() * known
+        logits, task = self(batch), self.info.task
+        risk, known = self.risk(logits, batch), has_label(batch.y, task)
+        env = labelled_environments(batch.env, batch.y, task)
+        by_environment = environment_mean(risk, env, share=self.label_share(batch.y))
+        apart = (per_sample_loss(logits, batch.y, task) - self.annotations["expected_risk"][batch.index]).abs() * known
         return {
             "environments": by_environment.mean() if len(by_environment) else risk.mean(),
             "deviation": apart.sum() / known.sum().clamp(min=1),

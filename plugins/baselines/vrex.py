@@ -55,10 +55,10 @@ class VREx(EnvironmentPenalty):
     spread: str = hparam("population", choices=["population", "sample"], help="divide by P, or by P - 1")
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        risk, env = self.risk(self(batch), batch), self.environments(batch)
-        risks = environment_mean(risk, env)
+        risk, env, share = self.risk(self(batch), batch), self.environments(batch), self.label_share(batch.y)
+        risks = environment_mean(risk, env, share=share)
         variance = risks.var(unbiased=self.spread == "sample") if len(risks) > 1 else risk.sum() * 0.0
-        return {"erm": self.mean_risk(risk, env), "variance": variance}
+        return {"erm": self.mean_risk(risk, env, share), "variance": variance}
 
 
 @hookimpl

@@ -66,11 +66,13 @@ def make(
     dropout=0.0,
     num_train=12,
     scores=(0.3, 0.4),
+    average_over="labels",
     **values,
 ):
     """A learner, set up; a decorrelator also gets quantifier scores and softmax weights."""
     learner = cls(**values)
-    info = LearnerInfo(task, Features("numeric", (4,)), Features("none"), envs, num_train, total_steps=8, epochs=2)
+    features = Features("numeric", (4,)), Features("none")
+    info = LearnerInfo(task, *features, envs, num_train, total_steps=8, epochs=2, average_over=average_over)
     backbone_values = {"layers": layers, "hidden": hidden, "dropout": dropout}
     learner.setup(info, ModelSpec(backbone, backbone_values, readout="sum", head_layers=1), seed=seed)
     if learner.kind == "decorrelator":

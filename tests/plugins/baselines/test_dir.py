@@ -83,13 +83,14 @@ def test_all_pairs_at_once_are_a_loop_over_pairs(task):
         batch.y[0, 1], batch.y[3] = torch.nan, torch.nan
     learner = make(DIR, task=task)
     causal, shortcut = (torch.randn(count, task.outputs, dtype=torch.float64) for count in (6, 4))
+    labels = (~batch.y.isnan()).sum(1).double() if task is MULTITASK else torch.ones(6).double()
     expected = []
     for j in range(4):
         losses = [
             per_sample_loss((causal[i] * torch.sigmoid(shortcut[j]))[None], batch.y[i][None], task)[0] for i in range(6)
         ]
-        expected.append(torch.stack(losses).mean())
-    assert torch.allclose(learner.interventions(causal, shortcut, batch), torch.stack(expected), atol=1e-12)
+        expected.append((torch.stack(losses) * labels).sum() / labels.sum())
+    assert torch.allclose(learner.interventions(causal, shortcut, batch), torch.stack(expected), rtol=1e-6)
 
 
 @pytest.mark.parametrize("shortcut_layer", [False, True])

@@ -39,8 +39,8 @@ class EIIL(IRM):
             public="the authors' for coloured MNIST: 191257 after 190 of 501 full-batch steps, the loss then divided "
             "by it; Adam at 0.00049 goes on with its moments; 0.0011 times the squared weights",
             ours="a constant weight from {1, 10, 100}; with `anneal_steps` the optimizer starts afresh",
-            switch="anneal_steps: 190, penalty: 191257, train: {epochs: 501, batch_size: GRAPHS, lr: 0.00049, "
-            "weight_decay: 0.0022}",
+            switch="anneal_steps: 190, penalty: 191257, train: {epochs: 501, lr: 0.00049, weight_decay: 0.0022} (with "
+            "batches as large as the training set)",
         ),
     )
     penalty: float = hparam(

@@ -129,8 +129,10 @@ class MoleOOD(Baseline):
         logits, task = self(batch), self.info.task
         risk, known = self.risk(logits, batch), has_label(batch.y, task)
         env = labelled_environments(batch.env, batch.y, task)
-        by_environment = environment_mean(risk, env, share=self.label_share(batch.y))
-        apart = (per_sample_loss(logits, batch.y, task) - self.annotations["expected_risk"][batch.index]).abs() * known
+        share = self.label_share(batch.y)
+        by_environment = environment_mean(risk, env, share=share)
+        own = risk if share is None else per_sample_loss(logits, batch.y, task)
+        apart = (own - self.annotations["expected_risk"][batch.index]).abs() * known
         return {
             "environments": by_environment.mean() if len(by_environment) else risk.mean(),
             "deviation": apart.sum() / known.sum().clamp(min=1),

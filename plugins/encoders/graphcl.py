@@ -49,7 +49,7 @@ class GraphCL(Encoder):
             public="the authors': without it, and from the first view to the second alone; PyGCL's: both directions, "
             "with it",
             ours="both directions, with it",
-            switch="exclude_positive: true (paper), and one_direction: true (the authors')",
+            switch="exclude_positive: true (the paper's), one_direction: true (with it, the authors')",
         ),
         deviation(
             "the two views",

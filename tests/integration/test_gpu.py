@@ -50,7 +50,7 @@ def test_a_learner_repeats_and_agrees_with_the_cpu(entry) -> None:
     assert all(torch.equal(one[name], two[name]) for name in one), "not the same bits twice"
     assert "not deterministic" not in str(facts["determinism"])
     assert int(str(facts["peak_device"])) > 0
-    if entry.name not in ("gil", "dir", "disc", "ciga"):  # a tie in a hard choice of edges may fall either way
+    if entry.name not in ("gil", "dir", "disc-gala", "ciga"):  # a tie in a hard choice of edges may fall either way
         for name in here:
             torch.testing.assert_close(one[name], here[name], **SLACK, msg=lambda text, name=name: f"{name}: {text}")
 

@@ -53,7 +53,7 @@ BASELINES = {
     "leconv": "{baseline: erm, model: {backbone: leconv}}",
     "gala, subgraph": "{baseline: {use: gala, assistant: subgraph, environment: kmeans, warmup_epochs: 0}}",
     "gil, mlp": "{baseline: {use: gil, scorer: mlp, penalty_params: all}}",
-    "disc, gala": "{baseline: {use: disc, variant: gala}}",
+    "disc, residual masks": "{baseline: {use: disc, masker: residual}}",
     "gsat, node": "{baseline: {use: gsat, attention: node}}",
     "dir, leconv": "{baseline: {use: dir, generator: leconv, update: epoch}}",
 }

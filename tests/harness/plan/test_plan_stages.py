@@ -32,6 +32,7 @@ NEW: dict[str, Any] = {
     "groups_per_batch": 4,
     "drop_last": True,
     "max_batch_nodes": 9,
+    "average_over": "graphs",
 }
 GROUPED: dict[str, Any] = {"groups_per_batch": 4}
 
@@ -133,7 +134,7 @@ class TestTrainingSettings:
 
     def test_all_reach_the_worker(self) -> None:
         payload = chain("irm", environment="fixed", train=NEW)[-1].payload
-        given = {**payload["loop"], "optimizer": payload["optimizer"]}
+        given = {**payload["loop"], **{name: payload[name] for name in ("optimizer", "average_over")}}
         assert {name: given[name] for name in NEW} == NEW
         assert set(given) | {"lr", "weight_decay"} == set(asdict(TrainSettings()))
 

@@ -83,7 +83,7 @@ def test_all_pairs_at_once_are_a_loop_over_pairs(task):
         batch.y[0, 1], batch.y[3] = torch.nan, torch.nan
     learner = make(DIR, task=task)
     causal, shortcut = (torch.randn(count, task.outputs, dtype=torch.float64) for count in (6, 4))
-    labels = (~batch.y.isnan()).sum(1).double() if task is MULTITASK else torch.ones(6).double()
+    labels = (~batch.y.isnan()).sum(1) if task is MULTITASK else torch.ones(6)
     expected = []
     for j in range(4):
         losses = [

@@ -1,4 +1,4 @@
-"""DisC: importance, the generalised cross-entropy's forms, which branch each loss trains, masks, swap, GALA's form."""
+"""DisC: importance, the generalised cross-entropy's forms, which branch each loss trains, masks and swap."""
 
 from dataclasses import replace
 
@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_kit import BINARY, MULTICLASS, graphs, make, reached, running_statistics_are_the_predictions, same, train
+from learner_kit import BINARY, MULTICLASS, graphs, make, reached, same, train
 from learner_kit import gradients as gradients_of
 
 from harness import Features, PackedGraphs, RawGraph, generalized_cross_entropy
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN
-from plugins.baselines.disc import DisC, amplified, relative_difficulty
+from plugins.baselines._debiased import amplified, relative_difficulty
+from plugins.baselines.disc import DisC, Residual
 
 PACKED = graphs(12, nodes=(4, 8))
 BATCH = PACKED.batch(torch.arange(12))
-VARIANTS = ["disc", "gala"]
+MASKERS = ["gcn", "residual"]
 
 
 @pytest.fixture(autouse=True)
@@ -83,14 +84,14 @@ def test_each_loss_trains_its_own_branch_and_both_train_the_masks(backbone, term
     for part in ("backbone", "head"):
         assert reached(found, own + part)
         assert not reached(found, other + part)
-    masks = {name.split(".")[1] for name, value in found.items() if value > 0 and name.startswith("masker.")}
+    masks = {name.split(".")[1] for name, value in found.items() if value > 0 and name.startswith("masks.")}
     assert masks == {"front", "convs", "edge", "node"}
 
 
 def test_the_swap_trains_both_branches():
     learner = make(DisC)
     found = gradients_of(learner, learner.loss(BATCH)["swap"])
-    assert all(reached(found, name) for name in ("backbone", "head", "bias_backbone", "bias_head", "masker"))
+    assert all(reached(found, name) for name in ("backbone", "head", "bias_backbone", "bias_head", "masks"))
 
 
 @pytest.mark.parametrize("bias", [1.0, 0.5])
@@ -154,37 +155,10 @@ def test_masks_of_the_branches_sum_to_one():
     assert torch.allclose(share, share[:, :1].expand_as(share), atol=1e-4)  # one mask for all features of a node
 
 
-def test_galas_parts_divide_the_edges_and_their_weights_sum_to_one_by_score():
-    learner = make(DisC, variant="gala", ratio=0.5)
-    scores = learner.scorer(learner.masker(BATCH), BATCH)
-    seen = calls_of(learner, "backbone")
-    learner.branches(BATCH)
-    causal, bias = seen["backbone"]
-    assert causal["batch"].num_edges + bias["batch"].num_edges == BATCH.num_edges
-    whole = torch.cat([causal["edge_weight"], 1 - bias["edge_weight"]])
-    assert torch.allclose(whole.sort().values, scores.sigmoid().sort().values, atol=1e-6)
-
-
-def test_galas_form_shares_one_network_and_has_a_head_for_each_part():
-    learner = make(DisC, variant="gala", ratio=0.5)
-    terms = learner.loss(BATCH)
-    assert set(terms) == {"causal", "bias"}
-    for term, own, other in (("causal", "head", "bias_head"), ("bias", "bias_head", "head")):
-        found = gradients_of(learner, learner.loss(BATCH)[term])
-        assert all(reached(found, name) for name in ("backbone", "masker", "scorer", own))
-        assert not reached(found, other)
-
-
-def test_running_statistics_of_galas_form_are_those_of_causal_parts_and_training_is_the_same():
-    running_statistics_are_the_predictions(DisC, PACKED, "backbone.norm", variant="gala")
-
-
-def test_prediction_reads_the_graphs_own_bias_embedding_except_in_galas_form():
+def test_prediction_reads_the_graphs_own_bias_embedding():
     learner = make(DisC).eval()
     z_c, z_b = learner.branches(BATCH)
     assert torch.equal(learner(BATCH), learner.head(torch.cat([z_c, z_b], 1)))
-    learner = make(DisC, variant="gala").eval()
-    assert torch.equal(learner(BATCH), learner.head(learner.branches(BATCH)[0]))
 
 
 @pytest.mark.parametrize("kind", ["categorical", "none"])
@@ -208,21 +182,34 @@ def test_features_that_are_no_numbers_are_embedded_before_they_are_masked(kind, 
 
 
 @pytest.mark.parametrize("task", [BINARY, MULTICLASS])
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_training_is_finite(task, variant):
-    state = train(make(DisC, task=task, variant=variant), graphs(12, task=task), batch_size=2)
+@pytest.mark.parametrize("masker", MASKERS)
+def test_training_is_finite(task, masker):
+    state = train(make(DisC, task=task, masker=masker), graphs(12, task=task), batch_size=2)
     assert all(torch.isfinite(value).all() for value in state.values())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_graphs_without_edges_and_of_one_node(variant):
+@pytest.mark.parametrize("masker", MASKERS)
+def test_graphs_without_edges_and_of_one_node(masker):
     x = torch.randn(7, 4).numpy()
     none = np.zeros((2, 0), dtype=np.int64)
     for first in (np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), none):
         packed = PackedGraphs.pack([RawGraph(x[:3], first, 0), RawGraph(x[3:6], none, 0), RawGraph(x[6:], none, 0)])
         batch = replace(packed, y=torch.tensor([0, 1, 2])).batch(torch.arange(3))
-        learner = make(DisC, variant=variant, ratio=1.0)
+        learner = make(DisC, masker=masker)
         total = sum(learner.loss(batch).values())
         total.backward()
         assert torch.isfinite(total)
         assert all(p.grad is None or torch.isfinite(p.grad).all() for p in learner.parameters())
+
+
+def test_the_authors_layers_of_the_masks_by_a_loop():
+    layer = Residual(4, 4).double()
+    h = torch.randn(BATCH.num_nodes, 4, dtype=torch.float64)
+    source, target = BATCH.edge_index
+    means = torch.zeros_like(h)
+    for node in range(BATCH.num_nodes):
+        if (target == node).any():
+            means[node] = h[source[target == node]].mean(0)
+    z = layer.linear(means)
+    z = (z - z.mean(0)) / (z.var(0, unbiased=False) + layer.norm.eps).sqrt()
+    assert torch.allclose(layer(h, BATCH), h + z.relu(), atol=1e-10)

@@ -48,7 +48,7 @@ class GIL(Baseline):
     ratio: float = hparam(
         0.25, low=0.01, high=1.0, search=[0.25, 0.4, 0.6, 0.8], help="share of each graph's edges that are invariant"
     )
-    clusters: int = hparam(3, low=1, search=[2, 3, 4], help="number of environments to infer")
+    clusters: int = hparam(3, low=2, search=[2, 3, 4], help="number of environments to infer")
     cluster_per: str = hparam("epoch", choices=["epoch", "batch"], help="cluster all training graphs, or each batch")
     restarts: int = hparam(10, low=1, help="starts of k-means, of which the best is taken")
     unit_length: bool = hparam(True, help="cluster embeddings of length one")

@@ -10,7 +10,7 @@ from learner_kit import BINARY, MULTICLASS, MULTITASK, TinyBackbone, graphs, mak
 from learner_kit import gradients as gradients_of
 from torch import nn
 
-from harness import BatchNorm, PackedGraphs, RawGraph, environment_mean, subgraph
+from harness import BatchNorm, PackedGraphs, RawGraph, UserError, environment_mean, subgraph
 from harness.nn.edges import reverse_edges
 from harness.training.losses import per_sample_loss
 from plugins.backbones.gcn import GCN
@@ -203,6 +203,11 @@ def test_clusters_of_an_epoch_are_looked_up_by_position_and_drawn_from_the_runs_
     assert np.array_equal(states[0], np.random.get_state()[1])
     assert states[1] == random.getstate()
     assert torch.equal(states[2], torch.get_rng_state())
+
+
+def test_one_cluster_is_refused_as_it_leaves_no_penalty():
+    with pytest.raises(UserError, match="'clusters': expected at least 2, found 1"):
+        make(GIL, clusters=1)
 
 
 def test_clusters_per_batch_ignore_the_other_graphs():

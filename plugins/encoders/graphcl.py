@@ -54,7 +54,7 @@ class GraphCL(Encoder):
         deviation(
             "the two views",
             paper="two changed graphs",
-            public="the authors': one of them is the graph itself",
+            public="the authors' on TU sets: one of them is the graph itself",
             ours="two changed graphs",
         ),
         deviation(

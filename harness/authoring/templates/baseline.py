@@ -21,6 +21,9 @@ class NewComponent(Baseline):
     # Training batches carry `batch.env`; a suite says whose with `envs`.
     needs = frozenset({"environments"})
 
+    # One environment has no variance: a suite that gives one is refused.
+    compares_environments = True
+
     # With these values training is bit for bit ERM's. `bench check` tries it.
     equals_erm: ClassVar = {"penalty": 0.0}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from harness import rooms as _rooms  # noqa: F401 - first: it notes how the core's files are before they are loaded
 from harness._version import __version__
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from harness.component import KINDS
@@ -27,6 +28,8 @@ class Entry:
         traits: class-level facts the harness reads without importing: ``needs``, ``tasks``, ``oracle``,
             ``upstream``, ``reads_validation_score``, ``family``, ``positional``, ``per_batch``, ``requires`` …
             (lists sorted, so that the index is deterministic).
+        files: name below its distribution's folder -> SHA-256 of each file that it is loaded from. Two entries that
+            differ in this alone do the same and are equal.
     """
 
     kind: str
@@ -39,6 +42,7 @@ class Entry:
     hparams: Mapping[str, HParam] = field(default_factory=dict)
     doc: str = ""
     traits: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def summary(self) -> str:
@@ -76,14 +80,19 @@ class BrokenPlugin:
 class Catalog:
     """All registered components, looked up by kind and name.
 
-    ``broken`` plugins could not be loaded; ``withheld`` ones were not, as ``--no-plugins`` asks.
+    ``broken`` plugins could not be loaded; ``withheld`` ones were not, as ``--no-plugins`` asks. ``rooms``: path below
+    the core -> SHA-256 of each file of the core that enters the digests.
     """
 
     def __init__(
-        self, entries: Iterable[Entry], broken: Iterable[BrokenPlugin] = (), withheld: Iterable[str] = ()
+        self,
+        entries: Iterable[Entry],
+        broken: Iterable[BrokenPlugin] = (),
+        withheld: Iterable[str] = (),
+        rooms: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._entries = {(entry.kind, entry.name): entry for entry in entries}
-        self.broken, self.withheld = tuple(broken), tuple(withheld)
+        self.broken, self.withheld, self.rooms = tuple(broken), tuple(withheld), rooms
 
     def of_kind(self, kind: str) -> list[Entry]:
         """The components of a kind, by name."""

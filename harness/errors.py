@@ -45,6 +45,10 @@ class SuiteError(UserError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+class ChangedError(UserError):
+    """Code is no longer what it was when the suite was planned; the text names the file. Planning again helps."""
+
+
 class DivergedError(BenchError):
     """A training met non-finite losses or scores and has nothing worth keeping."""
 

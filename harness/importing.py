@@ -1,4 +1,8 @@
-"""Imports a plugin's modules, whatever they do, and tells their authors what went wrong."""
+"""Imports a plugin's modules, whatever they do, and tells their authors what went wrong.
+
+What runs is what was hashed: a plugin's files are read once, and modules are made of those very bytes, also where one
+is imported later, within a function. No bytecode is read: it may be that of another content.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,21 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import lru_cache
-from importlib.machinery import ModuleSpec
+from collections.abc import Collection, Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
-from harness.source import absolute_names, closure
+from harness.rooms import PLUGINS, is_as_at_start
+from harness.source import Code, absolute_names
 
-PACKAGE = "plugins"
+PACKAGE = PLUGINS.name
 SINGLE = "bench_plugin_"
-_SETTLED = 2.0
 
 
 class PluginError(ImportError):
     """A plugin cannot be loaded; the text says why, for its author."""
-
-
-@lru_cache(maxsize=1)
-def plugins_folder() -> Path:
-    """Our ``plugins`` package is installed beside ``harness``, whatever else has that name."""
-    return Path(__file__).resolve().parent.parent / PACKAGE
 
 
 def find_spec(name: str) -> ModuleSpec | None:
@@ -44,16 +40,16 @@ def single_package(folder: Path) -> str:
     return f"{SINGLE}{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
 
 
-def import_plugin(name: str, file: Path, single: Path | None, roots: Mapping[str, Path] | None = None) -> ModuleType:
+def import_plugin(name: str, code: Code, single: Path | None) -> ModuleType:
     """Import a module of a plugin, whatever it does.
 
     Args:
-        single: the plugin, where it is a single file; its neighbours are then checked if ``roots`` are given.
+        code: the module's file, and the plugin's files as they were read: those that are loaded with another content
+            are loaded anew, with all that may have imported them.
+        single: the folder of the plugin, where that is a single file.
     """
     try:
-        if single is not None and roots is not None:
-            _check_neighbours(file, roots)
-        return _import_module(name, file, single)
+        return _import_module(name, code, single)
     except PluginError:
         raise
     except SystemExit as error:
@@ -61,68 +57,164 @@ def import_plugin(name: str, file: Path, single: Path | None, roots: Mapping[str
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise one of its own
-        raise PluginError(f"importing it raised {told(error, file)}") from None
+        raise PluginError(f"importing it raised {told(error, code.file)}") from None
 
 
-def _import_module(name: str, file: Path, single: Path | None) -> ModuleType:
+def _import_module(name: str, code: Code, single: Path | None) -> ModuleType:
     """Import a module of a plugin; for a single file, its folder becomes a package and the last place to look."""
     if single is not None:
-        package = single_package(single.parent)
+        package = single_package(single)
         if package not in sys.modules:
             module = ModuleType(package)
-            module.__path__ = [str(single.parent)]
+            module.__path__ = [str(single)]
             sys.modules[package] = module
-        if str(single.parent) not in sys.path:
-            sys.path.append(str(single.parent))
+        reader().look_in(str(single))
     elif name.split(".", maxsplit=1)[0] == PACKAGE:
         _check_package()
-    built_in = file.is_relative_to(plugins_folder())
-    with _sure_bytecode(plugins_folder().rglob("*.py") if built_in else file.parent.glob("*.py")):
-        return importlib.import_module(name)
+    reader().hold(code, single)
+    return importlib.import_module(name)
 
 
-@contextmanager
-def _sure_bytecode(files: Iterable[Path]) -> Iterator[None]:
-    """Cache no bytecode while one of a plugin's files was edited in the last moments.
+class _FromBytes(SourceFileLoader):
+    """Makes a module of what was read of its file."""
 
-    Python takes cached bytecode for current where the source has the same size and second of modification: an edit
-    made right after a run would go unnoticed from then on, and old code would work under the new code's key.
+    def __init__(self, name: str, path: Path, data: bytes) -> None:
+        super().__init__(name, str(path))
+        self.data = data
+
+    def get_data(self, path: str) -> bytes:
+        """What was read, for the file itself."""
+        return self.data if path == self.path else super().get_data(path)
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile what was read."""
+        del fullname
+        code: CodeType = self.source_to_code(self.data, self.path)
+        return code
+
+
+class _Reader(MetaPathFinder):
+    """Finds the modules of plugins, in what was read of them last.
+
+    Attributes:
+        contents: what was read.
+        folders: what single-file plugins have added to ``sys.path``.
     """
-    before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = before or any(map(_young, files))
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = before
+
+    def __init__(self) -> None:
+        self.contents: dict[Path, bytes] = {}
+        self.folders: set[str] = set()
+        self._files: dict[str, Path] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """How a plugin's module is made; None for all others."""
+        del path, target
+        file = self._files.get(fullname)
+        if file is None:
+            return None
+        folders = [str(file.parent)] if file.stem == "__init__" else None
+        loader = _FromBytes(fullname, file, self.contents[file])
+        return importlib.util.spec_from_file_location(fullname, file, loader=loader, submodule_search_locations=folders)
+
+    def look_in(self, folder: str) -> None:
+        """Add a folder to the places where modules are looked for, as the last."""
+        if folder not in sys.path:
+            sys.path.append(folder)
+            self.folders.add(folder)
+
+    def hold(self, code: Code, single: Path | None) -> None:
+        """Make modules of this from now on, and forget those that were made of something else."""
+        files = dict(_modules(code, single))
+        stale = {name for name, file in files.items() if not _is_made_of(name, file, code.contents[file])}
+        if stale:
+            _forget(stale)
+        self.contents.update(code.contents)
+        self._files.update(files)
 
 
-def _young(file: Path) -> bool:
-    try:
-        return time.time() - file.stat().st_mtime < _SETTLED
-    except OSError:
+def reader() -> _Reader:
+    """What this process imports plugins with."""
+    found = next((finder for finder in sys.meta_path if isinstance(finder, _Reader)), None)
+    if found is None:
+        found = _Reader()
+        sys.meta_path.insert(0, found)
+    return found
+
+
+def _modules(code: Code, single: Path | None) -> Iterator[tuple[str, Path]]:
+    """Names under which a plugin's files are imported, with the files; what is beside a single file may have two."""
+    named = _absolute_names(code) if single is not None else set[str]()
+    for file, name in code.names.items():
+        parts = Path(name).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        beside = single is not None and file == single / name
+        if beside and single is not None:
+            yield f"{single_package(single)}.{module}", file
+        if not Path(name).is_absolute() and (not beside or parts[0] in named):
+            yield module, file
+
+
+def _absolute_names(code: Code) -> set[str]:
+    return {top for file, data in code.contents.items() for top in absolute_names(file, data)}
+
+
+def _is_made_of(name: str, file: Path, data: bytes) -> bool:
+    """Whether a module, if it is loaded, is of this content; what was imported otherwise is known of ours alone."""
+    module = sys.modules.get(name)
+    if module is None:
         return True
+    loader = _loader(module)
+    if isinstance(loader, _FromBytes):
+        return (loader.path, loader.data) == (str(file), data)
+    return Path(getattr(module, "__file__", None) or "").resolve() == file and is_as_at_start(file)
+
+
+def _loader(module: ModuleType) -> object:
+    return getattr(vars(module).get("__spec__"), "loader", None)
+
+
+def _forget(stale: Collection[str]) -> None:
+    """Take modules out of this process, and plugins' modules that may have imported them: ours import only ours."""
+    ours_too = any(_is_ours(name) for name in stale)
+    for name, module in list(sys.modules.items()):
+        if name in stale or (isinstance(_loader(module), _FromBytes) and (ours_too or not _is_ours(name))):
+            del sys.modules[name]
+            parent, _, last = name.rpartition(".")
+            if getattr(sys.modules.get(parent), last, None) is module:
+                delattr(sys.modules[parent], last)
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] == PACKAGE
 
 
 def _check_package() -> None:
     spec = find_spec(PACKAGE)
     places = [] if spec is None else [Path(place).resolve() for place in spec.submodule_search_locations or ()]
-    if places[:1] != [plugins_folder()]:
+    if places[:1] != [PLUGINS]:
         raise PluginError(
             f"another package called '{PACKAGE}' ({places[0] if places else 'a module'}) hides ours "
-            f"({plugins_folder()}); run from another folder or correct PYTHONPATH"
+            f"({PLUGINS}); run from another folder or correct PYTHONPATH"
         )
 
 
-def _check_neighbours(file: Path, roots: Mapping[str, Path]) -> None:
-    """Refuse an absolute import of a file beside a plugin whose name leads elsewhere."""
-    folder = file.parent
-    beside = {name for name, base in roots.items() if base == folder and name != PACKAGE}
-    for name in sorted(beside & {top for path in closure(file, roots) for top in absolute_names(path)}):
+def check_neighbours(code: Code) -> None:
+    """Refuse an absolute import of a file beside a plugin whose name leads elsewhere.
+
+    Raises:
+        PluginError: there is one.
+    """
+    folder = code.file.parent
+    beside = {Path(name).with_suffix("").parts[0] for file, name in code.names.items() if file == folder / name}
+    for name in sorted((beside - {PACKAGE}) & _absolute_names(code)):
         spec = find_spec(name)
-        if spec is not None and folder not in Path(spec.origin or "").resolve().parents:
+        origin = None if spec is None else spec.origin
+        if origin is not None and folder not in Path(origin).resolve().parents:
             raise PluginError(
                 f"it imports '{name}', meant as the file beside it, but that name belongs to "
-                f"{spec.origin or 'Python itself'}: write `from .{name} import …` or rename the file"
+                f"{origin}: write `from .{name} import …` or rename the file"
             )
 
 

@@ -20,9 +20,10 @@ from harness.errors import UserError
 from harness.folders import index_root
 from harness.keys import hash_file
 from harness.registry import Source, all_sources, allowed, file_source, origin, refuse_duplicates
-from harness.source import component_digest, room_files, rooms_digest
+from harness.rooms import HARNESS, room_files
+from harness.source import component_digest, rooms_digest
 
-FORMAT = 3
+FORMAT = 4
 TIME_LIMIT = 60.0
 """Seconds that importing one plugin may take."""
 
@@ -60,7 +61,7 @@ def load_catalog(
     _report(broken, plugin_files, suite_files, strict)
     entries = [cache.complete(entry) for source in sources for entry in known.get(source, ())]
     refuse_duplicates(entries)
-    return Catalog(entries, broken, withheld)
+    return Catalog(entries, broken, withheld, cache.rooms)
 
 
 def is_known(plugin_file: Path) -> bool:
@@ -112,7 +113,7 @@ class _Cache:
     def __init__(self) -> None:
         self._folder = index_root()
         self._hashes: dict[str, str] = {}
-        self._rooms: Mapping[str, str] | None = None
+        self._digests: Mapping[str, str] | None = None
 
     def _path(self, *identity: str) -> Path:
         parts = (*identity, sys.version, __version__, FORMAT, str(Path(__file__).resolve().parent))
@@ -169,15 +170,20 @@ class _Cache:
         data = {"files": dict(files), "entries": [entry.to_json() for entry in entries]}
         self._save(self._path(source.module, str(source.file)), data)
 
+    @property
+    def rooms(self) -> dict[str, str]:
+        """Path below the core -> SHA-256 of each file of its rooms."""
+        return {os.path.relpath(file, HARNESS): self._hash(file) for file in _all_rooms()}
+
     def complete(self, entry: Entry) -> Entry:
         """The entry with the core's rooms in its digest."""
-        if self._rooms is None:
-            self._rooms = self._read_rooms()
-        return replace(entry, digest=component_digest(entry.digest, self._rooms[entry.kind]))
+        if self._digests is None:
+            self._digests = self._read_rooms()
+        return replace(entry, digest=component_digest(entry.digest, self._digests[entry.kind]))
 
     def _read_rooms(self) -> Mapping[str, str]:
         path = self._path("rooms")
-        files = sorted({str(file) for kind in KINDS for file in room_files(kind)})
+        files = _all_rooms()
         data = self._load(path)
         if isinstance(data, dict) and sorted(data["files"]) == files and set(data.get("rooms", ())) == set(KINDS):
             return dict(data["rooms"])
@@ -185,3 +191,7 @@ class _Cache:
         rooms = {kind: rooms_digest(kind) for kind in KINDS}
         self._save(path, {"files": hashes, "rooms": rooms})
         return rooms
+
+
+def _all_rooms() -> list[str]:
+    return sorted({str(file) for kind in KINDS for file in room_files(kind)})

@@ -22,6 +22,7 @@ import psutil
 
 from harness.catalog import BrokenPlugin, Entry
 from harness.errors import BenchError
+from harness.importing import reader
 from harness.registry import BUILT_IN, Source
 from harness.untrusted import visible
 
@@ -123,6 +124,12 @@ def _broken(source: Source, reason: str) -> BrokenPlugin:
     return BrokenPlugin(source.plugin, str(source.file), reason)
 
 
+def _path() -> list[str]:
+    """Where this process looks for modules, but for what plugins have added."""
+    added = reader().folders
+    return [*(place for place in sys.path if place not in added), str(Path(__file__).parents[1])]
+
+
 class _Child:
     """One child process and its answers, read by a thread so that waiting for them can end."""
 
@@ -139,7 +146,7 @@ class _Child:
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._request = {
-            "path": [str(Path(place).absolute()) for place in (*sys.path, str(Path(__file__).parents[1]))],
+            "path": [str(Path(place).absolute()) for place in _path()],
             "time_limit": time_limit,
             "memory_limit": min(MEMORY_LIMIT, psutil.virtual_memory().total // 2),
             "sources": [{name: str(value) for name, value in vars(source).items()} for source in sources],

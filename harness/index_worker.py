@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,10 +20,10 @@ from harness.component import Component
 from harness.importing import PluginError
 from harness.keys import hash_file
 from harness.registry import Source, load_source
-from harness.source import closure, imports, own_digest
+from harness.source import Code, imports, read_code
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
-_MACHINERY = ("catalog", "component", "hooks", "hparams", "importing", "index_worker", "registry", "source")
+_MACHINERY = ("catalog", "component", "hooks", "hparams", "importing", "index_worker", "registry", "rooms", "source")
 _LIGHT_HOMES = ("analysis", "component", "data", "errors", "folders", "hooks", "hparams", "keys", "tracker")
 _LIGHT = {None, *(f"harness.{name}" for name in _LIGHT_HOMES)}
 _GRACE = 30.0
@@ -36,12 +37,14 @@ def describe(source: Source) -> dict[str, Any]:
         that they follow from; or ``reason``, why there are none.
     """
     try:
-        # Hashed before the import: a file that changes meanwhile leaves an answer that is not valid, never a wrong one.
-        files = _hashes(closure(source.file, source.roots()))
-        components = load_source(source)
-        entries = [entry(source, component) for component in components]
-        files |= _hashes(path for component in components for path in _followed(component, source))
-        return {"entries": [item.to_json() for item in entries], "files": files}
+        code = source.code()
+        components = load_source(source, code)
+        codes = [code, *(_code(component, source, code.contents) for component in components)]
+        hashes = {name: digest for code in codes for name, digest in code.hashes.items()}
+        files = {str(path): hashes[name] for code in codes for path, name in code.names.items()}
+        files |= _hashes(path for component in components for path in _readers(component) if str(path) not in files)
+        entries = [entry(source, component, code) for component, code in zip(components, codes[1:], strict=True)]
+        return {"entries": [replace(item, files=hashes).to_json() for item in entries], "files": files}
     except PluginError as error:
         return {"reason": str(error)}
     except SyntaxError as error:
@@ -54,10 +57,10 @@ def _hashes(paths: Iterable[Path]) -> dict[str, str]:
     return {str(path): hash_file(path) for path in set(paths)}
 
 
-def _followed(component: type[Component], source: Source) -> set[Path]:
-    """Files of a class's own code, of its bases, and of what reads it."""
+def _readers(component: type[Component]) -> set[Path]:
+    """Files of a class's bases, and of what reads it."""
     home = Path(__file__).resolve().parent
-    found = closure(_file(component), source.roots()) | {home / f"{name}.py" for name in _MACHINERY}
+    found = {home / f"{name}.py" for name in _MACHINERY}
     for base in component.__mro__:
         name = getattr(sys.modules.get(base.__module__), "__file__", None)
         if name and name.endswith(".py"):
@@ -65,21 +68,22 @@ def _followed(component: type[Component], source: Source) -> set[Path]:
     return found
 
 
-def _file(component: type[Component]) -> Path:
-    return Path(inspect.getfile(component)).resolve()
+def _code(component: type[Component], source: Source, known: Mapping[Path, bytes]) -> Code:
+    """The code of a class, which may be elsewhere than in the plugin's own file."""
+    return read_code(Path(inspect.getfile(component)).resolve(), source.roots(), known)
 
 
-def entry(source: Source, component: type[Component]) -> Entry:
-    """The catalog's row for one class."""
-    file = _file(component)
+def entry(source: Source, component: type[Component], code: Code | None = None) -> Entry:
+    """The catalog's row for one class, which says nothing of the files that it is loaded from."""
+    code = code or _code(component, source, {})
     return Entry(
         kind=component.kind,
         name=component.name,
         module=component.__module__,
         qualname=component.__qualname__,
-        file=str(file),
+        file=str(code.file),
         plugin=source.plugin,
-        digest=own_digest(file, source.roots()),
+        digest=code.digest,
         hparams=component.hparams,
         doc=inspect.cleandoc(component.__doc__ or ""),
         traits=traits(component),
@@ -154,7 +158,7 @@ def _uses_torch(source: Source) -> bool:
     """Whether a plugin's own code imports torch, or a name of the authors' API that does."""
     roots = source.roots()
     try:
-        names = {parts for file in closure(source.file, roots) for parts in imports(file, roots)}
+        names = {parts for file, data in source.code().contents.items() for parts in imports(file, data, roots)}
     except (OSError, SyntaxError):
         return False
     homes = {HOMES.get(parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}

@@ -17,6 +17,7 @@ from typing import Any
 from harness.errors import DataError
 
 _EXACT = 2**53
+FileMark = tuple[int, int, int, int]
 DIGEST = re.compile(r"[0-9a-f]{64}")
 """A key, or the checksum of a file, as text."""
 _SETTLED_NS = 2_000_000_000
@@ -225,19 +226,24 @@ def file_digest(path: Path, memo: MutableMapping[str, Any] | None = None) -> str
     """
     name = os.path.abspath(path)  # noqa: PTH100 - keeps symbolic links, which may be pointed elsewhere
     try:
-        stat = path.stat()
-        mark = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+        mark = file_mark(path)
         known = memo.get(name) if memo is not None else None
-        if isinstance(known, list) and known[:-1] == mark:
+        if isinstance(known, list) and tuple(known[:-1]) == mark:
             return str(known[-1])
         result = hash_file(path)
     except FileNotFoundError:
         raise DataError(f"there is no file {name}") from None
     except OSError as error:
         raise DataError(f"cannot read {name}: {error.strerror or error}") from None
-    if memo is not None and time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > _SETTLED_NS:
+    if memo is not None and time.time_ns() - max(mark[1:3]) > _SETTLED_NS:
         memo[name] = [*mark, result]
     return result
+
+
+def file_mark(path: Path) -> FileMark:
+    """What is another number, size or time apart, after a file was written; an :class:`OSError` passes through."""
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
 def hash_file(path: Path) -> str:

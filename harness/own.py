@@ -198,7 +198,7 @@ def _with_own(session: Session, label: str, folder: Path, datasets: tuple[str, .
     resolved["seeds"] = list(session.suite.seeds)[: 1 if trained else None]
     path = folder / "suite.yaml"
     path.write_text(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    catalog = Catalog([*session.catalog, _entry()])
+    catalog = Catalog([*session.catalog, _entry()], rooms=session.catalog.rooms)
     suite = load_suite(path, catalog, session.facts.declare)
     return replace(session, suite=suite, catalog=catalog, plan=build_plan(suite, catalog, session.facts))
 

@@ -20,12 +20,14 @@ from harness.importing import (
     PACKAGE,
     SINGLE,
     PluginError,
-    find_spec,
+    check_neighbours,
     import_plugin,
-    plugins_folder,
     single_package,
     told,
 )
+from harness.planned_code import KeptCode, locate, planned_code
+from harness.rooms import PLUGINS
+from harness.source import Code, read_code
 
 if TYPE_CHECKING:
     import pluggy
@@ -62,20 +64,27 @@ class Source:
     def roots(self) -> dict[str, Path]:
         """Top-level names whose modules count as its own code -> the folder that holds them.
 
-        A distribution's package, the files and packages beside a single file, and our ``plugins`` for all.
+        A distribution's package, the files and folders beside a single file, and our ``plugins`` for all.
         """
         if self.single:
-            beside = {path.stem if path.suffix == ".py" else path.name for path in self.base.glob("*.py")}
-            beside |= {path.parent.name for path in self.base.glob("*/__init__.py")}
+            beside = {path.stem for path in self.base.glob("*.py")} | {path.name for path in self.base.glob("*/")}
             own = dict.fromkeys(sorted(beside), self.base)
         else:
             own = {self.module.split(".")[0]: self.base}
-        return {PACKAGE: plugins_folder().parent, **own}
+        return {**own, PACKAGE: PLUGINS.parent}
+
+    def code(self) -> Code:
+        """The plugin's code as it is now.
+
+        Raises:
+            SyntaxError, OSError: a file cannot be read.
+        """
+        return read_code(self.file, self.roots())
 
 
 def built_in_sources(folder: Path | None = None) -> list[Source]:
     """The modules of the ``plugins`` package: every file below a kind's folder whose name has no leading underscore."""
-    root = plugins_folder() if folder is None else folder
+    root = PLUGINS if folder is None else folder
     parts = [path.relative_to(root).with_suffix("").parts for path in sorted(root.glob("*/**/*.py"))]
     return [
         Source(BUILT_IN, ".".join((PACKAGE, *names)), root.joinpath(*names).with_suffix(".py"), root.parent)
@@ -91,7 +100,7 @@ def distribution_sources() -> tuple[list[Source], dict[str, str]]:
     found, missing = [], {}
     for point in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
         name = point.dist.name if point.dist is not None else point.name
-        place = _locate(point.module)
+        place = locate(point.module)
         if point.attr:
             missing[name] = f"its entry point '{point.name}' names {point.value}; name the module alone"
         elif place is None:
@@ -99,23 +108,6 @@ def distribution_sources() -> tuple[list[Source], dict[str, str]]:
         else:
             found.append(Source(name, point.module, *place))
     return list(dict.fromkeys(found)), missing
-
-
-def _locate(module: str) -> tuple[Path, Path] | None:
-    """File and base folder of a module, found without importing its package."""
-    top, *rest = module.split(".")
-    spec = find_spec(top)
-    if spec is None:
-        return None
-    if spec.submodule_search_locations is None:
-        file = Path(spec.origin or "")
-        return (file.resolve(), file.resolve().parent) if not rest and file.is_file() else None
-    for location in spec.submodule_search_locations:
-        folder = Path(location).resolve().joinpath(*rest)
-        for candidate in (folder.with_name(f"{folder.name}.py"), folder / "__init__.py"):
-            if candidate.is_file():
-                return candidate, Path(location).resolve().parent
-    return None
 
 
 def file_source(path: Path) -> Source:
@@ -166,13 +158,22 @@ def allowed(sources: Sequence[Source], named: Iterable[Path]) -> tuple[list[Sour
     return kept, tuple(dict.fromkeys(source.plugin for source in sources if source not in kept))
 
 
-def load_source(source: Source) -> list[type[Component]]:
+def load_source(source: Source, code: Code | None = None) -> list[type[Component]]:
     """Import one plugin and collect what it registers.
+
+    Args:
+        code: its code where it has been read already.
 
     Raises:
         PluginError: whatever goes wrong, in words for its author.
     """
-    module = import_plugin(source.module, source.file, source.file if source.single else None, source.roots())
+    try:
+        code = code or source.code()
+    except (OSError, SyntaxError) as error:
+        raise PluginError(f"importing it raised {told(error, source.file)}") from None
+    if source.single:
+        check_neighbours(code)
+    module = import_plugin(source.module, code, source.base if source.single else None)
     found = _registered(module, source)
     seen: set[tuple[str, str]] = set()
     for component in found:
@@ -287,15 +288,19 @@ def refuse_duplicates(entries: Iterable[Entry]) -> None:
             )
 
 
-def load_one(entry: Entry) -> type[Any]:
-    """Import the class of one component, and nothing else.
+def load_one(entry: Entry, kept: KeptCode = KeptCode()) -> type[Any]:  # noqa: B008 - it is frozen
+    """Import the class of one component, and nothing else; from the files that the entry names, as they were then.
+
+    Args:
+        kept: what a run keeps of code, for files that have changed since.
 
     Raises:
+        ChangedError: a file has changed since.
         UserError: it is no longer where the index found it.
     """
     label = Path(entry.plugin)
     try:
-        module = import_plugin(entry.module, Path(entry.file), label if label.is_absolute() else None)
+        module = import_plugin(entry.module, planned_code(entry, kept), label.parent if label.is_absolute() else None)
         found = _attribute(module, entry.qualname)
         if found is None or (found.kind, found.name) != (entry.kind, entry.name):
             raise PluginError(f"{entry.module} has no such class any more")

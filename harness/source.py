@@ -11,27 +11,13 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
-HARNESS = Path(__file__).resolve().parent
-_ALL_ROOMS = (
-    "graphs",
-    "nn",
-    "training",
-    "randomness.py",
-    "stats/means.py",
-    "stages/encode.py",
-    "stages/quantify.py",
-    "stages/annotate.py",
-    "stages/train.py",
-    "stages/upstream.py",
-    "stages/reading.py",
-)
-_ROOMS = {
-    "dataset": ("graphs/packed.py", "graphs/batch.py", "graphs/checks.py", "stages/prepare.py"),
-    "analysis": (*_ALL_ROOMS, "stages/analyse.py", "stages/cell.py"),
-}
+from harness.rooms import HARNESS, room_files
+
 _TEXT_ONLY = {"hparam": ("help", "search")}
 _TOLD_ONLY = (
     "deviations",
@@ -50,35 +36,73 @@ _FETCHES_ONLY = ("downloads",)
 _TOLD_NAMES = ("Download", "deviation")
 
 
-def room_files(kind: str, core: Path = HARNESS) -> list[Path]:
-    """The core's files whose numerics a component of this kind depends on, in order."""
-    files: list[Path] = []
-    for name in _ROOMS.get(kind, _ALL_ROOMS):
-        path = core / name
-        files += sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.is_file() else []
-    return files
-
-
 def rooms_digest(kind: str, core: Path = HARNESS) -> str:
     """Digest of the rooms of a kind."""
-    return _combined((path.relative_to(core).as_posix(), tree_digest(path)) for path in room_files(kind, core))
+    files = room_files(kind, core)
+    return _combined((path.relative_to(core).as_posix(), tree_digest(path, path.read_bytes())) for path in files)
 
 
-def own_digest(file: Path, roots: Mapping[str, Path]) -> str:
-    """Digest of a module and of what it imports from its own distribution.
+@dataclass(frozen=True)
+class Code:
+    """A module's file and every file of its own distribution that it imports, directly or not, as they were read once.
 
-    Neither the folder nor the module's own name matters, so that a plugin file can be moved.
+    Attributes:
+        file: the module's file.
+        contents: the bytes of each file.
+        names: the place of each file below the folder of its distribution, with ``/``.
+    """
+
+    file: Path
+    contents: Mapping[Path, bytes]
+    names: Mapping[Path, str]
+
+    @property
+    def digest(self) -> str:
+        """Digest of what the code does.
+
+        Neither the folder nor the module's own name matters, so that a plugin file can be moved.
+        """
+        trees = {path: tree_digest(path, data) for path, data in self.contents.items()}
+        helpers = sorted((self.names[path], digest) for path, digest in trees.items() if path != self.file)
+        return _combined([("", trees[self.file]), *helpers])
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each file, by name."""
+        return {self.names[path]: hashlib.sha256(data).hexdigest() for path, data in self.contents.items()}
+
+
+def read_code(file: Path, roots: Mapping[str, Path], known: Mapping[Path, bytes] = MappingProxyType({})) -> Code:
+    """Read a module with all that it imports from its own distribution.
 
     Args:
-        file: the module's source file.
-        roots: see :func:`closure`.
+        file: the module's source file, below one of the roots.
+        roots: top-level names that count as its own -> the folder that holds them.
+        known: files that were read before, which are not read again.
 
     Raises:
         SyntaxError: a file does not parse.
+        OSError: a file cannot be read.
     """
-    helpers = closure(file, roots) - {file}
-    named = sorted((_relative(path, roots), tree_digest(path)) for path in helpers)
-    return _combined([("", tree_digest(file)), *named])
+    contents: dict[Path, bytes] = {}
+    waiting = [file]
+    while waiting:
+        path = waiting.pop()
+        if path not in contents:
+            contents[path] = known[path] if path in known else path.read_bytes()
+            for parts in imports(path, contents[path], roots):
+                waiting += _files(parts, roots)
+    return Code(file, contents, {path: _relative(path, roots) for path in contents})
+
+
+def own_digest(file: Path, roots: Mapping[str, Path]) -> str:
+    """Digest of a module and of what it imports from its own distribution; see :func:`read_code`."""
+    return read_code(file, roots).digest
+
+
+def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
+    """A module's file and every file of its own distribution that it imports; see :func:`read_code`."""
+    return set(read_code(file, roots).contents)
 
 
 def component_digest(own: str, rooms: str) -> str:
@@ -90,39 +114,22 @@ def _combined(named: Iterable[tuple[str, str]]) -> str:
     return hashlib.sha256("\n".join(f"{name}\t{digest}" for name, digest in named).encode()).hexdigest()
 
 
+def _base(path: Path, roots: Mapping[str, Path]) -> Path | None:
+    """The nearest of the roots' folders that a file is in."""
+    return max((base for base in roots.values() if path.is_relative_to(base)), key=lambda b: len(b.parts), default=None)
+
+
 def _relative(path: Path, roots: Mapping[str, Path]) -> str:
-    base = next(base for base in roots.values() if path.is_relative_to(base))
-    return path.relative_to(base).as_posix()
+    """The place of a file below the folder of its distribution; as it is where it is in none."""
+    base = _base(path, roots)
+    return path.as_posix() if base is None else path.relative_to(base).as_posix()
 
 
-def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
-    """A module's file and every file of its own distribution that it imports, directly or not.
-
-    Args:
-        file: the module's source file, below one of the roots.
-        roots: top-level names that count as its own -> the folder that holds them.
-
-    Raises:
-        SyntaxError: a file does not parse.
-        OSError: a file cannot be read.
-    """
-    seen: set[Path] = set()
-    waiting = [file]
-    while waiting:
-        path = waiting.pop()
-        if path not in seen:
-            seen.add(path)
-            for parts in imports(path, roots):
-                waiting += _files(parts, roots)
-    return seen
-
-
-def imports(file: Path, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
+def imports(file: Path, data: bytes, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
     """Every module that a file may import, as absolute name parts; relative ones are resolved where possible."""
-    package = next(
-        (file.relative_to(base).parent.parts for base in roots.values() if file.is_relative_to(base)), tuple[str, ...]()
-    )
-    return {parts for node in _computing(parse(file)) for parts in _names(node, package)}
+    base = _base(file, roots)
+    package = () if base is None else file.relative_to(base).parent.parts
+    return {parts for node in _computing(parse(file, data)) for parts in _names(node, package)}
 
 
 def _computing(tree: ast.AST) -> Iterator[ast.AST]:
@@ -138,10 +145,10 @@ def _only_fetches(item: object, parent: ast.AST) -> bool:
     return isinstance(parent, ast.ClassDef) and isinstance(item, ast.FunctionDef) and item.name in _FETCHES_ONLY
 
 
-def absolute_names(file: Path) -> set[str]:
+def absolute_names(file: Path, data: bytes) -> set[str]:
     """The top-level names that a file imports other than relatively."""
     found: set[str] = set()
-    for node in ast.walk(parse(file)):
+    for node in ast.walk(parse(file, data)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -172,39 +179,25 @@ def _files(parts: tuple[str, ...], roots: Mapping[str, Path]) -> Iterator[Path]:
                 yield candidate
 
 
-def parse(path: Path) -> ast.Module:
-    """The syntax tree of a file; do not change it, it is shared.
+@lru_cache(maxsize=512)
+def parse(path: Path, data: bytes) -> ast.Module:
+    """The syntax tree of a file's content; do not change it, it is shared.
 
     Raises:
         SyntaxError: it does not parse.
     """
-    return _parse(path, _mark(path))
-
-
-def _mark(path: Path) -> tuple[int, ...]:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+    return ast.parse(data, filename=str(path))
 
 
 @lru_cache(maxsize=512)
-def _parse(path: Path, mark: tuple[int, ...]) -> ast.Module:
-    del mark  # part of the cache's key alone
-    return ast.parse(path.read_bytes(), filename=str(path))
-
-
-def tree_digest(path: Path) -> str:
+def tree_digest(path: Path, data: bytes) -> str:
     """Digest of a file's syntax tree without what cannot change a result.
 
     Raises:
         SyntaxError: it does not parse.
     """
-    return _tree_digest(path, _mark(path))
-
-
-@lru_cache(maxsize=512)
-def _tree_digest(path: Path, mark: tuple[int, ...]) -> str:
     tokens: list[str] = []
-    _tokens(_parse(path, mark), tokens)
+    _tokens(parse(path, data), tokens)
     return hashlib.sha256("\0".join(tokens).encode("utf-8", "backslashreplace")).hexdigest()
 
 

@@ -48,8 +48,9 @@ class Failure:
     Attributes:
         status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``
             (the worker died twice), ``disk`` (full, or the store could not be read or written),
-            ``device`` (a GPU could not be used), ``import`` (a package is missing or broken),
-            ``data`` (:class:`harness.errors.DataError`) or ``skipped`` (an input failed).
+            ``device`` (a GPU could not be used), ``import`` (a package is missing or broken), ``data``
+            (:class:`harness.errors.DataError`), ``changed`` (code, see :class:`harness.errors.ChangedError`) or
+            ``skipped`` (an input failed).
         reason: one line; the whole message for ``data``.
         traceback: short, for ``bench report`` and the log; empty where there is none.
         since: when it was stored, for people, where it was taken from the store instead of running the stage; empty

@@ -10,7 +10,7 @@ from typing import Final
 
 from harness.artifact import DiskFullError, MissingArtifact, StoreError
 from harness.devices import DeviceError
-from harness.errors import BenchError, DataError, DivergedError
+from harness.errors import BenchError, ChangedError, DataError, DivergedError
 from harness.importing import lacking
 from harness.stage import Failure
 
@@ -27,17 +27,17 @@ _DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception in a stage's body stands for; a fault of the data needs no traceback."""
+    """The failure that an exception in a stage's body stands for; a fault of files needs no traceback."""
     status = status_of(error)
-    if status == "data":
+    if status in ("data", "changed"):
         return Failure(status, str(error))
     return Failure(status, reason_of(error), short_traceback(error))
 
 
 def status_of(error: BaseException) -> str:
     """The status of a :class:`~harness.stage.Failure`; an exception that is raised ``from`` another counts as that."""
-    if isinstance(error, DataError):
-        return "data"
+    if isinstance(error, (DataError, ChangedError)):
+        return "data" if isinstance(error, DataError) else "changed"
     link: BaseException | None = error
     while link is not None:
         if status := _own_status(link):

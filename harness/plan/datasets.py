@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.catalog import Catalog, Entry
 from harness.data import Dataset, Declaration, Download
 from harness.errors import DataError
-from harness.keys import digest
+from harness.keys import FileMark, digest, file_mark
 from harness.registry import load_one, plugins_off
 from harness.spec import ComponentSpec
 from harness.store import Store
@@ -35,6 +35,7 @@ class DatasetFacts:
         self._catalog, self._data_dir, self._store = catalog, data_dir, store
         self._made: dict[str, Dataset] = {}
         self._declared: dict[str, Declaration] = {}
+        self._marks: dict[str, dict[Path, FileMark]] = {}
 
     def _dataset(self, spec: ComponentSpec) -> tuple[str, Dataset]:
         name = json.dumps([spec.name, dict(spec.params)], sort_keys=True)
@@ -66,6 +67,8 @@ class DatasetFacts:
         if name not in self._declared:
             with self._advising(spec, dataset):
                 self._declared[name] = dataset.declare(self._data_dir)
+            with suppress(DataError):  # a dataset may be declared without its files
+                self._marks[name] = _marks(dataset.files(self._data_dir))
         return self._declared[name]
 
     @contextmanager
@@ -92,14 +95,18 @@ class DatasetFacts:
         """Name and content digest of each input file, in the dataset's order. Paths do not enter.
 
         Raises:
-            DataError: a file is missing or cannot be read.
+            DataError: a file is missing, cannot be read, or has changed since the dataset was declared.
         """
-        found = []
-        for path in self.paths(spec):
+        found, paths = [], self.paths(spec)
+        for path in paths:
             try:
                 found.append({"name": path.name, "sha256": self._store.file_digest(path)})
             except OSError as error:
                 raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+        now = _marks(paths)
+        for path, mark in self._marks.get(self._dataset(spec)[0], now).items():
+            if now.get(path) != mark:
+                raise DataError(f"changed while the suite was planned: {path}")
         return found
 
     def downloads(self, spec: ComponentSpec) -> Sequence[Download]:
@@ -109,6 +116,15 @@ class DatasetFacts:
     def identity(self, spec: ComponentSpec) -> str:
         """A short digest of the files of a dataset, for messages."""
         return digest(self.files(spec))[:12]
+
+
+def _marks(paths: Iterable[Path]) -> dict[Path, FileMark]:
+    """What changes when a file is written; a file that cannot be looked at is told of by who reads it."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):
+            found[path] = file_mark(path)
+    return found
 
 
 def _refuse_idle(dataset: Dataset) -> None:

@@ -33,7 +33,7 @@ def _last(value: Any) -> Any:
 
 def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
     """What a worker needs to construct a component."""
-    place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin")}
+    place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin", "files")}
     return {**place, "params": dict(spec.params)}
 
 

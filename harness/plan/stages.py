@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.catalog import Catalog, Entry
 from harness.component import LEARNER_KINDS
+from harness.data import Declaration
 from harness.errors import UserError
 from harness.keys import digest
 from harness.plan.alike import Alike, Data, started
@@ -46,7 +47,8 @@ class StageFactory:
             yield [data.prepared, *chain, _score(made.scores, chain[-1])]
 
     def _data(self, dataset: DatasetSpec) -> Data:
-        declared, prepared = self._facts.declare(dataset.component), self.prepare(dataset)
+        declared = self._facts.declare(dataset.component)
+        prepared = self._prepare(dataset, declared)
         roles = declared.splits
         payload = {
             "data": prepared.key,
@@ -62,6 +64,9 @@ class StageFactory:
 
     def prepare(self, dataset: DatasetSpec) -> Stage:
         """The stage that builds a dataset."""
+        return self._prepare(dataset, self._facts.declare(dataset.component))
+
+    def _prepare(self, dataset: DatasetSpec, declared: Declaration) -> Stage:
         spec = dataset.component
         entry = self._catalog.get("dataset", spec.name)
         preimage = started("prepare", dataset=identity(entry, spec), files=self._facts.files(spec))
@@ -72,7 +77,7 @@ class StageFactory:
                 key=key,
                 place=f"prepare/{spec.name}",
                 preimage=preimage,
-                payload={"dataset": reference(entry, spec)},
+                payload={"dataset": reference(entry, spec), "declared": asdict(declared)},
                 title=f"prepare {dataset.label}",
                 outputs=(tier_key(key, "oracle"), tier_key(key, "sealed")),
             )

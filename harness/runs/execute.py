@@ -17,6 +17,7 @@ from harness.engine import run as run_stages
 from harness.engine.interruption import terminable
 from harness.errors import BenchError, UserError
 from harness.plan.status import Clock, needed
+from harness.planned_code import KEPT, KeptCode
 from harness.provenance import provenance
 from harness.results import RunResults, rows_to_csv, write_text
 from harness.runs.analyses import analyse
@@ -120,6 +121,7 @@ def _execute(
     store, plan = session.store, session.plan
     record = start_record(session, folder.name)
     write_text(folder / "suite.yaml", _resolved(session))
+    write_text(folder / KEPT, KeptCode.of(session.suite.plugins, session.catalog).to_json())
     record.save(folder)
     tracking = Tracking(session, record)
 
@@ -127,7 +129,7 @@ def _execute(
         observe(event)
         tracking.watch(event)
 
-    work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG)
+    work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG, folder.name)
     try:
         stages = needed(plan, store, retry_failed=engine_options.retry_failed)
         outcome, cached = work.run(stages), len(plan.stages) - len(stages)
@@ -180,7 +182,7 @@ def execute_analyses(
     folder = session.store.runs / record.id
     results = collect(record, session.store)
     with connected(engine_options, session.catalog) as connection:
-        work = _Work(session, options.data_dir, connection, record.provenance, observe, folder / WORKER_LOG)
+        work = _Work(session, options.data_dir, connection, record.provenance, observe, folder / WORKER_LOG, record.id)
         found = analyse(session, results, specs, folder, work.more)
     leave_page(record, results, session.store)
     return found
@@ -209,7 +211,10 @@ def run_targets(
 
 @dataclass
 class _Work:
-    """The stages of one run at work; ``failures`` holds those so far, for a run that is cut short."""
+    """The stages of one run at work; ``failures`` holds those so far, for a run that is cut short.
+
+    ``name``: the run whose folder keeps code, if any does.
+    """
 
     session: Session
     data_dir: Path | None
@@ -217,6 +222,7 @@ class _Work:
     made_by: Mapping[str, Any]
     observe: Callable[[Event], None]
     log: Path
+    name: str = ""
     failures: dict[str, Failure] = field(default_factory=dict)
 
     def run(self, stages: Sequence[Stage]) -> Outcome:
@@ -230,15 +236,17 @@ class _Work:
         return self._run_some(stages, list(self.session.plan.stages.values())).failures
 
     def _run_some(self, wanted: Sequence[Stage], reserve: Sequence[Stage]) -> Outcome:
+        store, device = self.session.store, next(iter(self.options.devices), CPU)
+        context = Context(store, self.data_dir, device, self.session.catalog.rooms, self.name)
         return run_stages(
             wanted,
-            store=self.session.store,
+            store=store,
             body=BODY,
             engine=_engine(self.options, self.log),
-            context=Context(self.session.store, self.data_dir, next(iter(self.options.devices), CPU)).to_json(),
+            context=context.to_json(),
             reserve=reserve,
             observer=self.watch,
-            cost=_cost(Clock(self.session.store)) if wanted else None,
+            cost=_cost(Clock(store)) if wanted else None,
             retry_failed=self.options.retry_failed,
         )
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from harness.errors import UserError
 from harness.names import file_name
+from harness.planned_code import KeptCode
 from harness.results import RunResults, rows_to_csv, write_text
 from harness.runs.collect import collect
 from harness.runs.named import archived
@@ -107,22 +108,22 @@ def archive(export: Export) -> list[Path]:
     """``RUN.tar.gz``: suite, plugin files, named code, results and versions: everything to run it again but the data.
 
     Raises:
-        UserError: a file of the run's code is gone, cannot be read or has changed.
+        UserError: the run does not keep a plugin file as it was, or code that a dataset names is gone or has changed.
     """
     found = export.results()
     suite = resolved_suite(export.folder)
-    plugins = [Path(name) for name in suite.get("plugins", ())]
-    named = {path: f"plugins/{number:02d}/{path.name}" for number, path in enumerate(plugins, start=1)}
-    code = archived(export.record.provenance.get("named", ()), suite["datasets"])
+    plugins = [str(name) for name in suite.get("plugins", ())]
+    codes = {f"plugins/{number:02d}": _code(export, name) for number, name in enumerate(plugins, start=1)}
+    named = archived(export.record.provenance.get("named", ()), suite["datasets"])
     files: dict[str, bytes] = {
-        "suite.yaml": _suite_text(suite, named),
+        "suite.yaml": _suite_text(suite, [f"{folder}/{next(iter(code))}" for folder, code in codes.items()]),
         "results.csv": rows_to_csv(found.rows).encode(),
         "environment.txt": _requirements(export.record).encode(),
         "README.txt": RERUN.format(run=export.record.id, suite=found.suite, version=_version(export.record)).encode(),
     }
-    files |= code
-    for path, name in named.items():
-        files |= _with_helpers(path, name.rpartition("/")[0])
+    files |= named
+    for folder, code in codes.items():
+        files |= {f"{folder}/{name}": data for name, data in code.items()}
     for name in ("run.json", "results.json"):
         if (export.folder / name).is_file():
             files[name] = (export.folder / name).read_bytes()
@@ -131,24 +132,26 @@ def archive(export: Export) -> list[Path]:
     return [target]
 
 
-def _with_helpers(plugin: Path, folder: str) -> dict[str, bytes]:
-    """A plugin file and the files beside it that it imports, by their place in the archive."""
-    from harness.registry import file_source
-    from harness.source import closure
+def _code(export: Export, plugin: str) -> dict[str, bytes]:
+    """A plugin file and what it imports beside it, as the run had them; the plugin file first.
 
-    try:
-        source = file_source(plugin)
-        own = [path for path in closure(source.file, source.roots()) if path.is_relative_to(source.base)]
-        return {f"{folder}/{path.relative_to(source.base).as_posix()}": path.read_bytes() for path in own}
-    except (OSError, SyntaxError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error.msg
-        raise UserError(f"the plugin file {plugin} cannot be read: {reason or error}") from None
+    Raises:
+        UserError: the run does not keep them.
+    """
+    kept = KeptCode.read(export.folder)
+    code = {name: kept.content(digest) for name, digest in kept.plugins.get(plugin, {}).items()}
+    if not code or None in code.values():
+        raise UserError(
+            f"run {export.record.id} does not keep the plugin {plugin} as it was; run the suite again (what is in the "
+            "store is not trained anew) and export that run"
+        )
+    return {name: data for name, data in code.items() if data is not None}
 
 
-def _suite_text(suite: Mapping[str, object], plugins: Mapping[Path, str]) -> bytes:
+def _suite_text(suite: Mapping[str, object], plugins: Sequence[str]) -> bytes:
     import yaml
 
-    inside = {**suite, "plugins": list(plugins.values())} if plugins else dict(suite)
+    inside = {**suite, "plugins": list(plugins)} if plugins else dict(suite)
     return yaml.safe_dump(inside, sort_keys=False, allow_unicode=True).encode()
 
 

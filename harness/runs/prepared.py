@@ -54,7 +54,7 @@ def prepare(
             store=store,
             body=BODY,
             engine=make_engine("processes", jobs=1),
-            context=Context(store, data_dir).to_json(),
+            context=Context(store, data_dir, rooms=catalog.rooms).to_json(),
             retry_failed=True,
         )
         for failure in outcome.failures.values():

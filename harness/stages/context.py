@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.catalog import Entry
 from harness.devices import CPU
+from harness.errors import ChangedError
+from harness.planned_code import KeptCode
 from harness.registry import load_one
+from harness.rooms import refuse_changed
 from harness.store import Store
 
 
@@ -21,28 +24,68 @@ class Context:
         store: where inputs are read and the output is written.
         data_dir: the user's data folder, or None.
         device: where networks are trained: ``cpu``, ``cuda`` (the process's current one) or ``cuda:INDEX``.
+        rooms: path below the core -> SHA-256 of the core's code that was planned with; nothing is refused without.
+        run: the run whose folder keeps plugins' code as it was planned, or nothing.
     """
 
     store: Store
     data_dir: Path | None = None
     device: str = CPU
+    rooms: Mapping[str, str] = field(default_factory=dict)
+    run: str = ""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Context:
         """The inverse of :meth:`to_json`; opens the store."""
         folder = data.get("data_dir")
-        return cls(Store(Path(data["store"])), None if folder is None else Path(folder), data.get("device", CPU))
+        return cls(
+            Store(Path(data["store"])),
+            None if folder is None else Path(folder),
+            data.get("device", CPU),
+            data.get("rooms", {}),
+            data.get("run", ""),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping for a worker."""
         folder = None if self.data_dir is None else str(self.data_dir)
-        return {"store": str(self.store.root), "data_dir": folder, "device": self.device}
+        more = {"device": self.device, "rooms": dict(self.rooms), "run": self.run}
+        return {"store": str(self.store.root), "data_dir": folder, **more}
+
+
+def load_planned(payload: Mapping[str, Any], context: Context) -> None:
+    """Load all components that a payload names, as they were when the suite was planned, before any of them works.
+
+    Raises:
+        ChangedError: the code of one, or of the core, has changed since.
+    """
+    refuse_changed(context.rooms)
+    for ref in _references(payload):
+        try:
+            component_class(ref)
+        except ChangedError:
+            if not context.run:
+                raise
+            load_one(_entry(ref), KeptCode.read(context.store.runs / context.run))
+
+
+def _references(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for value in payload.values():
+        if isinstance(value, Mapping):
+            yield from [value] if "qualname" in value else _references(value)
 
 
 def component_class(ref: Mapping[str, Any]) -> type[Any]:
-    """Import the class that a payload names."""
-    place = {name: ref[name] for name in ("kind", "name", "module", "qualname", "file", "plugin")}
-    return load_one(Entry(digest="", **place))
+    """Import the class that a payload names.
+
+    Raises:
+        ChangedError: its code has changed since it was planned.
+    """
+    return load_one(_entry(ref))
+
+
+def _entry(ref: Mapping[str, Any]) -> Entry:
+    return Entry(digest="", **{name: value for name, value in ref.items() if name != "params"})
 
 
 def component(ref: Mapping[str, Any]) -> Any:

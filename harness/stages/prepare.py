@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from torch import Tensor
 from harness.data import Dataset, Declaration, RawDataset, RawGraph
 from harness.errors import DataError
 from harness.graphs.packed import GROUP, PackedGraphs, order_edges
+from harness.keys import FileMark, file_mark
 from harness.stage import Stage
 from harness.stages.context import Context, component
 
@@ -20,11 +23,21 @@ TIERS = ("oracle", "sealed")
 
 
 def body(stage: Stage, context: Context) -> None:
-    """Write the sealed and oracle tiers first, so that an open tier never stands alone."""
+    """Write the sealed and oracle tiers first, so that an open tier never stands alone.
+
+    Raises:
+        DataError: a file cannot be used, or was changed between planning and the end of reading.
+    """
     dataset: Dataset = component(stage.payload["dataset"])
     dataset.store = context.store
+    before = _planned_files(stage, dataset, context)
     declared = dataset.declare(context.data_dir)
     raw = dataset.build(context.data_dir)
+    for path, after in _planned_files(stage, dataset, context).items():
+        if after != before.get(path):
+            raise _changed(dataset, path)
+    if asdict(declared) != stage.payload["declared"]:
+        raise DataError(f"changed since it was planned: what dataset '{dataset.name}' declares")
     check(declared, raw)
     tiers = split_tiers(declared, raw)
     info = {**describe(declared, raw), "fingerprint": fingerprint(tiers, declared.version)}
@@ -35,6 +48,27 @@ def body(stage: Stage, context: Context) -> None:
             for split, tensors in tiers[tier].items():
                 draft.write_tensors(split, tensors)
             draft.write_json("info", info if tier == "open" else {"tier": tier, "splits": list(tiers[tier])})
+
+
+def _planned_files(stage: Stage, dataset: Dataset, context: Context) -> dict[Path, FileMark]:
+    """The dataset's input files, each with a mark that changes when it is written.
+
+    Raises:
+        DataError: one is not as it was when its digest entered the stage's key.
+    """
+    paths, planned = dataset.files(context.data_dir), stage.preimage["files"]
+    marks = {path: file_mark(path) for path in paths}
+    for path, item in zip(paths, planned, strict=False):
+        if item != {"name": path.name, "sha256": context.store.file_digest(path)}:
+            raise _changed(dataset, path)
+    if len(paths) != len(planned):
+        raise DataError(f"changed since it was planned: which files dataset '{dataset.name}' reads")
+    return marks
+
+
+def _changed(dataset: Dataset, path: Path) -> DataError:
+    code = " and ".join(str(getattr(dataset, name)) for name in dataset.names_code)
+    return DataError(f"changed since it was planned: {f'what {code} gives, ' if code else ''}{path}")
 
 
 def check(declared: Declaration, raw: RawDataset) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.devices import CPU, on_device
 from harness.stage import Stage
-from harness.stages.context import Context
+from harness.stages.context import Context, load_planned
 
 BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 
@@ -32,7 +32,13 @@ def run(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_placed(stage: Stage, context: Context) -> dict[str, Any]:
-    """Run a stage on the context's device if it trains networks, else on the CPU; see :func:`run`."""
+    """Run a stage on the context's device if it trains networks, else on the CPU; see :func:`run`.
+
+    Raises:
+        ChangedError: code is no longer what it was when the stage was planned.
+        Exception: whatever the stage raises.
+    """
+    load_planned(stage.payload, context)
     device = context.device if stage.trains else CPU
     with on_device(device) as facts:
         found = body_of(stage)(stage, replace(context, device=device)) or {}

@@ -13,6 +13,7 @@ from typing import Any
 from harness.artifact import JSON, META, TENSORS, Meta, writing
 from harness.errors import DataError
 from harness.keys import DIGEST
+from harness.planned_code import KEPT
 from harness.runs.record import RunRecord
 from harness.stage import STAGE_KINDS
 from harness.storage.placing import move
@@ -70,6 +71,8 @@ def receive_run(store: Store, source: Source, run: str) -> tuple[RunRecord, bool
         return RunRecord.load(folder), False
     try:
         texts = {name: _text(source.run_file(run, name), name) for name in RUN_FILES}
+        with suppress(FileNotFoundError):  # older runs keep no code
+            texts[KEPT] = _text(source.run_file(run, KEPT), KEPT)
     except FileNotFoundError as error:
         raise Refused(f"there is no complete run {run} in {source.name} ({Path(str(error.filename)).name})") from None
     except (OSError, ValueError) as error:

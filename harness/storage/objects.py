@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from harness.artifact import META
 from harness.errors import UserError
 from harness.keys import DIGEST
+from harness.planned_code import KEPT
 from harness.runs.record import RECORD
 from harness.storage.source import RUN_FILES, is_run_id
 from harness.store import Store
@@ -92,7 +93,8 @@ class Objects:
     def put_run(self, store: Store, run: str) -> bool:
         """Copy what a report needs of a run here, its record last; whether anything of it was not there as it is."""
         new = False
-        for name in RUN_FILES:
+        kept = [KEPT] if (store.runs / run / KEPT).is_file() else []  # older runs keep no code
+        for name in (*kept, *RUN_FILES):
             path, target = store.runs / run / name, f"{self._root}/runs/{run}/{name}"
             if not self._equal(path, target):
                 self._send(path, target, lambda _: None)

@@ -27,7 +27,8 @@ path, name, file, single, heavy = json.loads(sys.argv[1])
 sys.path[:] = path
 from pathlib import Path
 from harness.importing import import_plugin
-import_plugin(name, Path(file), Path(file) if single else None)
+from harness.source import Code
+import_plugin(name, Code(Path(file), {}, {}), Path(file).parent if single else None)
 print(json.dumps([package for package in heavy if package in sys.modules]))
 """
 

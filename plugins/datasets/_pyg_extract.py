@@ -61,11 +61,17 @@ def _extract(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     _seed()
     wanted = _wanted(request["target"])
+    before = _digests({*_sources(wanted), *map(Path, request["watch"])})
     with _no_empty_folders(request["arguments"].get("root") or request["root"]):
         made = [_make(wanted, request, folder, part) for part in request["parts"] or [None]]
         tables, summary = read(made, request)
     save_file(tables, folder / "graphs.safetensors")
-    return {"summary": summary, **_watched(wanted, made, request, folder)}
+    watched = _watched(wanted, made, request, folder)
+    after = {**watched["code"], **watched["data"]}
+    changed = next((path for path, digest in before.items() if after.get(path) != digest), None)
+    if changed is not None:
+        raise DataError(f"{request['target']}: changed while it was read: {changed}; run it again")
+    return {"summary": summary, **watched}
 
 
 def read(made: Sequence[Any], request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -274,21 +280,28 @@ def _fetch_text(wanted: Any, missing: str, root: str) -> str:
 
 def _watched(wanted: Any, made: Sequence[Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Files and versions that the graphs follow from, as far as can be told."""
-    from plugins.datasets._pyg_cache import content_digest
-
-    sources = _own_sources() | {
-        Path(file) for base in getattr(wanted, "__mro__", [wanted]) if (file := _file_of(base)) is not None
-    }
     data = {Path(path) for path in request["watch"]}
     for dataset in (one for found in made for one in (found.values() if isinstance(found, Mapping) else [found])):
         raw = [path for path in _paths(dataset, "raw_paths") if path.exists()]
         read = raw or [path for path in _paths(dataset, "processed_paths") if path.exists()]
         data |= {path for path in read if not path.is_relative_to(folder)}
     return {
-        "code": {str(path): content_digest(path) for path in sorted(sources)},
-        "data": {str(path): content_digest(path) for path in sorted(data)},
+        "code": _digests(_sources(wanted)),
+        "data": _digests(data),
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
+
+
+def _sources(wanted: Any) -> set[Path]:
+    """Files of the code that gives the graphs, as far as it is loaded."""
+    bases = getattr(wanted, "__mro__", [wanted])
+    return _own_sources() | {Path(file) for base in bases if (file := _file_of(base)) is not None}
+
+
+def _digests(paths: set[Path]) -> dict[str, str]:
+    from plugins.datasets._pyg_cache import content_digest
+
+    return {str(path): content_digest(path) for path in sorted(paths)}
 
 
 def _libraries() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from plugin_kit import install, write_plugin
 
 from harness import registry
 from harness.catalog import Entry
-from harness.errors import UserError
-from harness.importing import PluginError
+from harness.errors import ChangedError, UserError
+from harness.importing import PluginError, reader
 from harness.index_worker import entry
+from harness.planned_code import KeptCode
 from harness.registry import (
     all_sources,
     built_in_sources,
@@ -35,6 +37,7 @@ from harness.registry import (
 def clean_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Undo what a test imports, and leave the built-in plugins out: they are slow to import."""
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if finder is not reader()])
     before = set(sys.modules)
     monkeypatch.setattr(registry, "built_in_sources", list)
     yield  # type: ignore[misc]
@@ -89,6 +92,58 @@ def test_the_module_name_of_a_file_is_the_same_in_every_process(tmp_path: Path) 
 def test_a_file_imports_its_neighbours(tmp_path: Path, line: str) -> None:
     (tmp_path / "helper.py").write_text("VALUE = 1\n")
     assert load_source(file_source(write_plugin(tmp_path / "mine.py", "mine", imports=line)))
+
+
+@pytest.mark.parametrize(
+    "line", ["from parts.deep.one import A", "from .parts.deep import one", "import parts.deep.one"]
+)
+def test_helpers_in_folders_without_init_are_a_plugin_s_own_code(tmp_path: Path, line: str) -> None:
+    (tmp_path / "parts" / "deep").mkdir(parents=True)
+    (tmp_path / "parts" / "deep" / "one.py").write_text("from . import two\nA = 1\n")
+    (tmp_path / "parts" / "deep" / "two.py").write_text("B = 1\n")
+    source = file_source(write_plugin(tmp_path / "mine.py", "mine", imports=line))
+    before = source.code()
+    assert set(before.hashes) == {"mine.py", "parts/deep/one.py", "parts/deep/two.py"}
+    load_source(source)
+    (tmp_path / "parts" / "deep" / "two.py").write_text("B = 2\n")
+    assert source.code().digest != before.digest
+
+
+def test_a_changed_plugin_is_loaded_anew_with_what_it_imports(tmp_path: Path) -> None:
+    """Also where it is imported within a function, and where only such a file has changed."""
+    (tmp_path / "helper.py").write_text("VALUE = 1\n")
+    path = write_plugin(tmp_path / "mine.py", "mine", imports="import helper")
+    lazy = "\n    def late(self):\n        from .late import LATE\n        return LATE\n"
+    path.write_text(path.read_text().replace("\n\n@hookimpl", lazy + "\n\n@hookimpl"))
+    source = file_source(path)
+    for value in (1, 2, 3):
+        (tmp_path / "helper.py").write_text(f"VALUE = {min(value, 2)}\n")
+        (tmp_path / "late.py").write_text(f"LATE = {value}\n")
+        (component,) = load_source(source)
+        (tmp_path / "late.py").write_text("LATE = 'edited after it was read'\n")
+        seen = sys.modules[component.__module__].helper.VALUE
+        assert seen == min(value, 2)
+        assert component().late() == value
+
+
+def test_load_one_takes_what_the_entry_was_made_of_or_stops(tmp_path: Path) -> None:
+    path = write_plugin(tmp_path / "mine.py", "mine", size=3)
+    source = file_source(path)
+    (component,) = load_source(source)
+    row = replace(entry(source, component), files=source.code().hashes)
+    kept = KeptCode.of([path], [row])
+    write_plugin(path, "mine", size=4)
+    (edited,) = load_source(source)
+    assert edited().size == 4
+    with pytest.raises(ChangedError, match=f"changed since it was planned: {path}$"):
+        load_one(row)
+    assert load_one(row, kept)().size == 3
+    path.unlink()
+    assert load_one(row, kept)().size == 3
+    damaged = KeptCode(kept.plugins, dict.fromkeys(kept.texts, "size = 5"))
+    reader().contents.clear()
+    with pytest.raises(ChangedError):
+        load_one(row, damaged)
 
 
 def test_neighbours_of_one_name_in_two_folders_are_not_confused(tmp_path: Path) -> None:
@@ -307,9 +362,7 @@ def test_an_edit_within_the_same_second_is_seen(tmp_path: Path) -> None:
         os.utime(path, (moment, moment))
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         assert done.stdout == f"{size}\n"
-    os.utime(path, (1, 1))
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    assert list((tmp_path / "bytecode").rglob("mine.*.pyc")), "settled files are cached as usual"
+    assert not list((tmp_path / "bytecode").rglob("mine.*.pyc")), "no bytecode of a plugin is left for anybody"
 
 
 def test_a_foreign_package_called_plugins_is_told(tmp_path: Path) -> None:

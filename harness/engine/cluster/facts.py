@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.importing import plugins_folder
 from harness.keys import hash_file
 from harness.provenance import versions
 from harness.registry import Source, distribution_sources, file_source
-from harness.source import HARNESS, own_digest
+from harness.rooms import HARNESS, PLUGINS
+from harness.source import own_digest
 
 CODE = "the code of bench"
 _AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")
@@ -58,7 +58,7 @@ def _plugin_digest(source: Source) -> str:
 
 
 def _files() -> list[Path]:
-    folders = [*(HARNESS / name for name in _AT_WORK), plugins_folder()]
+    folders = [*(HARNESS / name for name in _AT_WORK), PLUGINS]
     return [*HARNESS.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
 
 

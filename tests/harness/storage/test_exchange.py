@@ -78,7 +78,7 @@ def test_only_what_is_missing_is_copied(two: Store, target: str) -> None:
 
 def test_a_run_brings_what_it_is_made_of(two: Store, target: str) -> None:
     run = record_run(two, [stage(1)])
-    for name in ("suite.yaml", "results.json"):
+    for name in ("suite.yaml", "results.json", "code.json"):
         (two.runs / run / name).write_text("{}")
     give(two, target, (run,))
     back = other(two)
@@ -92,6 +92,7 @@ def test_a_run_brings_what_it_is_made_of(two: Store, target: str) -> None:
     done = pull(back, source, set(), [run], quiet)
     assert (done.artifacts, done.runs) == (1, 1)
     assert find_run("toy", back).id == run
+    assert (back.runs / run / "code.json").read_text() == "{}"
     done = pull(back, source, set(), [run], quiet)
     assert (done.artifacts, done.present, done.runs) == (0, 1, 0), "it was there"
     assert give(two, target, (run,)).runs == 0

@@ -119,6 +119,17 @@ def test_contents_of_raw_files_count_and_their_times_do_not(tmp_path, path, chil
     assert len(children) == 2, "the same size and time, and other content"
 
 
+def test_code_that_is_edited_while_it_runs_is_told_and_read_again(tmp_path, children):
+    path = tmp_path / "hasty.py"
+    edit = "from pathlib import Path\n{}\ndef hasty():\n    Path(__file__).write_text(EDITED)\n    return small()\n"
+    edited = Path(write_file(tmp_path)).read_text() + "hasty = small\n"
+    path.write_text(edited + edit.format(f"EDITED = {edited!r}"))
+    with pytest.raises(DataError, match=f"changed while it was read: {path}"):
+        PyG(dataset=f"{path}:hasty").declare(tmp_path)
+    assert PyG(dataset=f"{path}:hasty").declare(tmp_path).task.num_classes == 2
+    assert len(children) == 2
+
+
 def test_a_folder_s_digest_is_that_of_all_below_it(tmp_path):
     (tmp_path / "raw" / "deep").mkdir(parents=True)
     file = tmp_path / "raw" / "deep" / "a.txt"

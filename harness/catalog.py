@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
-from harness.hparams import HParam
+from harness.hparams import HParam, effective
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ class Entry:
         return {name: declared.default for name, declared in self.hparams.items()}
 
     def changed(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The given values that differ from the defaults: what enters a key."""
-        return {name: value for name, value in sorted(params.items()) if value != self.hparams[name].default}
+        """The given values that have an effect and differ from the defaults: what enters a key."""
+        given = sorted(effective(self.hparams, params)[0].items())
+        return {name: value for name, value in given if value != self.hparams[name].default}
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping that :meth:`from_json` reads back."""

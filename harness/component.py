@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from harness.errors import UserError, did_you_mean
@@ -43,7 +44,7 @@ class Component:
     deviations: ClassVar[Sequence[Mapping[str, str]]] = ()
     """Where paper, public code and this component differ: :func:`harness.deviation`, one each."""
     unused: ClassVar[frozenset[str]] = frozenset()
-    """Inherited hyperparameters that have no effect on this component. For the conformance kit."""
+    """Inherited hyperparameters that have no effect on this component."""
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """For the conformance kit: hyperparameter -> values under which it matters, its own second value among them.
 
@@ -52,7 +53,8 @@ class Component:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.hparams = collect(cls, cls.reserved)
+        found = collect(cls, cls.reserved)
+        cls.hparams = {name: replace(one, unused=name in cls.unused) for name, one in found.items()}
 
     def __init__(self, **values: Any) -> None:
         for name in values:

@@ -8,18 +8,23 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
+
+from harness.conditions import DATASET, Condition, idle_text, meets, read_conditions
+from harness.errors import did_you_mean
 
 Value = None | bool | int | float | str | list[Any] | dict[str, Any]
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
-def holds(condition: bool | Mapping[str, Sequence[Any]], values: Mapping[str, Any]) -> bool:
+def holds(condition: bool | Mapping[str, Condition], values: Mapping[str, Any]) -> bool:
     """Whether hyperparameters with these values meet a condition: a plain answer, or name -> values allowed."""
     if isinstance(condition, bool):
         return condition
-    return all(values.get(name) in allowed for name, allowed in condition.items())
+    return all(meets(values.get(name), one, values) for name, one in condition.items())
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,9 @@ class HParam:
         choices: the allowed values, or ``None`` for any value of the type.
         low, high: inclusive bounds for numbers, or ``None``.
         weight_of: the loss term this number multiplies, or ``None``.
-        active: the other hyperparameters' values under which this one matters; empty means always.
+        active: what other values must be for this one to matter, see :mod:`harness.conditions`; empty means always.
         help: one line for people.
+        unused: whether it is inherited and has no effect.
     """
 
     name: str
@@ -48,8 +54,9 @@ class HParam:
     low: float | None = None
     high: float | None = None
     weight_of: str | None = None
-    active: Mapping[str, tuple[Any, ...]] | None = None
+    active: Mapping[str, Condition] | None = None
     help: str = ""
+    unused: bool = False
 
     def coerce(self, value: Any) -> Any:
         """The value in its declared type.
@@ -76,9 +83,19 @@ class HParam:
         if self.high is not None and item > self.high:
             raise ValueError(f"expected at most {self.high:g}, found {item!r}")
 
+    def hindrance(self, values: Mapping[str, Any]) -> str | None:
+        """The value because of which this one has no effect: its own where it never has one, None where it has one.
+
+        A condition on what is not among ``values`` is taken to be met.
+        """
+        if self.unused:
+            return self.name
+        conditions = (self.active or {}).items()
+        return next((name for name, one in conditions if name in values and not meets(values[name], one, values)), None)
+
     def is_active(self, values: Mapping[str, Any]) -> bool:
         """Whether this hyperparameter can change the outcome, given the component's other values."""
-        return holds(self.active or {}, values)
+        return self.hindrance(values) is None
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping that :meth:`from_json` reads back."""
@@ -90,9 +107,40 @@ class HParam:
         fields = dict(data)
         for name in ("search", "choices"):
             fields[name] = None if fields.get(name) is None else tuple(fields[name])
-        if fields.get("active") is not None:
-            fields["active"] = {key: tuple(allowed) for key, allowed in fields["active"].items()}
+        fields["active"] = read_conditions(fields.get("active"))
         return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A value without effect: the value that hinders it (its own where nothing helps), and both for people."""
+
+    by: str
+    text: str
+
+
+def effective(
+    declared: Mapping[str, HParam], given: Mapping[str, Any], facts: Mapping[str, Any] = _NONE
+) -> tuple[dict[str, Any], dict[str, Idle]]:
+    """The given values that can change the outcome, and those that cannot.
+
+    Values are looked at one by one, in order of declaration, each beside those that are left: of two that make each
+    other idle, one stays.
+
+    Args:
+        declared: all hyperparameters of a component.
+        given: values by name.
+        facts: what else conditions may name, see :data:`harness.conditions.DATASET`.
+    """
+    idle: dict[str, Idle] = {}
+    values = {**{name: one.default for name, one in declared.items()}, **given, **facts}
+    for name in [name for name, one in declared.items() if name in given and (one.active or one.unused)]:
+        by = declared[name].hindrance(values)
+        if by is not None:
+            why = "has no effect here" if by == name else idle_text((declared[name].active or {})[by], by, values)
+            idle[name] = Idle(by, f"'{name}' {why}")
+            values[name] = declared[name].default
+    return {name: value for name, value in given.items() if name not in idle} if idle else dict(given), idle
 
 
 def _coerce_list(declared: HParam, value: Any) -> list[Any]:
@@ -159,7 +207,9 @@ def hparam(
         choices: the allowed values.
         low, high: inclusive bounds.
         weight_of: name of the loss term that this number multiplies in the total loss.
-        active: values of other hyperparameters under which this one matters, e.g. ``{"variant": ["v2"]}``.
+        active: what other values must be for this one to matter: ``{"variant": ["v2"]}``, of a list one item
+            (``{"views": ["heat"]}``), of a number ``{"steps": "> 0"}`` or ``"> $other"``, and of the dataset
+            ``{"dataset": ["edge features"]}``. Elsewhere a value is refused, and one not written for the row left out.
         help: one line.
     """
     options = {
@@ -168,7 +218,7 @@ def hparam(
         "low": low,
         "high": high,
         "weight_of": weight_of,
-        "active": None if active is None else {name: tuple(values) for name, values in active.items()},
+        "active": read_conditions(active),
         "help": help,
     }
     return _Declared(default, options)
@@ -184,22 +234,25 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
     for base in reversed(cls.__mro__[1:]):
         found.update(base.__dict__.get("hparams", {}))
     hints = typing.get_type_hints(cls) if any(isinstance(v, _Declared) for v in vars(cls).values()) else {}
-    for name, declared in list(vars(cls).items()):
-        if not isinstance(declared, _Declared):
+    for name, left in list(vars(cls).items()):
+        if not isinstance(left, _Declared):
             continue
         if name in reserved:
             raise TypeError(f"{cls.__name__}.{name}: this name is taken by the base class; choose another")
         if name not in hints:
             raise TypeError(f"{cls.__name__}.{name}: a hyperparameter needs a type annotation")
         type_name, optional = _type_name(cls, name, hints[name])
-        draft = HParam(name=name, type=type_name, default=None, optional=optional, **declared.options)
+        draft = HParam(name=name, type=type_name, default=None, optional=optional, **left.options)
         try:
-            default = draft.coerce(declared.default)
+            default = draft.coerce(left.default)
             search = None if draft.search is None else tuple(draft.coerce(value) for value in draft.search)
         except ValueError as error:
             raise TypeError(f"{cls.__name__}.{name}: {error}") from None
         found[name] = HParam(**{**vars(draft), "default": default, "search": search})
         setattr(cls, name, default)
+    for name, declared in found.items():
+        for other in [other for other in declared.active or {} if other not in found and other != DATASET]:
+            raise TypeError(f"{cls.__name__}.{name}: 'active' names '{other}'{did_you_mean(other, found)}")
     return found
 
 

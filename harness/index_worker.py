@@ -23,7 +23,10 @@ from harness.registry import Source, load_source
 from harness.source import Code, imports, read_code
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
-_MACHINERY = ("catalog", "component", "hooks", "hparams", "importing", "index_worker", "registry", "rooms", "source")
+_MACHINERY = (
+    *("catalog", "component", "conditions", "hooks", "hparams"),
+    *("importing", "index_worker", "registry", "rooms", "source"),
+)
 _LIGHT_HOMES = ("analysis", "component", "data", "errors", "folders", "hooks", "hparams", "keys", "tracker")
 _LIGHT = {None, *(f"harness.{name}" for name in _LIGHT_HOMES)}
 _GRACE = 30.0

@@ -1,9 +1,10 @@
 """Digests of source code: what of a component's code enters its key, and which files that is. No torch.
 
 A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
-imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout,
-the ``help`` and ``search`` of a hyperparameter, and what a class says for people and for the conformance kit cannot
-change a result and do not enter, nor does where a dataset's files come from. Imports by a computed name are not seen.
+imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout, the
+``active``, ``help`` and ``search`` of a hyperparameter, and what a class says for people and for the conformance kit
+cannot change a result and do not enter, nor does where a dataset's files come from. Imports by a computed name are not
+seen.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import MappingProxyType
 
 from harness.rooms import HARNESS, room_files
 
-_TEXT_ONLY = {"hparam": ("help", "search")}
+_TEXT_ONLY = {"hparam": ("active", "help", "search")}
 _TOLD_ONLY = (
     "deviations",
     "equals_erm",

@@ -10,6 +10,7 @@ import typer
 from harness.cli import completion, options
 from harness.cli.code import tell_broken, tell_withheld
 from harness.cli.main import app
+from harness.conditions import condition_text
 from harness.errors import UserError, did_you_mean
 from harness.untrusted import visible
 
@@ -146,8 +147,8 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
             if value is not None:
                 lines += _wrapped(f"{label} {', '.join(map(str, value))}", width, 6)
         if declared.active:
-            conditions = (f"{name} in {list(allowed)}" for name, allowed in declared.active.items())
-            lines += _wrapped("active when " + " and ".join(conditions), width, 6)
+            conditions = " and ".join(condition_text(*item) for item in declared.active.items())
+            lines += _wrapped(f"matters where {conditions}", width, 6)
     if facts["deviations"]:
         from harness.reference import as_text
 

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from harness.catalog import Catalog
 from harness.component import LEARNER_KINDS
+from harness.conditions import ENVIRONMENTS
 from harness.hparams import holds
 from harness.plan.identity import brief, filled, identity, reference, train_identity
 from harness.plan.shared import Shared
 from harness.spec import ComponentSpec, Configuration
+from harness.suite.settings import effective_train
 
 _LOOP = (
     *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
@@ -70,8 +72,7 @@ class Configured:
         traits = self._catalog.get(configuration.learner.kind, configuration.learner.name).traits
         environment = configuration.environment if "environments" in traits.get("needs", ()) else None
         drawn = environment and self._catalog.get("environment", environment.name).traits.get("per_batch")
-        if not environment or drawn:
-            configuration = self._shuffled(configuration)
+        configuration = self._effective(configuration, "fixed" if environment and not drawn else "none")
         preimage = {
             "learner": self.identity(configuration.learner),
             "backbone": self.identity(configuration.model.backbone),
@@ -96,13 +97,13 @@ class Configured:
         train = configuration.train
         return self._shared.of(lambda: train_identity(train), "settings", train)
 
-    def _shuffled(self, configuration: Configuration) -> Configuration:
-        """The same without ``groups_per_batch``, which says nothing to a training without fixed environments."""
+    def _effective(self, configuration: Configuration, environments: str) -> Configuration:
+        """The same without training settings that have no effect, e.g. ``groups_per_batch`` without environments."""
         train = configuration.train
-        if not train.groups_per_batch:
+        used = self._shared.of(lambda: effective_train(train, {ENVIRONMENTS: environments}), environments, train)
+        if used is train:
             return configuration
-        plain = self._shared.of(lambda: replace(train, groups_per_batch=0), "shuffled", train)
-        return self._shared.of(lambda: replace(configuration, train=plain), "shuffled", configuration)
+        return self._shared.of(lambda: replace(configuration, train=used), environments, configuration)
 
     def networks(self, configuration: Configuration) -> dict[str, Any]:
         """What a worker needs to make and train the suite's networks."""
@@ -125,7 +126,7 @@ class Configured:
 
     def networks_identity(self, configuration: Configuration) -> dict[str, Any]:
         """What of the suite's networks enters the key of environments that train some."""
-        train = self._train_identity(configuration)
+        train = self._train_identity(self._effective(configuration, "none"))
         used = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "max_batch_nodes")
         return {
             "backbone": self.identity(configuration.model.backbone),

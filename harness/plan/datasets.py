@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.catalog import Catalog, Entry
 from harness.data import Dataset, Declaration, Download
 from harness.errors import DataError
+from harness.hparams import effective
 from harness.keys import FileMark, digest, file_mark
 from harness.registry import load_one, plugins_off
 from harness.spec import ComponentSpec
@@ -129,13 +130,6 @@ def _marks(paths: Iterable[Path]) -> dict[Path, FileMark]:
 
 def _refuse_idle(dataset: Dataset) -> None:
     """Refuse a value that is chosen where it does not matter: who names a split column expects that split."""
-    values = dataset.values
-    for name, declared in dataset.hparams.items():
-        if values[name] != declared.default and not declared.is_active(values):
-            other, allowed = next((k, v) for k, v in (declared.active or {}).items() if values[k] not in v)
-            found, meant = _told(other, values[other]), " or ".join(_told(other, value) for value in allowed)
-            raise DataError(f"dataset '{dataset.name}': '{name}' has no meaning with {found}; it matters with {meant}")
-
-
-def _told(name: str, value: object) -> str:
-    return f"no '{name}'" if value is None else f"'{name}: {value}'"
+    for name, why in effective(dataset.hparams, dataset.values)[1].items():
+        if dataset.values[name] != dataset.hparams[name].default:
+            raise DataError(f"dataset '{dataset.name}': {why.text}")

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from harness.catalog import Entry
+from harness.hparams import effective
 from harness.spec import ComponentSpec, TrainSettings
 
 _SILENT_DEFAULTS = (
@@ -34,7 +35,7 @@ def _last(value: Any) -> Any:
 def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
     """What a worker needs to construct a component."""
     place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin", "files")}
-    return {**place, "params": dict(spec.params)}
+    return {**place, "params": effective(entry.hparams, spec.params)[0]}
 
 
 def brief(entry: Entry, spec: ComponentSpec) -> str:
@@ -45,10 +46,8 @@ def brief(entry: Entry, spec: ComponentSpec) -> str:
 
 
 def train_identity(train: TrainSettings) -> dict[str, Any]:
-    """What of the training settings enters a key."""
-    values = dict(vars(train))
-    if not train.lr_drop_epoch:
-        del values["lr_drop_factor"]
+    """What of the training settings enters a key, once those without effect have their defaults."""
+    values = vars(train)
     silent = [name for name in _SILENT_DEFAULTS if values.get(name) == getattr(TrainSettings, name)]
     return {name: value for name, value in values.items() if name not in silent}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
+from harness.conditions import condition_text
 from harness.hparams import HParam
 from harness.reference.differences import PLURALS, as_table, deviations, headline
 from harness.reference.markdown import cell, code, docstring, escaped, table
@@ -102,8 +103,7 @@ def _meaning(declared: HParam) -> str:
     if declared.weight_of:
         text += f" (weighs the term `{declared.weight_of}`)"
     if declared.active:
-        values = {name: " or ".join(map(_value, given)) for name, given in declared.active.items()}
-        text += "; matters where " + " and ".join(code(f"{name}: {value}") for name, value in values.items())
+        text += "; matters where " + " and ".join(code(condition_text(*item)) for item in declared.active.items())
     return text
 
 

@@ -36,7 +36,7 @@ def read_analyses(
         own = table.table(label)
         before = len(parts.problems)
         globs = {name: _globs(own, name, label, parts, known[name]) for name in OWN}
-        part = parts.component("analysis", own.without(OWN))
+        part = parts.alone("analysis", own.without(OWN))
         if part is None or len(parts.problems) > before:
             continue
         spec = AnalysisSpec(label, part.spec, globs["datasets"], globs["methods"])
@@ -81,7 +81,7 @@ def read_trackers(tree: Tree | None, more: Sequence[str], parts: Parts) -> tuple
     for name in more:
         place = Place(f"--tracker {name}")
         tables.append(Table(place).put("use", Leaf(name, place)))
-    found = [parts.component("tracker", table) for table in tables]
+    found = [parts.alone("tracker", table) for table in tables]
     return tuple(part.spec for part in found if part is not None)
 
 

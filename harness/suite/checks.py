@@ -10,6 +10,7 @@ from harness.data import Declaration
 from harness.errors import did_you_mean
 from harness.hparams import holds
 from harness.spec import ComponentSpec, Configuration, SelectSettings
+from harness.suite.effects import Hindered, Uses
 from harness.suite.parts import Part
 from harness.suite.tree import Place, Problems, Table
 
@@ -65,6 +66,24 @@ def wants_environments(learner: Entry) -> bool:
     """Whether the suite must supply environments: the learner needs them and declares no stage that infers them."""
     inferred = any(stage.get("kind") == "environment" for stage in learner.traits.get("upstream", {}).values())
     return "environments" in learner.traits.get("needs", ()) and not inferred
+
+
+def environments_of(learner: Part, given: Part | None) -> str:
+    """How a training gets environments: ``fixed`` before it, ``drawn per batch``, or ``none``."""
+    if given is None or "environments" not in learner.entry.traits.get("needs", ()):
+        return "none"
+    return "drawn per batch" if given.entry.traits.get("per_batch") else "fixed"
+
+
+def environment_uses(learner: Part, method: Table, *, wanted: bool) -> Uses:
+    """What the ``envs`` of a method do: nothing where its learner takes none."""
+    uses, written = Uses(), (method.key("envs"), "envs")
+    if wanted:
+        uses.active.add(written)
+    else:
+        text = f"'envs' has no meaning with {learner.entry.kind} '{learner.entry.name}', which takes none"
+        uses.idle[written] = Hindered(text)
+    return uses
 
 
 def check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:

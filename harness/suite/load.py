@@ -25,25 +25,27 @@ from harness.suite.checks import (
     check_provided,
     check_split,
     check_tasks,
+    environment_uses,
+    environments_of,
     own_environments,
     wants_environments,
 )
 from harness.suite.cluster import read_cluster
+from harness.suite.effects import Effects, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
 from harness.suite.overlay import over_component
-from harness.suite.overrides import Overrides, apply_sets, chosen, parse_seeds
+from harness.suite.overrides import Overrides, apply_sets, chosen, distinct_seeds, seeds_of_text
 from harness.suite.parts import Part, Parts
 from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, written_dataset, written_method
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, MODEL, ROLES, SECTIONS, SELECT, TRAIN
 from harness.suite.shape import EXAMPLES
-from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, describe
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, describe
 
 Declare = Callable[[ComponentSpec], Declaration]
 
 DEFAULT_PROTOCOL = "equad"
-MAX_SEED = 2**31 - 1
 _BUDGET = HParam("budget", "int", default=None, optional=True, low=1)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
@@ -66,7 +68,7 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
     if gathered.broken:
         problems.check()
     tree = apply_sets(gathered.tree, overrides.sets, problems)
-    return _Loader(path, Parts(catalog, problems), declare, overrides, tree, gathered).suite()
+    return _Loader(path, Parts(catalog, problems, str(path)), declare, overrides, tree, gathered).suite()
 
 
 class _Loader:
@@ -77,7 +79,7 @@ class _Loader:
     ) -> None:
         self.path, self.parts, self.declare, self.overrides = path, parts, declare, overrides
         self.tree, self.gathered = tree, gathered
-        self.catalog, self.problems = parts.catalog, parts.problems
+        self.catalog, self.problems, self.effects = parts.catalog, parts.problems, Effects(parts.own)
 
     def suite(self) -> Suite:
         """The resolved suite."""
@@ -99,6 +101,9 @@ class _Loader:
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
         cluster = read_cluster(self.tree.get("cluster"), self.problems)
         rows = self._rows(datasets, methods, cells, len(seeds)) if few else ()
+        if len(rows) == len(self.tree.table("datasets")) * len(all_methods):
+            swept = [(f"methods.{method.label}", written) for method in all_methods for written in method.swept]
+            self.effects.refuse(self.problems, self.tree.table("train"), swept)
         self.problems.check()
         return Suite(
             name=name,
@@ -143,40 +148,18 @@ class _Loader:
 
     def _seeds(self) -> list[int]:
         if self.overrides.seeds is not None:
-            place = Place(f"--seeds {self.overrides.seeds}")
-            return self._seed_text(self.overrides.seeds, place)
+            return seeds_of_text(self.overrides.seeds, Place(f"--seeds {self.overrides.seeds}"), self.problems)
         tree = self.tree.entries.get("seeds", self.protocol.get("seeds"))
         if tree is None:
             self.problems.add(self.tree.place, "the key 'seeds' is missing; write for example 'seeds: [1, 2, 3]'")
             return []
         if isinstance(tree, Leaf) and isinstance(tree.value, str):
-            return self._seed_text(tree.value, tree.place)
+            return seeds_of_text(tree.value, tree.place, self.problems)
         items = tree.items if isinstance(tree, Items) else (tree,)
         if not items or (isinstance(tree, Leaf) and tree.value is None):
             self.problems.add(tree.place, "'seeds' is empty; write for example 'seeds: [1, 2, 3]'")
             return []
-        return self._distinct_seeds([(item, item.place) for item in items])
-
-    def _seed_text(self, text: str, place: Place) -> list[int]:
-        try:
-            numbers = parse_seeds(text)
-        except ValueError:
-            self.problems.add(place, f"seeds are whole numbers, such as 1,2,3; found {text!r}")
-            return []
-        return self._distinct_seeds([(Leaf(number, place), place) for number in numbers])
-
-    def _distinct_seeds(self, given: list[tuple[Tree, Place]]) -> list[int]:
-        seeds: dict[int, None] = {}
-        for tree, place in given:
-            seed = tree.value if isinstance(tree, Leaf) else None
-            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-                message = f"a seed is a whole number from 0 to {MAX_SEED}, found {describe(tree)}"
-                self.problems.add(place, message)
-            elif seed in seeds:
-                self.problems.add(place, f"the seed {seed} is given twice")
-            else:
-                seeds[seed] = None
-        return list(seeds)
+        return distinct_seeds(items, self.problems)
 
     def _budget(self) -> int | None:
         tree = self.tree.get("budget")
@@ -290,7 +273,7 @@ class _Loader:
                 self.problems.add(table.key(label), message)
                 continue
             self._typed(*(table.table(label).table(name) for name in SECTIONS))
-            part = self.parts.component("dataset", own)
+            part = self.parts.alone("dataset", own)
             if part is None or label not in taken:
                 continue
             declared = self._declared(part, label)
@@ -320,7 +303,7 @@ class _Loader:
         tree = method.row.tree
         if self.epochs is not None:
             epochs = Leaf(self.epochs, Place(f"--epochs {self.epochs}"))
-            layers = Layers(layers.model, layers.train.put("epochs", epochs), layers.select)
+            layers = Layers(layers.model, layers.train.put("epochs", epochs, epochs.place), layers.select)
             tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
         pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
         environment = self._environment(pair, dataset, method)
@@ -332,17 +315,23 @@ class _Loader:
         check_oracle(pair, used, self.problems)
         if model is None or len(self.problems) > before:
             return None
-        base = Base(method.parts, method.pool, environment, model[0], model[1], train)
-        configurations = self.search.configurations(tree, base)
-        if configurations is None:
+        facts = self.parts.once.one(facts_of(dataset.declared, environments_of(method.learner, environment)))
+        written = self.parts.once.one({name: (layers.train.key(name), name) for name in layers.train})
+        base = Base(method.parts, method.pool, environment, model[0], model[1], train, written, facts)
+        found = self.search.configurations(tree, base)
+        if found is None:
             return None
-        check_number(pair, environment, layers.train, configurations, self.catalog, self.problems)
-        tuned = sorted({path for configuration in configurations for path in configuration.values})
-        return Row(method.row.label, dataset.label, configurations, select, tuple(tuned))
+        self.effects.add(found.uses, f"datasets.{dataset.label}", f"methods.{method.row.label}")
+        check_number(pair, environment, layers.train, found.configurations, self.catalog, self.problems)
+        tuned = sorted({path for configuration in found.configurations for path in configuration.values})
+        return Row(method.row.label, dataset.label, found.configurations, select, tuple(tuned))
 
     def _environment(self, pair: Pair, dataset: CheckedDataset, method: CheckedMethod) -> Part | None:
-        learner = method.learner
-        if not wants_environments(learner.entry):
+        learner, written = method.learner, method.row.tree
+        wanted = wants_environments(learner.entry)
+        if "envs" in written:
+            self.effects.add(environment_uses(learner, written, wanted=wanted), f"methods.{method.row.label}")
+        if not wanted:
             return None
         table = self._environment_table(learner, dataset, method)
         given = self.parts.component("environment", table) if table else None
@@ -385,8 +374,8 @@ class _Loader:
             "seeds": list(seeds),
             "plugins": [str(plugin) for plugin, _ in self.gathered.plugins],
             "budget": budget,
-            "datasets": {dataset.label: written_dataset(dataset, self.epochs) for dataset in datasets},
-            "methods": {method.row.label: written_method(method, self.epochs) for method in methods},
+            "datasets": {dataset.label: written_dataset(dataset, self.epochs, self.effects) for dataset in datasets},
+            "methods": {method.row.label: written_method(method, self.epochs, self.effects) for method in methods},
             "analyses": {spec.label: written_analysis(spec) for spec in analyses},
             "trackers": [{"use": spec.name, **spec.params} for spec in trackers],
             "report": {key: value for key, value in vars(report).items() if value not in (None, False)},

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from harness.errors import did_you_mean
+from harness.suite.effects import Written
 from harness.suite.files import read_bundle
 from harness.suite.overlay import decisions, drop, over_method
 from harness.suite.settings import PARTS, PIPELINE, ROLES
@@ -26,12 +27,14 @@ class Method:
         family: the name in the file, which several rows of one matrix share.
         tree: the complete method in normal form, without ``like``, ``bundle`` and ``matrix``.
         place: where the method's name stands.
+        swept: the values of its matrix, as its parts have them.
     """
 
     label: str
     family: str
     tree: Table
     place: Place
+    swept: tuple[Written, ...] = ()
 
 
 def resolve_methods(methods: Table, problems: Problems) -> list[Method]:
@@ -162,7 +165,8 @@ def _expand(name: str, tree: Table, place: Place, problems: Problems) -> list[Me
         row = bare
         for path, value in chosen.items():
             row = _put(row, path, value)
-        rows.append(Method(_label(name, chosen, named), name, row, place))
+        swept = tuple((value.place, _last(path)) for path, value in chosen.items())
+        rows.append(Method(_label(name, chosen, named), name, row, place, swept))
     return rows
 
 

@@ -9,9 +9,10 @@ from fnmatch import fnmatchcase
 from harness.errors import did_you_mean
 from harness.suite.overlay import over_suite
 from harness.suite.shape import Shape
-from harness.suite.tree import Place, Problems, Table, Tree
+from harness.suite.tree import Leaf, Place, Problems, Table, Tree, describe
 from harness.suite.yaml import read_value
 
+MAX_SEED = 2**31 - 1
 _FIXED = ("bench", "include", "plugins")
 _LABELLED = ("datasets", "methods", "analyses")
 _DOTTED_BELOW = ("tune", "matrix", "pool")
@@ -137,3 +138,27 @@ def chosen(
             problems.add(place, f"fits no {what}{did_you_mean(glob, labels)}; there are: {', '.join(labels)}")
         taken.update(found)
     return [label for label in labels if label in taken]
+
+
+def seeds_of_text(text: str, place: Place, problems: Problems) -> list[int]:
+    """Seeds as a command line or a text in a suite gives them; faults are noted."""
+    try:
+        numbers = parse_seeds(text)
+    except ValueError:
+        problems.add(place, f"seeds are whole numbers, such as 1,2,3; found {text!r}")
+        return []
+    return distinct_seeds([Leaf(number, place) for number in numbers], problems)
+
+
+def distinct_seeds(given: Iterable[Tree], problems: Problems) -> list[int]:
+    """Seeds, each once; faults are noted."""
+    seeds: dict[int, None] = {}
+    for tree in given:
+        seed = tree.value if isinstance(tree, Leaf) else None
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+            problems.add(tree.place, f"a seed is a whole number from 0 to {MAX_SEED}, found {describe(tree)}")
+        elif seed in seeds:
+            problems.add(tree.place, f"the seed {seed} is given twice")
+        else:
+            seeds[seed] = None
+    return list(seeds)

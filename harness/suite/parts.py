@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.errors import did_you_mean
-from harness.hparams import HParam
+from harness.hparams import HParam, effective
 from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
+from harness.suite.effects import Effects, Scope, Uses, Written
 from harness.suite.once import Once
 from harness.suite.paths import located
 from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
@@ -28,6 +29,8 @@ class Part:
     entry: Entry
     spec: ComponentSpec
     place: Place
+    places: Mapping[str, Written] = field(default_factory=dict)
+    """Where its values stand, by name."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -39,10 +42,11 @@ class Parts:
     """Checks components and settings, and notes what is wrong with them.
 
     ``lacking`` once a plugin of the suite did not load: a problem of its own, of which missing names are consequences.
+    ``own`` names the suite's own file.
     """
 
-    def __init__(self, catalog: Catalog, problems: Problems) -> None:
-        self.catalog, self.problems = catalog, problems
+    def __init__(self, catalog: Catalog, problems: Problems, own: str = "") -> None:
+        self.catalog, self.problems, self.own = catalog, problems, own
         self.lacking = False
         self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
         self._arguments: dict[tuple[str, Place], Tree] = {}
@@ -81,7 +85,20 @@ class Parts:
         if len(self.problems) > before:
             return None
         spec = self.spec(kind, name, located(entry, params, table))
-        return self._parts.setdefault((id(spec), use.place), Part(entry, spec, use.place))
+        places = {key: (table.key(key), key) for key in params}
+        return self._parts.setdefault((id(spec), use.place), Part(entry, spec, use.place, places))
+
+    def alone(self, kind: str, table: Table) -> Part | None:
+        """As :meth:`component`, of one that no other value of the suite reaches: values without effect are refused."""
+        part = self.component(kind, table)
+        if part is None:
+            return None
+        uses, effects = Uses(), Effects(self.own)
+        scope = Scope(f"{kind} '{part.spec.name}'", part.entry.hparams, [part.spec.params], part.places)
+        scope.idle({}, {}, {}, uses)
+        effects.add(uses)
+        effects.refuse(self.problems, table, ())
+        return replace(part, spec=self.spec(kind, part.spec.name, effective(part.entry.hparams, part.spec.params)[0]))
 
     def find(self, kind: str, name: str, place: Place) -> Entry | None:
         """A component by name."""

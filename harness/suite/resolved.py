@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.data import Declaration
+from harness.hparams import effective
 from harness.spec import ComponentSpec
+from harness.suite.effects import Effects
 from harness.suite.methods import Method
 from harness.suite.overlay import merge, over_model
 from harness.suite.parts import Part
@@ -78,10 +80,11 @@ class CheckedMethod:
         return self.parts.get("baseline") or self.parts["decorrelator"]
 
 
-def written_dataset(dataset: CheckedDataset, epochs: int | None) -> dict[str, Any]:
-    """A dataset with all its settings, so that no protocol is needed to read it."""
+def written_dataset(dataset: CheckedDataset, epochs: int | None, effects: Effects) -> dict[str, Any]:
+    """A dataset with all its settings, so that no protocol is needed to read it, but those without effect."""
     layers = dataset.layers
-    sections = {"model": layers.model, "train": layers.train, "select": layers.select}
+    model, train = (effects.kept(table, f"datasets.{dataset.label}") for table in (layers.model, layers.train))
+    sections = {"model": model, "train": train, "select": layers.select}
     tree = {**_written(dataset.part), **{name: plain(value) for name, value in sections.items() if value}}
     if dataset.environment is not None:
         tree["envs"] = _written(dataset.environment)
@@ -90,16 +93,16 @@ def written_dataset(dataset: CheckedDataset, epochs: int | None) -> dict[str, An
     return tree
 
 
-def written_method(method: CheckedMethod, epochs: int | None) -> dict[str, Any]:
-    """A method without copies and matrices."""
-    tree = method.row.tree
+def written_method(method: CheckedMethod, epochs: int | None, effects: Effects) -> dict[str, Any]:
+    """A method without copies, matrices, and values without effect."""
+    tree = effects.kept(method.row.tree, f"methods.{method.row.label}")
     if epochs is not None:
         tree = tree.put("train", tree.table("train").without(["epochs"]))
         tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
     empty = [name for name in tree if isinstance(tree.get(name), Table) and not tree.table(name)]
     written: dict[str, Any] = plain(tree.without(empty))
-    return written if method.environment is None else {**written, "envs": _written(method.environment)}
+    return {**written, "envs": _written(method.environment)} if method.environment and "envs" in tree else written
 
 
 def _written(part: Part) -> dict[str, Any]:
-    return {"use": part.spec.name, **part.spec.params}
+    return {"use": part.spec.name, **effective(part.entry.hparams, part.spec.params)[0]}

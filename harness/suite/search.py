@@ -14,8 +14,9 @@ from itertools import product
 from typing import Any
 
 from harness.errors import did_you_mean
-from harness.hparams import HParam
+from harness.hparams import HParam, effective
 from harness.spec import ComponentSpec, Configuration, ModelSettings, Pipeline, TrainSettings
+from harness.suite.effects import Scope, Uses, Written
 from harness.suite.methods import value_text
 from harness.suite.overlay import decided
 from harness.suite.parts import Part, Parts
@@ -33,7 +34,8 @@ class Base:
         parts: the baseline, or the pipeline's three parts, by role.
         pool: the encoder's architectures; empty for a baseline.
         environment: what supplies environments, or None.
-        backbone, model, train: the settings after all overrides.
+        backbone, model, train: the settings after all overrides; ``written`` says where those of ``train`` stand.
+        facts: what else decides whether a value has an effect, see :func:`harness.suite.effects.facts_of`.
     """
 
     parts: Mapping[str, Part]
@@ -42,6 +44,8 @@ class Base:
     backbone: Part
     model: ModelSettings
     train: TrainSettings
+    written: Mapping[str, Written]
+    facts: Mapping[str, Any]
 
     def part(self, head: str) -> Part | None:
         """The component that a path's first step names."""
@@ -49,48 +53,25 @@ class Base:
             return self.environment
         return self.backbone if head == "model" else self.parts.get(head)
 
-    def configure(self, name: str, values: Mapping[str, Any]) -> Configuration:
-        """The configuration with these tuned values; whatever they leave as it is, all configurations share."""
-        by_head: dict[str, dict[str, Any]] = {}
-        for path, value in values.items():
-            head, _, key = path.partition(".")
-            by_head.setdefault(head, {})[key] = value
-        specs = {role: _with(part.spec, by_head.get(role)) for role, part in self.parts.items()}
-        pipeline = None
-        if "baseline" not in specs:
-            own = by_head.get("encoder")
-            pool = tuple(_with(spec, own) for spec in self.pool) if own else self.pool
-            pipeline = Pipeline(pool, specs["quantifier"], specs["decorrelator"])
-        return Configuration(
-            id=name,
-            values=dict(values),
-            learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
-            pipeline=pipeline,
-            environment=None if self.environment is None else _with(self.environment.spec, by_head.get("envs")),
-            model=_with_model(self.model, by_head.get("model", {})),
-            train=replace(self.train, **by_head["train"]) if "train" in by_head else self.train,
-        )
-
-
-def _with(spec: ComponentSpec, values: Mapping[str, Any] | None) -> ComponentSpec:
-    if not values:
-        return spec
-    return ComponentSpec(spec.kind, spec.name, dict(sorted({**spec.params, **values}.items())))
-
-
-def _with_model(model: ModelSettings, values: Mapping[str, Any]) -> ModelSettings:
-    if not values:
-        return model
-    own = {name: value for name, value in values.items() if name in MODEL}
-    flat = {name: value for name, value in values.items() if name not in MODEL}
-    return replace(model, backbone=_with(model.backbone, flat), **own)
+    @property
+    def components(self) -> dict[str, Part]:
+        """All components by the first step of a path."""
+        others = {"model": self.backbone, **({"envs": self.environment} if self.environment else {})}
+        return {**self.parts, **others}
 
 
 @dataclass(frozen=True)
 class _Axis:
     path: str
     values: tuple[Any, ...]
-    from_class: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """The configurations of a row, and what the values written for it do."""
+
+    configurations: tuple[Configuration, ...]
+    uses: Uses
 
 
 class Search:
@@ -99,12 +80,12 @@ class Search:
     def __init__(self, parts: Parts, budget: int | None) -> None:
         self.parts, self.problems, self.budget = parts, parts.problems, budget
 
-    def configurations(self, tree: Table, base: Base) -> tuple[Configuration, ...] | None:
+    def configurations(self, tree: Table, base: Base) -> Found | None:
         """All configurations, at most ``budget``; None after a noted problem. Like datasets share them."""
-        own = (base.parts, base.pool, base.environment, base.backbone, base.model, base.train)
+        own = (base.parts, base.pool, base.environment, base.backbone, base.model, base.train, base.written, base.facts)
         return self.parts.once.of(lambda: self._configurations(tree, base), "configurations", tree, *own)
 
-    def _configurations(self, tree: Table, base: Base) -> tuple[Configuration, ...] | None:
+    def _configurations(self, tree: Table, base: Base) -> Found | None:
         axes = self._axes(tree, base)
         if axes is None:
             return None
@@ -116,10 +97,11 @@ class Search:
             self.problems.add(tree.table("tune").place, message)
             return None
         names = [axis.path for axis in axes]
+        row = _Row(self.parts, base, tree)
         grid = product(*(axis.values for axis in axes))
-        loose = [axis.path for axis in axes if axis.from_class]
-        points = _distinct(_prune(dict(zip(names, point, strict=True)), loose, base) for point in grid)
-        return tuple(base.configure(_name(point, names), point) for point in _draw(points, self.budget))
+        points = _distinct(row.point(dict(zip(names, values, strict=True))) for values in grid)
+        drawn = _draw(points, self.budget)
+        return Found(tuple(row.configuration(_name(point, names), point) for point in drawn), row.uses)
 
     def check(self, tree: Table, parts: Mapping[str, Part]) -> None:
         """Note what is wrong with the axes of a method's own components, on whatever dataset."""
@@ -194,25 +176,72 @@ def _class_axes(head: str, base: Base, taken: set[str]) -> list[_Axis]:
         for name, declared in part.entry.hparams.items()
         if declared.search and f"{head}.{name}" not in taken
     }
-    values = part.values
+    fixed = {name: value for name, value in part.values.items() if name not in free}
     return [
-        _Axis(f"{head}.{name}", declared.search or (), from_class=True)
-        for name, declared in free.items()
-        if all(other in free or values.get(other) in allowed for other, allowed in (declared.active or {}).items())
+        _Axis(f"{head}.{name}", declared.search or ()) for name, declared in free.items() if declared.is_active(fixed)
     ]
 
 
-def _prune(point: dict[str, Any], loose: list[str], base: Base) -> dict[str, Any]:
-    """The point without class axes that cannot matter under its other values."""
-    gone = set()
-    for path in loose:
-        head, _, name = path.partition(".")
-        part = base.part(head)
-        if part is not None:
-            own = {key.partition(".")[2]: value for key, value in point.items() if key.partition(".")[0] == head}
-            if not part.entry.hparams[name].is_active({**part.values, **own}):
-                gone.add(path)
-    return {path: value for path, value in point.items() if path not in gone}
+class _Row:
+    """A method on a dataset: its points without what has no effect there, and the configurations that they make."""
+
+    def __init__(self, parts: Parts, base: Base, tree: Table) -> None:
+        self.parts, self.base, self.uses = parts, base, Uses()
+        self._tune = tree.table("tune")
+        self._scopes = {head: self._scope(head, part, tree) for head, part in base.components.items()}
+        self._scopes["train"] = Scope("'train'", TRAIN, [vars(base.train)], base.written)
+        self._idle: dict[tuple[str, str], set[str]] = {}
+
+    def _scope(self, head: str, part: Part, tree: Table) -> Scope:
+        title, declared = f"{part.entry.kind} '{part.entry.name}'", part.entry.hparams
+        if head != "encoder":
+            return Scope(title, declared, [part.spec.params], part.places)
+        pooled = tree.table(head).table("pool")
+        places = {**part.places, **{name: (pooled.key(name), name) for name in pooled}}
+        return Scope(title, declared, [spec.params for spec in self.base.pool], places)
+
+    def point(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The tuned values that have an effect beside each other."""
+        gone = {f"{head}.{name}" for head in self._scopes for name in self._without_effect(head, _below(head, values))}
+        return {path: value for path, value in values.items() if path not in gone}
+
+    def _without_effect(self, head: str, own: Mapping[str, Any]) -> set[str]:
+        known = (head, repr(own))
+        if known not in self._idle:
+            paths = {name: f"{head}.{name}" for name in own}
+            axes = {name: (self._tune.key(path), path) for name, path in paths.items() if path in self._tune}
+            self._idle[known] = self._scopes[head].idle(own, axes, self.base.facts, self.uses)
+        return self._idle[known]
+
+    def configuration(self, name: str, values: Mapping[str, Any]) -> Configuration:
+        """The configuration with these tuned values; whatever they leave as it is, all configurations share."""
+        base = self.base
+        specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in base.components.items()}
+        pipeline = None
+        if "baseline" not in specs:
+            own = _below("encoder", values)
+            pool = {id(spec): spec for spec in (self._spec(spec, base.parts["encoder"], own) for spec in base.pool)}
+            pipeline = Pipeline(tuple(pool.values()), specs["quantifier"], specs["decorrelator"])
+        model = {key: value for key, value in _below("model", values).items() if key in MODEL}
+        return Configuration(
+            id=name,
+            values=dict(values),
+            learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
+            pipeline=pipeline,
+            environment=specs.get("envs"),
+            model=self.parts.once.one(replace(base.model, backbone=specs["model"], **model)),
+            train=self.parts.once.one(replace(base.train, **_below("train", values))),
+        )
+
+    def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:
+        declared = part.entry.hparams
+        given = dict(sorted({**spec.params, **{key: value for key, value in own.items() if key in declared}}.items()))
+        return self.parts.spec(spec.kind, spec.name, effective(declared, given, self.base.facts)[0])
+
+
+def _below(head: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a point says of one component, by name."""
+    return {path.partition(".")[2]: value for path, value in values.items() if path.partition(".")[0] == head}
 
 
 def _text(point: Mapping[str, Any]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
-from harness.hparams import HParam
+from harness.conditions import ENVIRONMENTS, Condition
+from harness.hparams import HParam, effective
 from harness.spec import ModelSettings, SelectSettings, TrainSettings
 
 PIPELINE = ("encoder", "quantifier", "decorrelator")
@@ -50,6 +52,13 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "optimizer": ("adam", "adamw"),
     "average_over": ("labels", "graphs"),
 }
+_ACTIVE: dict[str, dict[str, Condition]] = {
+    "patience": {"epochs": "> $patience"},
+    "warmup": {"patience": "> 0"},
+    "lr_drop_epoch": {"epochs": "> $lr_drop_epoch"},
+    "lr_drop_factor": {"lr_drop_epoch": "> 0"},
+    "groups_per_batch": {ENVIRONMENTS: ("fixed",)},
+}
 _HELP = {
     "epochs": "passes over the training graphs",
     "batch_size": "graphs per training batch",
@@ -85,6 +94,7 @@ def _read(settings: type, skip: tuple[str, ...] = ()) -> dict[str, HParam]:
             default=item.default,
             low=_LOW.get(item.name, 0) if number else None,
             choices=_CHOICES.get(item.name),
+            active=_ACTIVE.get(item.name),
             help=_HELP.get(item.name, ""),
         )
     return found
@@ -93,3 +103,10 @@ def _read(settings: type, skip: tuple[str, ...] = ()) -> dict[str, HParam]:
 TRAIN = _read(TrainSettings)
 SELECT = _read(SelectSettings)
 MODEL = _read(ModelSettings, skip=("backbone",))
+
+
+def effective_train(train: TrainSettings, facts: Mapping[str, Any]) -> TrainSettings:
+    """The settings, with the default in place of what has no effect beside the others."""
+    idle = effective(TRAIN, vars(train), facts)[1]
+    changed = {name: TRAIN[name].default for name in idle if getattr(train, name) != TRAIN[name].default}
+    return replace(train, **changed) if changed else train

@@ -15,7 +15,7 @@ from harness.testing import figures
 from harness.testing.imports import HEAVY, loaded_at_import, without
 from harness.testing.report import CheckFunction, Note, Skip
 from harness.testing.rng import all_states
-from harness.testing.settings import unchanged
+from harness.testing.settings import effects_as_declared
 from harness.testing.studies import PIPELINE, SMALL, TASKS, TUNED, WHOLE, AnalysisSubject, Part, measure, present
 
 PARENT = ("torch", "torch_geometric")
@@ -258,7 +258,7 @@ def hyperparameters_matter(subject: AnalysisSubject) -> Iterator[str]:
     Look at: measure, present, figure
     """
 
-    yield from unchanged(
+    yield from effects_as_declared(
         subject.cls, subject.base, lambda one, two: any(_differ(subject, part, one, two) for part in (PIPELINE, TUNED))
     )
 

@@ -18,7 +18,7 @@ from harness.testing.bench import SEED
 from harness.testing.companions import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction
 from harness.testing.rng import python_states
-from harness.testing.settings import EVERYWHERE, unchanged
+from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import FEATURES, WIDTH, one_node, raw_graphs, toy, without_edges
 from harness.training.bases import Backbone
 
@@ -252,7 +252,7 @@ def hyperparameters_matter(subject: BackboneSubject) -> Iterator[str]:
     def differ(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
         return not torch.equal(rows(one), rows(two))
 
-    yield from unchanged(subject.cls, subject.base, differ)
+    yield from effects_as_declared(subject.cls, subject.base, differ)
 
 
 CHECKS: tuple[CheckFunction, ...] = (

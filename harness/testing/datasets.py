@@ -17,7 +17,7 @@ from harness.errors import DataError
 from harness.stages.prepare import check, fingerprint, split_tiers
 from harness.testing.report import CheckFunction, Note, Skip
 from harness.testing.rng import all_states
-from harness.testing.settings import EVERYWHERE, unchanged
+from harness.testing.settings import EVERYWHERE, effects_as_declared
 
 
 @dataclass
@@ -208,7 +208,7 @@ def hyperparameters_matter(subject: DatasetSubject) -> Iterator[str]:
     def differ(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
         return subject.fingerprint(one) != subject.fingerprint(two)
 
-    yield from unchanged(subject.cls, subject.base, differ)
+    yield from effects_as_declared(subject.cls, subject.base, differ)
 
 
 CHECKS: tuple[CheckFunction, ...] = (

@@ -17,7 +17,7 @@ from harness.testing.bench import OTHER_SEED, SEED
 from harness.testing.companions import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction
 from harness.testing.rng import python_states
-from harness.testing.settings import EVERYWHERE, unchanged
+from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import FEATURES, WIDTH, one_node, raw_graphs, toy, with_graphs, without_edges
 from harness.training.bases import Encoder
 
@@ -240,7 +240,7 @@ def hyperparameters_matter(subject: EncoderSubject) -> Iterator[str]:
         left, right = subject.fitted(one), subject.fitted(two)
         return left.epochs != right.epochs or not torch.equal(left.embeddings[-1], right.embeddings[-1])
 
-    yield from unchanged(subject.cls, subject.base, differ)
+    yield from effects_as_declared(subject.cls, subject.base, differ)
 
 
 CHECKS: tuple[CheckFunction, ...] = (

@@ -17,7 +17,7 @@ from harness.randomness import generator
 from harness.testing.bench import SEED, assign
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.rng import all_states
-from harness.testing.settings import EVERYWHERE, unchanged
+from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import Toy, toy
 from harness.training.bases import Environment
 from harness.training.environments import check_ids
@@ -163,7 +163,7 @@ def hyperparameters_matter(subject: EnvironmentSubject) -> Iterator[str]:
 
     Look at: assign, assign_batch
     """
-    yield from unchanged(
+    yield from effects_as_declared(
         subject.cls, subject.base, lambda one, two: not _equal(subject.assigned(one), subject.assigned(two))
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.testing.bench import differs
 from harness.testing.report import CheckFunction
-from harness.testing.settings import unchanged
+from harness.testing.settings import effects_as_declared
 from harness.testing.subject import LearnerSubject
 
 
@@ -20,7 +20,7 @@ def hyperparameters_matter(subject: LearnerSubject) -> Iterator[str]:
     """
     subject.watched()
     weights = [name for name, declared in subject.cls.hparams.items() if declared.weight_of]
-    yield from unchanged(
+    yield from effects_as_declared(
         subject.cls, subject.base, lambda one, two: differs(subject.result(one), subject.result(two)), weights
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.testing.bench import SEED
 from harness.testing.report import CheckFunction
 from harness.testing.rng import all_states
-from harness.testing.settings import EVERYWHERE, unchanged
+from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.training.bases import Quantifier
 
 CLASSES, ROWS, NEW, WIDTH = 3, 60, 20, 8
@@ -174,7 +174,7 @@ def hyperparameters_matter(subject: QuantifierSubject) -> Iterator[str]:
 
     Look at: settings, fit
     """
-    yield from unchanged(
+    yield from effects_as_declared(
         subject.cls, subject.base, lambda one, two: not _equal(subject.tables(one), subject.tables(two))
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from harness.component import Component
+from harness.conditions import Condition, meets
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.testing.report import Skip
@@ -13,6 +14,8 @@ from harness.testing.report import Skip
 EVERYWHERE = "*"
 """The name under which ``probes`` has settings for all checks."""
 
+Differ = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
+"""Whether two settings lead to different outcomes."""
 Pair = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -38,12 +41,43 @@ def _first(declared: HParam, base: Mapping[str, Any]) -> Any:
 def _activated(cls: type[Component], declared: HParam) -> dict[str, Any]:
     """Values of other hyperparameters under which this one matters, also theirs in turn."""
     found: dict[str, Any] = {}
-    for name, allowed in (declared.active or {}).items():
-        other = cls.hparams[name]
-        found |= _activated(cls, other)
-        if other.default not in allowed:
-            found[name] = allowed[0]
+    for name, condition in (declared.active or {}).items():
+        if name in cls.hparams:
+            other = cls.hparams[name]
+            found |= _activated(cls, other)
+            found |= _either(other, condition, {**_defaults(cls), **found}, met=True)
     return found
+
+
+def _defaults(cls: type[Component]) -> dict[str, Any]:
+    return {name: declared.default for name, declared in cls.hparams.items()}
+
+
+def _either(declared: HParam, condition: Condition, values: Mapping[str, Any], *, met: bool) -> dict[str, Any]:
+    """By name another value that meets a condition, or does not; nothing where the present one does, or none would."""
+    named = () if isinstance(condition, str) else condition
+    wrapped = [[item] for item in named] if declared.type.startswith("list[") else named
+    for value in (values[declared.name], declared.default, *others(declared, declared.default), *wrapped, 0, None):
+        if _allowed(declared, value) and meets(value, condition, {**values, declared.name: value}) == met:
+            return {} if value == values[declared.name] else {declared.name: value}
+    return {}
+
+
+def idle_pairs(cls: type[Component], name: str, base: Mapping[str, Any]) -> list[Pair]:
+    """Settings that are to be alike: the first of a pair has the hyperparameter's default, the second another value.
+
+    For each condition of ``active`` there is a pair that does not meet it, and of an ``unused`` one all are alike.
+    """
+    declared = cls.hparams[name]
+    probe = dict(cls.probes.get(name, {}))
+    met = {**base, **_activated(cls, declared), **probe}
+    second = probe.get(name, next(iter(others(declared, declared.default)), declared.default))
+    around = [met] if declared.unused else []
+    for other, condition in (declared.active or {}).items():
+        if other in cls.hparams:
+            broken = _either(cls.hparams[other], condition, {**_defaults(cls), **met}, met=False)
+            around += [{**met, **broken}] if broken else []
+    return [({**one, name: declared.default}, {**one, name: second}) for one in around]
 
 
 def others(declared: HParam, first: Any) -> list[Any]:
@@ -69,10 +103,29 @@ class _TrialError(Exception):
     """A component fails with a second value; the text says which and how."""
 
 
+def effects_as_declared(
+    cls: type[Component], base: Mapping[str, Any], differ: Differ, leave_out: Collection[str] = ()
+) -> Iterator[str]:
+    """What :func:`unchanged` tells, and a text for each hyperparameter that matters where it is declared not to.
+
+    The harness leaves such a value out of what it hands over and of keys.
+    """
+    yield from unchanged(cls, base, differ, leave_out)
+    for name in cls.hparams:
+        for one, two in idle_pairs(cls, name, base):
+            try:
+                changes = differ(one, two)
+            except UserError:
+                changes = False
+            if changes:
+                given = {n: v for n, v in one.items() if n != name and base.get(n) != v}
+                yield f"'{name}': {two[name]} matters with {given}, though `active` or `unused` says that it does not"
+
+
 def unchanged(
     cls: type[Component],
     base: Mapping[str, Any],
-    differ: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
+    differ: Differ,
     leave_out: Collection[str] = (),
 ) -> Iterator[str]:
     """A text for each hyperparameter that makes no difference where it is declared active.
@@ -84,7 +137,7 @@ def unchanged(
         leave_out: hyperparameters that are looked at elsewhere.
     """
     for name, declared in cls.hparams.items():
-        if name in leave_out or name in cls.unused:
+        if name in leave_out or declared.unused:
             continue
         compared = pairs(cls, name, base)
         if not compared:
@@ -105,9 +158,7 @@ def unchanged(
             )
 
 
-def _same(
-    compared: list[Pair], differ: Callable[[Mapping[str, Any], Mapping[str, Any]], bool], *, every: bool
-) -> list[dict[str, Any]]:
+def _same(compared: list[Pair], differ: Differ, *, every: bool) -> list[dict[str, Any]]:
     """The second settings that made no difference; where not every one need to, none once one did.
 
     A value that the component refuses does make a difference where it is one of its choices, else it is none to try.

@@ -1,4 +1,4 @@
-"""Hyperparameters that are tables: what they take, on a class and through a suite's schema."""
+"""Hyperparameters: tables, on a class and through a suite's schema, and conditions under which one matters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from harness import Dataset, hparam
 from harness.errors import UserError
-from harness.hparams import HParam
+from harness.hparams import HParam, effective
 from harness.suite.schema import value
 
 
@@ -39,3 +39,62 @@ def test_a_table_survives_the_index_and_is_an_object_in_the_schema():
 def test_other_tables_are_refused():
     with pytest.raises(TypeError, match=r"or dict\[str, Any\], not"):
         type("Odd", (Dataset,), {"name": "odd", "__annotations__": {"x": dict[str, int]}, "x": hparam({})})
+
+
+class Modes(Dataset):
+    """Hyperparameters of which each matters under a condition."""
+
+    name = "modes"
+    unused = frozenset({"inherited"})
+    mode: str = hparam("a", choices=["a", "b"])
+    cuts: list[str] = hparam(["x"], choices=["x", "y", "z"])
+    steps: int = hparam(0, low=0)
+    most: int | None = hparam(None)
+    of_mode: int = hparam(0, active={"mode": ["b"]})
+    of_cuts: int = hparam(0, active={"cuts": ["y", "z"]})
+    of_steps: int = hparam(0, active={"steps": "> 0"})
+    of_most: int = hparam(0, active={"most": "> $steps"})
+    of_data: int = hparam(0, active={"dataset": ["edge features"]})
+    inherited: int = hparam(0)
+    one: int = hparam(5, active={"two": ["many"]})
+    two: str = hparam("many", active={"one": "> 1"})
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "text"),
+    [
+        ({}, "of_mode", "'of_mode' has no meaning with 'mode: a'; it matters with 'mode: b'"),
+        ({"mode": "b"}, "of_mode", None),
+        ({}, "of_cuts", "'of_cuts' has no meaning with 'cuts: [x]'; it matters with 'y' in 'cuts' or 'z' in 'cuts'"),
+        ({"cuts": ["x", "z"]}, "of_cuts", None),
+        ({}, "of_steps", "'of_steps' has no meaning with 'steps: 0'; it matters with 'steps' above 0"),
+        ({"steps": 1}, "of_steps", None),
+        ({}, "of_most", "'of_most' has no meaning with no 'most'; it matters with 'most' above 0"),
+        ({"most": 2, "steps": 2}, "of_most", "'of_most' has no meaning with 'most: 2'; it matters with 'most' above 2"),
+        ({"most": 3, "steps": 2}, "of_most", None),
+        ({"dataset": []}, "of_data", "'of_data' has no meaning with a dataset without edge features"),
+        ({"dataset": ["edge features"]}, "of_data", None),
+        ({}, "of_data", None),
+        ({}, "inherited", "'inherited' has no effect here"),
+    ],
+)
+def test_when_a_hyperparameter_matters(given: dict[str, Any], name: str, text: str | None) -> None:
+    values = {**given, name: 7}
+    facts = {key: values.pop(key) for key in list(values) if key == "dataset"}
+    declared = {key: HParam.from_json(json.loads(json.dumps(one.to_json()))) for key, one in Modes.hparams.items()}
+    kept, idle = effective(declared, values, facts)
+    assert {key: why.text for key, why in idle.items()} == ({} if text is None else {name: text})
+    assert kept == {key: value for key, value in values.items() if key not in idle}
+
+
+def test_of_two_that_make_each_other_idle_one_stays() -> None:
+    kept, idle = effective(Modes.hparams, {"one": 1, "two": "single"})
+    assert (kept, set(idle)) == ({"two": "single"}, {"one"})
+    kept, idle = effective(Modes.hparams, {"one": 1, "two": "many"})
+    assert (kept, set(idle)) == ({"one": 1}, {"two"})
+
+
+@pytest.mark.parametrize("active", [{"mood": ["b"]}, {"mode": ">0"}, {"mode": "b"}])
+def test_a_condition_that_cannot_be_read_is_refused(active: Any) -> None:
+    with pytest.raises(TypeError, match="'active'"):
+        type("Wrong", (Modes,), {"more": hparam(1, active=active), "__annotations__": {"more": int}})

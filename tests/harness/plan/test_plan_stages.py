@@ -61,6 +61,7 @@ CATALOG = Catalog(
             MODE,
             RULE,
             EPOCHS,
+            HParam("depth", "int", 1, active={"mode": ("assisted", "probed")}),
             upstream={
                 "assistant": upstream(
                     "baseline",
@@ -131,6 +132,28 @@ class TestTrainingSettings:
         assert key("erm", train={"lr_drop_factor": 0.5}) == key("erm")
         dropped = {"lr_drop_epoch": 3}
         assert key("erm", train={**dropped, "lr_drop_factor": 0.5}) != key("erm", train=dropped)
+
+    @pytest.mark.parametrize(
+        "train",
+        [{"warmup": 5}, {"patience": 50, "warmup": 5}, {"lr_drop_epoch": 50, "lr_drop_factor": 0.5}, GROUPED],
+    )
+    def test_what_has_no_effect_changes_nothing(self, train: dict[str, Any]) -> None:
+        assert key("erm", train=train) == key("erm")
+        stage = chain("erm", train=train)[-1]
+        assert {name: stage.payload["loop"][name] for name in train} == {
+            name: getattr(TrainSettings, name) for name in train
+        }
+
+    def test_what_has_no_effect_on_a_shorter_upstream_changes_nothing_of_it(self) -> None:
+        train = {"lr_drop_epoch": 30}
+        changed, plain = (chain("student", train=given, assistant_epochs=30) for given in (train, None))
+        assert changed[-2].key == plain[-2].key
+        assert changed[-1].key != plain[-1].key
+
+    def test_a_hyperparameter_without_effect_reaches_neither_key_nor_worker(self) -> None:
+        assert key("student", mode="alone", depth=2) == key("student", mode="alone")
+        assert key("student", mode="probed", depth=2) != key("student", mode="probed")
+        assert chain("student", mode="alone", depth=2)[-1].payload["learner"]["params"] == {"mode": "alone"}
 
     def test_all_reach_the_worker(self) -> None:
         payload = chain("irm", environment="fixed", train=NEW)[-1].payload

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from suite_kit import EQUAD, IRM, Load, ids, methods, only, row
 
 from harness.spec import ComponentSpec
@@ -122,9 +124,10 @@ class TestTune:
         suite = load(methods("  A: {baseline: {use: ciga, contrast: 2, tune: default}}\n"))
         assert ids(suite, "A") == ["variant=v1", "hinge=0.5, variant=v2", "hinge=1, variant=v2"]
 
-    def test_an_idle_value_that_was_asked_for_is_listed(self, load: Load) -> None:
-        suite = load(methods("  A: {baseline: {use: ciga, tune: {hinge: [1, 2]}}}\n"))
-        assert ids(suite, "A") == ["hinge=1", "hinge=2"]
+    def test_an_axis_without_effect_is_refused(self, faults: Any) -> None:
+        text = methods("  A: {baseline: {use: ciga, tune: {hinge: [1, 2]}}}\n")
+        hint = "has no meaning with 'variant: v1'; it matters with 'variant: v2'"
+        assert faults(text) == [f"6:36: baseline 'ciga': 'hinge' {hint}"]
 
     BUDGET = (
         "  A: {baseline: {use: irm, tune: {penalty: [1, 2, 3, 4, 5, 6, 7]}}, envs: random(2)}\n"

@@ -6,7 +6,7 @@ import pytest
 
 from harness import Baseline, hparam
 from harness.errors import UserError
-from harness.testing.settings import pairs, unchanged
+from harness.testing.settings import effects_as_declared, idle_pairs, pairs, unchanged
 
 
 class Many(Baseline):
@@ -103,3 +103,21 @@ def test_a_value_with_which_it_fails_is_told() -> None:
     assert set(unchanged(Many, {}, differ, set(Many.hparams) - {"flag"})) == {
         "with {'flag': True} it raised ValueError: negative"
     }
+
+
+def test_where_a_hyperparameter_is_declared_idle_nothing_may_change() -> None:
+    class Modes(Many):
+        name = "modes"
+        steps: int = hparam(0, low=0)
+        first: float = hparam(1.0, active={"steps": "> 0"})
+        of_x: int = hparam(1, active={"names": ["x"]})
+
+    hindered = {name: [one for one, _ in idle_pairs(Modes, name, BASE)] for name in Modes.hparams}
+    assert hindered["inherited"] == [{"width": 4, "inherited": 0}]
+    assert hindered["inner"] == [{"width": 4, "mode": "a", "inner": 1.0}]
+    assert hindered["first"] == [{"width": 4, "steps": 0, "first": 1.0}]
+    assert hindered["of_x"] == [{"width": 4, "names": ["y"], "of_x": 1}]
+    assert not any(hindered[name] for name in ("flag", "mode", "rate", "schedule"))
+    changed = [text for text in effects_as_declared(Modes, BASE, lambda one, two: True) if "does not" in text]
+    assert [text.split("'")[1] for text in changed] == ["inner", "innermost", "inherited", "first", "of_x"]
+    assert "'inner': 2.0 matters with {'mode': 'a'}" in changed[0]

@@ -38,13 +38,13 @@ def _first(declared: HParam, base: Mapping[str, Any]) -> Any:
     return base.get(declared.name, declared.default)
 
 
-def _activated(cls: type[Component], declared: HParam) -> dict[str, Any]:
+def _activated(cls: type[Component], declared: HParam, asked: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Values of other hyperparameters under which this one matters, also theirs in turn."""
     found: dict[str, Any] = {}
     for name, condition in (declared.active or {}).items():
-        if name in cls.hparams:
+        if name in cls.hparams and name not in asked:
             other = cls.hparams[name]
-            found |= _activated(cls, other)
+            found |= _activated(cls, other, asked | {declared.name})
             found |= _either(other, condition, {**_defaults(cls), **found}, met=True)
     return found
 

@@ -238,17 +238,23 @@ class Decorrelator(Learner):
 
     kind: ClassVar[str] = "decorrelator"
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass"})
-    keep: int = hparam(5, low=1, help="M: how many quantifiers to keep, those with the lowest validation score")
+    keep: int = hparam(
+        5,
+        low=1,
+        active={"weighting": ["weighted", "average"]},
+        help="M: how many quantifiers to keep, those with the lowest validation score",
+    )
     tau: float = hparam(
         0.1,
         low=0.0,
         search=[1.0, 0.5, 0.25, 0.1, 0.01],
-        active={"weighting": ["weighted"]},
+        active={"weighting": ["weighted"], "keep": "> 1"},
         help="temperature of the softmax over minus the validation scores",
     )
     weighting: str = hparam(
         "weighted",
         choices=["weighted", "average", "single"],
+        active={"keep": "> 1"},
         help="softmax weights, equal weights, or only the quantifier with the lowest score",
     )
     min_train_margin: float = hparam(

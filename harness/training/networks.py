@@ -37,7 +37,9 @@ class Backbone(Component, nn.Module):
     layers: int = hparam(3, low=1, help="number of message-passing layers")
     hidden: int = hparam(32, low=1, help="width of the node embeddings")
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
-    edge_features: bool = hparam(False, help="use the dataset's edge features in the messages")
+    edge_features: bool = hparam(
+        False, active={"dataset": ["edge features"]}, help="use the dataset's edge features in the messages"
+    )
 
     def __init__(self, **values: Any) -> None:
         nn.Module.__init__(self)

@@ -24,7 +24,9 @@ class EnvironmentPenalty(Baseline):
     anneal_steps: int = hparam(
         0, low=0, help="steps with ``pre_weight`` instead of the penalty's weight; the optimizer starts afresh after"
     )
-    pre_weight: float = hparam(1.0, low=0.0, help="weight of the penalty during ``anneal_steps``")
+    pre_weight: float = hparam(
+        1.0, low=0.0, active={"anneal_steps": "> 0"}, help="weight of the penalty during ``anneal_steps``"
+    )
 
     def weight(self, term: str) -> float:
         early = term == self.annealed and self.step < self.anneal_steps

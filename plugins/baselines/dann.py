@@ -53,7 +53,9 @@ class DANN(Baseline):
     strength: float = hparam(
         0.1, low=0.0, search=[0.001, 0.01, 0.1, 1.0], weight_of="domain", help="weight of the domain loss"
     )
-    alpha: float | None = hparam(None, low=0.0, help="factor of the reversed gradient; none: the growing one")
+    alpha: float | None = hparam(
+        None, low=0.0, active={"strength": "> 0"}, help="factor of the reversed gradient; none: the growing one"
+    )
 
     def build(self) -> None:
         super().build()

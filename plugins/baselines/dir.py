@@ -54,8 +54,12 @@ class DIR(Baseline):
         weight_of="intervention",
         help="weight of the losses' mean and variance under interventions, before its growth",
     )
-    growth: float = hparam(1.6, low=0.0, help="that weight grows as epoch to this power; 0 for a constant one")
-    scale_variance: bool = hparam(True, help="variance of the batch size times the losses, which grows with its square")
+    growth: float = hparam(
+        1.6, low=0.0, active={"alpha": "> 0"}, help="that weight grows as epoch to this power; 0 for a constant one"
+    )
+    scale_variance: bool = hparam(
+        True, active={"alpha": "> 0"}, help="variance of the batch size times the losses, which grows with its square"
+    )
     update: str = hparam(
         "batch", choices=["batch", "epoch"], help="one update per batch, or per epoch, by its batches' mean loss"
     )

@@ -52,8 +52,12 @@ class GIL(Baseline):
     cluster_per: str = hparam("epoch", choices=["epoch", "batch"], help="cluster all training graphs, or each batch")
     restarts: int = hparam(10, low=1, help="starts of k-means, of which the best is taken")
     unit_length: bool = hparam(True, help="cluster embeddings of length one")
-    penalty_params: str = hparam("head", choices=["head", "all"], help="whose gradients are compared")
-    ramp_epochs: int = hparam(10, low=0, help="epochs over which the penalty's weight grows linearly to its value")
+    penalty_params: str = hparam(
+        "head", choices=["head", "all"], active={"penalty": "> 0"}, help="whose gradients are compared"
+    )
+    ramp_epochs: int = hparam(
+        10, low=0, active={"penalty": "> 0"}, help="epochs over which the penalty's weight grows linearly to its value"
+    )
     erm_term: str = hparam(
         "environments", choices=["environments", "samples"], help="risk: mean over environments present, or over graphs"
     )

@@ -27,7 +27,12 @@ class GREA(Baseline):
     foreign_statistics = MIXED
     probes = {"cycle": {"cycle": 2}}
     gamma: float = hparam(
-        0.4, low=0.0, high=1.0, search=[0.1, 0.2, 0.4, 0.55, 0.8], help="mean gate that each graph should have"
+        0.4,
+        low=0.0,
+        high=1.0,
+        search=[0.1, 0.2, 0.4, 0.55, 0.8],
+        active={"size": "> 0"},
+        help="mean gate that each graph should have",
     )
     augmented: float = hparam(
         1.0, low=0.0, weight_of="augmented", help="weight of the loss with the environments of all graphs"

@@ -51,7 +51,7 @@ class GroupDRO(Baseline):
     groups: str = hparam(
         "environment", choices=["environment", "environment-class"], help="what a group is; the latter not multi-task"
     )
-    stateless: bool = hparam(False, help="forget q after each batch")
+    stateless: bool = hparam(False, active={"step_size": "> 0"}, help="forget q after each batch")
     renormalise: bool = hparam(False, help="divide by the weight of the groups present")
     log_q: Tensor
 

@@ -48,8 +48,8 @@ class GSAT(Baseline):
         0.7, low=0.01, high=1.0, search=[0.5, 0.7], help="r, the attention that costs nothing, in the end"
     )
     init_r: float = hparam(0.9, low=0.01, high=1.0, help="r in the first epoch, unless final_r is higher")
-    decay_r: float = hparam(0.1, low=0.01, help="by how much r falls at a time")
-    decay_interval: int = hparam(10, low=1, help="epochs between two falls of r")
+    decay_r: float = hparam(0.1, low=0.01, active={"init_r": "> $final_r"}, help="by how much r falls at a time")
+    decay_interval: int = hparam(10, low=1, active={"init_r": "> $final_r"}, help="epochs between two falls of r")
     attention: str = hparam("edge", choices=["edge", "node"], help="what is scored")
     temperature: float = hparam(1.0, low=0.01, help="of the noisy attention in training")
     divergence: str = hparam(

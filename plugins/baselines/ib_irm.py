@@ -52,7 +52,10 @@ class IBIRM(IRM):
         0.1, low=0.0, search=[0.01, 0.1, 1.0], weight_of="bottleneck", help="weight of the embeddings' variance"
     )
     within: str = hparam(
-        "environment", choices=["environment", "batch"], help="variance within each environment, or in the whole batch"
+        "environment",
+        choices=["environment", "batch"],
+        active={"bottleneck": "> 0"},
+        help="variance within each environment, or in the whole batch",
     )
     bottleneck_start: int = hparam(
         0, low=0, help="first step with the bottleneck; the optimizer starts afresh there, once for all thresholds"

@@ -22,7 +22,14 @@ class IMoLD(Baseline):
 
     name = "imold"
     codes: int = hparam(4000, low=1, search=[100, 500, 1000, 4000], help="size of the codebook; cost grows with it")
-    gamma: float = hparam(0.9, low=0.0, high=1.0, search=[0.3, 0.5, 0.7, 0.9], help="aim of the mean score of a graph")
+    gamma: float = hparam(
+        0.9,
+        low=0.0,
+        high=1.0,
+        search=[0.3, 0.5, 0.7, 0.9],
+        active={"regularity": "> 0"},
+        help="aim of the mean score of a graph",
+    )
     invariance: float = hparam(
         0.01, low=0.0, search=[0.001, 0.01, 0.1], weight_of="invariance", help="lambda_1: weight of L_inv"
     )
@@ -36,6 +43,7 @@ class IMoLD(Baseline):
     frozen: str = hparam(
         "weights",
         choices=["weights", "all"],
+        active={"encoder_epochs": "> 0"},
         help="what waits keeps its weights only, or runs in evaluation mode: statistics and codes stay too",
     )
     clip: float = hparam(5.0, low=0.0, help="largest norm of the gradient; 0 for any")

@@ -47,7 +47,13 @@ class MixUp(Baseline):
             ours="a task counts where both graphs of the pair have its label",
         ),
     )
-    alpha: float = hparam(1.0, low=1e-3, search=[0.1, 0.4, 1.0, 2.0], help="of the Beta distribution of lam")
+    alpha: float = hparam(
+        1.0,
+        low=1e-3,
+        search=[0.1, 0.4, 1.0, 2.0],
+        active={"probability": "> 0"},
+        help="of the Beta distribution of lam",
+    )
     probability: float = hparam(1.0, low=0.0, high=1.0, search=[0.5, 1.0], help="that a batch is mixed")
     smoothing: float = hparam(0.0, low=0.0, help="s of the targets (one-hot + s / C) / (1 + s); not for multi-task")
 

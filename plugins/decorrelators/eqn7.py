@@ -5,6 +5,9 @@ from torch import Tensor
 from harness import Batch, Decorrelator, deviation, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log, to_mean_one
 
+SEVERAL = {"keep": "> 1", "weighting": ["weighted", "average"]}
+"""With one quantifier these say nothing."""
+
 
 class Eqn7(Decorrelator):
     """Learn the labels, and towards the spurious votes on those graphs whose label they miss.
@@ -102,11 +105,11 @@ class Eqn7(Decorrelator):
     sample_weight: str = hparam(
         "per-model",
         choices=["per-model", "mean"],
-        active={"weight_source": ["targets"]},
+        active={"weight_source": ["targets"], **SEVERAL},
         help="omega of each quantifier's vote, or of their weighted mean",
     )
     normalize_weights: bool = hparam(False, help="scale the weights of a batch to mean one")
-    divide_by_k: bool = hparam(True, help="the factor 1/K of Eqn. 7 (absent from the public code)")
+    divide_by_k: bool = hparam(True, active=SEVERAL, help="the factor 1/K of Eqn. 7 (absent from the public code)")
     ground_truth_loss: str = hparam(
         "mean", choices=["mean", "sum"], help="mean over graphs, or the paper's sum (estimated as N times the mean)"
     )
@@ -117,7 +120,7 @@ class Eqn7(Decorrelator):
         True, active={"heads": ["separate"]}, help="train the second head (false in the public code)"
     )
     detach_multi: bool = hparam(
-        False, help="with several quantifiers, cut the term's gradient: the public code, equal to ERM"
+        False, active=SEVERAL, help="with several quantifiers, cut the term's gradient: the public code, equal to ERM"
     )
 
     def build(self) -> None:

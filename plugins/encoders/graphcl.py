@@ -79,8 +79,16 @@ class GraphCL(Encoder):
     augmentations: list[str] = hparam(
         list(_AUGMENTATIONS), choices=list(_AUGMENTATIONS), help="what the two augmentations of a batch are drawn from"
     )
-    ratio: float = hparam(0.1, low=0.0, high=1.0, help="share of nodes dropped or masked, and of edges moved")
-    subgraph_ratio: float = hparam(0.2, low=0.0, high=1.0, help="share of nodes that a subgraph keeps")
+    ratio: float = hparam(
+        0.1,
+        low=0.0,
+        high=1.0,
+        active={"augmentations": ["node-drop", "edge-perturb", "mask"]},
+        help="share of nodes dropped or masked, and of edges moved",
+    )
+    subgraph_ratio: float = hparam(
+        0.2, low=0.0, high=1.0, active={"augmentations": ["subgraph"]}, help="share of nodes that a subgraph keeps"
+    )
     temperature: float = hparam(0.2, low=1e-3, help="temperature of the loss")
     exclude_positive: bool = hparam(False, help="leave the positive pair out of the denominator")
     one_direction: bool = hparam(False, help="contrast the first view with the second alone, and not back")

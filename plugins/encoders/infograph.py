@@ -30,6 +30,7 @@ class InfoGraph(Encoder):
     prior_form: str = hparam(
         "adversarial",
         choices=["adversarial", "joint"],
+        active={"prior": "> 0"},
         help="the encoder works against the discriminator, or, as in public code, with it",
     )
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")

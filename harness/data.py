@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from harness.component import Component
+from harness.returned import expect, expect_json, expect_texts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 else:
     Array = Store = Any  # NumPy stays out of the planning path
 
+_ROLES = "train, val or test"
 TaskKind = Literal["binary", "multiclass", "multitask"]
 Role = Literal["train", "val", "test"]
 """What a split is for."""
@@ -251,3 +253,71 @@ class Dataset(Component):
             DataError: a file is truncated, foreign or inconsistent.
         """
         raise NotImplementedError
+
+
+def check_declaration(dataset: Dataset, found: Declaration) -> Declaration:
+    """What ``declare`` gave.
+
+    Raises:
+        ReturnedError: it is no declaration, or one of its values is not as it must be.
+    """
+    expect(isinstance(found, Declaration), dataset, "declare", found, "a Declaration")
+    task, splits = found.task, found.splits
+    expect(
+        isinstance(task, Task) and task.kind in get_args(TaskKind), dataset, "declare, task", task, "a Task of a kind"
+    )
+    classes = task.num_classes
+    expect(isinstance(classes, int) and classes > 1, dataset, "declare, num_classes", classes, "a whole number from 2")
+    for name in ("node_features", "edge_features"):
+        features = getattr(found, name)
+        known = isinstance(features, Features) and features.kind in ("numeric", "categorical", "none")
+        expect(known, dataset, f"declare, {name}", features, "Features that are numeric, categorical or none")
+    roles = list(splits.values())
+    named = all(isinstance(name, str) for name in splits) and set(roles) <= set(get_args(Role))
+    expect(
+        named and roles.count("train") == 1, dataset, "declare, splits", splits, f"name -> {_ROLES}, one of them train"
+    )
+    chosen = splits.get(found.default_val) == "val"
+    expect(chosen, dataset, "declare, default_val", found.default_val, "the name of a split with the role val")
+    whole = isinstance(found.environments, int) and found.environments >= 0
+    expect(whole, dataset, "declare, environments", found.environments, "a whole number from 0")
+    for name in ("oracle", "groups", "notes"):
+        expect_texts(dataset, f"declare, {name}", getattr(found, name))
+    return found
+
+
+def check_files(dataset: Dataset, found: list[Path]) -> list[Path]:
+    """What ``files`` gave.
+
+    Raises:
+        ReturnedError: it is no list of paths.
+    """
+    listed = isinstance(found, (list, tuple)) and all(isinstance(item, Path) for item in found)
+    expect(listed, dataset, "files", found, "a list of pathlib.Path")
+    return list(found)
+
+
+def check_built(dataset: Dataset, found: RawDataset) -> RawDataset:
+    """What ``build`` gave, as far as its types go.
+
+    Raises:
+        ReturnedError: it is no dataset of graphs that are NumPy arrays.
+    """
+    import numpy as np
+
+    expect(isinstance(found, RawDataset), dataset, "build", found, "a RawDataset")
+    expect(isinstance(found.splits, Mapping), dataset, "build, splits", found.splits, "a dict: split -> graphs")
+    expect_texts(dataset, "build, skipped", found.skipped)
+    expect_json(dataset, "build, facts", found.facts)
+    for split, graphs in found.splits.items():
+        where = f"build, split '{split}'"
+        expect(isinstance(graphs, Sequence), dataset, where, graphs, "a list of RawGraph")
+        for number, graph in enumerate(graphs):
+            here: Any = graph
+            expect(isinstance(here, RawGraph), dataset, where, here, "a list of RawGraph")
+            label = isinstance(graph.y, (int, float, np.generic, np.ndarray))
+            expect(label, dataset, where, graph.y, "labels y that are numbers or NumPy arrays")
+            for name, value in (("x", graph.x), ("edge_index", graph.edge_index), ("edge_attr", graph.edge_attr)):
+                if not (isinstance(value, np.ndarray) or (value is None and name == "edge_attr")):
+                    expect(False, dataset, f"{where}, graph {number}, {name}", value, "a NumPy array")
+    return found

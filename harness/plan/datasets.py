@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from harness.catalog import Catalog, Entry
-from harness.data import Dataset, Declaration, Download
+from harness.data import Dataset, Declaration, Download, check_declaration, check_files
 from harness.errors import DataError
 from harness.hparams import effective
 from harness.keys import FileMark, digest, file_mark
 from harness.registry import load_one, plugins_off
+from harness.returned import expect
 from harness.spec import ComponentSpec
 from harness.store import Store
 
@@ -67,9 +69,9 @@ class DatasetFacts:
         name, dataset = self._dataset(spec)
         if name not in self._declared:
             with self._advising(spec, dataset):
-                self._declared[name] = dataset.declare(self._data_dir)
+                self._declared[name] = check_declaration(dataset, dataset.declare(self._data_dir))
             with suppress(DataError):  # a dataset may be declared without its files
-                self._marks[name] = _marks(dataset.files(self._data_dir))
+                self._marks[name] = _marks(check_files(dataset, dataset.files(self._data_dir)))
         return self._declared[name]
 
     @contextmanager
@@ -90,7 +92,7 @@ class DatasetFacts:
         """
         dataset = self._dataset(spec)[1]
         with self._advising(spec, dataset):
-            return dataset.files(self._data_dir)
+            return check_files(dataset, dataset.files(self._data_dir))
 
     def files(self, spec: ComponentSpec) -> list[dict[str, str]]:
         """Name and content digest of each input file, in the dataset's order. Paths do not enter.
@@ -112,7 +114,11 @@ class DatasetFacts:
 
     def downloads(self, spec: ComponentSpec) -> Sequence[Download]:
         """What the dataset says of the files that it reads: addresses, licences, citations."""
-        return self._dataset(spec)[1].downloads(self._data_dir)
+        dataset = self._dataset(spec)[1]
+        found: Any = dataset.downloads(self._data_dir)
+        listed = isinstance(found, (list, tuple)) and all(isinstance(item, Download) for item in found)
+        expect(listed, dataset, "downloads", found, "a list of Download")
+        return list(found)
 
     def identity(self, spec: ComponentSpec) -> str:
         """A short digest of the files of a dataset, for messages."""

@@ -14,6 +14,7 @@ from harness.names import file_name
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry import load_one
 from harness.results import RunResults
+from harness.returned import ReturnedError, expect, expect_texts
 from harness.runs.findings import FOLDER, Finding, load_findings, save_finding
 from harness.runs.session import Session
 from harness.spec import AnalysisSpec
@@ -96,9 +97,7 @@ def _present(
     study = Study(spec.label, results, cells, tuple(costs(session)))
     analysis: Analysis = load_one(entry)(**spec.component.params)
     try:
-        findings: Any = analysis.present(study)
-        if not isinstance(findings, Findings):
-            return base.failed(f"'present' returned {type(findings).__name__}, not Findings")
+        findings = presented(analysis, study)
         figures, note = _figures(analysis, study, folder)
         return base.done(findings.columns, findings.rows, (*findings.notes, *([note] if note else [])), figures)
     except BenchError as error:
@@ -107,6 +106,34 @@ def _present(
         from harness.engine.failing import short_traceback
 
         return base.failed(f"{type(error).__name__}: {error}", short_traceback(error))
+
+
+def presented(analysis: Analysis, study: Study) -> Findings:
+    """What ``present`` gives.
+
+    Raises:
+        ReturnedError: it is no ``Findings`` of texts and numbers.
+    """
+    found: Any = analysis.present(study)
+    if not isinstance(found, Findings):
+        raise ReturnedError(f"analysis '{analysis.name}': 'present' returned {type(found).__name__}, not Findings")
+    expect_texts(analysis, "present, columns", found.columns)
+    expect_texts(analysis, "present, notes", found.notes)
+    for number, row in enumerate(found.rows):
+        for column, cell in zip(found.columns, row, strict=True):
+            plain = cell is None or isinstance(cell, (str, int, float))
+            where = f"present, row {number}, column '{column}'"
+            expect(plain, analysis, where, cell, "a text, a number of Python's or None")
+    return found
+
+
+def _drawn(analysis: Analysis, study: Study) -> Any:
+    """What ``figure`` gives, where it is a figure or None."""
+    from matplotlib.figure import Figure
+
+    found = analysis.figure(study)
+    expect(found is None or isinstance(found, Figure), analysis, "figure", found, "a matplotlib Figure or None")
+    return found
 
 
 def _nothing(session: Session, results: RunResults) -> str:
@@ -134,7 +161,7 @@ def _figures(analysis: Analysis, study: Study, folder: Path) -> tuple[tuple[str,
         from harness.runs.drawing import draw
     except ImportError:
         return (), "No figure: matplotlib is missing; install it with `pip install equad-bench[figures]`."
-    return draw(partial(analysis.figure, study), folder), ""
+    return draw(partial(_drawn, analysis, study), folder), ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 
 from harness.analysis import Analysis
 from harness.randomness import seeded
+from harness.returned import expect, expect_json
 from harness.stage import Stage
 from harness.stages.cell import TrainedCell
 from harness.stages.context import Context, component
@@ -20,9 +22,27 @@ def body(stage: Stage, context: Context) -> None:
     analysis: Analysis = component(payload["analysis"])
     cell = TrainedCell(context, payload, payload["fields"])
     with seeded(cell.seed, "analysis"):
-        found = analysis.measure(cell)
+        found = answered(analysis, cell)
     arrays = {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
     values: dict[str, Any] = {name: value for name, value in found.items() if name not in arrays}
     with context.store.create(stage) as draft:
         draft.write_json("values", values)
         draft.write_tensors("arrays", {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
+
+
+def answered(analysis: Analysis, cell: TrainedCell) -> Mapping[str, Any]:
+    """What ``measure`` gives.
+
+    Raises:
+        ReturnedError: it is no dict of arrays of numbers and of JSON.
+    """
+    found = analysis.measure(cell)
+    named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
+    expect(named, analysis, "measure", found, "a dict: name -> array, or JSON")
+    for name, value in found.items():
+        if isinstance(value, np.ndarray):
+            numeric = value.dtype.kind in "biuf"
+            expect(numeric, analysis, f"measure, '{name}'", value, "an array of numbers or of true and false")
+        else:
+            expect_json(analysis, f"measure, '{name}'", value)
+    return found

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
+from harness.returned import ReturnedError, expect, expect_texts
 from harness.stage import Stage
 from harness.stages.context import Context, component
 from harness.stages.reading import (
@@ -43,8 +44,9 @@ def body(stage: Stage, context: Context) -> None:
     fields = payload["fields"]
     oracle = read_oracle(context.store, payload["oracle"], payload["train"], fields) if fields else {}
     with seeded(payload["seed"], "environment"):
-        assigned = environment.assign(train, placed(oracle, context.device), read_upstream(context, payload))
-    ids, extra = assigned if isinstance(assigned, tuple) else (assigned, {})
+        assigned: Any = environment.assign(train, placed(oracle, context.device), read_upstream(context, payload))
+    pair = isinstance(assigned, tuple) and len(assigned) == 2
+    ids, extra = assigned if pair else (assigned, {})
     _check(environment, ids, extra, len(train))
     sizes = torch.bincount(ids[ids >= 0])
     with context.store.create(stage) as draft:
@@ -65,13 +67,16 @@ def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedG
     )
 
 
-def _check(environment: Environment, ids: Any, extra: Mapping[str, Tensor], count: int) -> None:
+def _check(environment: Environment, ids: Any, extra: Any, count: int) -> None:
     try:
         check_ids(ids, count)
     except ValueError as error:
-        raise ValueError(f"environment '{environment.name}', assign: {error}") from None
+        raise ReturnedError(f"environment '{environment.name}', assign: {error}") from None
+    expect_texts(environment, "flags", environment.flags)
+    tensors = isinstance(extra, Mapping) and all(isinstance(value, Tensor) for value in extra.values())
+    expect(tensors, environment, "assign", extra, "beside the ids a dict of tensors")
     if set(extra) != set(environment.provides) or any(len(value) != count for value in extra.values()):
-        raise ValueError(
+        raise ReturnedError(
             f"environment '{environment.name}' must give one row per training graph of each of its 'provides' "
             f"({', '.join(sorted(environment.provides)) or 'none'}) and nothing else"
         )

@@ -15,6 +15,7 @@ from harness.stages.context import Context
 from harness.stages.reading import read_graphs, read_labels, read_oracle, read_task
 from harness.stages.reading_numpy import read_arrays
 from harness.stages.train import restore
+from harness.stages.upstream import embedded
 from harness.training.loop import LAST, best_rule
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class TrainedCell:
         """(n, d) graph embeddings of the trained network."""
         pack = self._read(split, parts=type(self.learner).reads_parts)
         with torch.no_grad():
-            found = [self.learner.embed(batch) for batch in pack.batches(self._trained["loop"]["eval_batch_size"])]
+            found = [embedded(self.learner, batch) for batch in pack.batches(self._trained["loop"]["eval_batch_size"])]
         joined: NDArray[np.float32] = torch.cat(found).float().numpy()
         return joined
 

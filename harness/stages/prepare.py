@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.data import Dataset, Declaration, RawDataset, RawGraph
+from harness.data import Dataset, Declaration, RawDataset, RawGraph, check_built, check_declaration
 from harness.errors import DataError
 from harness.graphs.packed import GROUP, PackedGraphs, order_edges
 from harness.keys import FileMark, file_mark
@@ -31,8 +31,8 @@ def body(stage: Stage, context: Context) -> None:
     dataset: Dataset = component(stage.payload["dataset"])
     dataset.store = context.store
     before = _planned_files(stage, dataset, context)
-    declared = dataset.declare(context.data_dir)
-    raw = dataset.build(context.data_dir)
+    declared = check_declaration(dataset, dataset.declare(context.data_dir))
+    raw = check_built(dataset, dataset.build(context.data_dir))
     for path, after in _planned_files(stage, dataset, context).items():
         if after != before.get(path):
             raise _changed(dataset, path)

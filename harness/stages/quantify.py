@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 from harness.randomness import derive
+from harness.returned import expect, expect_array, expect_json, expect_texts
 from harness.stage import Stage
 from harness.stages.context import Context, component
 from harness.stages.reading import read_labels, read_task
@@ -28,14 +30,14 @@ def body(stage: Stage, context: Context) -> None:
     candidates, stacked = [], []
     snapshots = encoded.read_json("snapshots")
     for epoch in snapshots["epochs"]:
-        for setting in quantifier.settings():
+        for setting in settings(quantifier):
             matrix = embeddings[f"{epoch}/{train}"]
-            fitted = quantifier.fit(matrix, labels[train], task.num_classes, **setting)
+            fitted = fit(quantifier, matrix, labels[train], task.num_classes, setting)
             on_train = fitted.predict(matrix) if fitted.training is None else fitted.training
-            check(quantifier.name, on_train, len(matrix), task.num_classes)
+            check(quantifier, on_train, len(matrix), task.num_classes)
             row: dict[str, Any] = {"epoch": epoch, "setting": setting, "flags": [*snapshots["flags"], *fitted.flags]}
             row["train_score"] = score_probabilities(on_train, labels[train], task).value
-            row["scores"] = _validation_scores(fitted, embeddings, labels, epoch, payload)
+            row["scores"] = _validation_scores(quantifier, fitted, embeddings, labels, epoch, payload)
             candidates.append(row)
             stacked.append(torch.from_numpy(np.ascontiguousarray(on_train, dtype=np.float32)))
     with store.create(stage) as draft:
@@ -43,25 +45,52 @@ def body(stage: Stage, context: Context) -> None:
         draft.write_tensors("probabilities", {"probabilities": torch.stack(stacked)})
 
 
+def settings(quantifier: Quantifier) -> list[dict[str, Any]]:
+    """What ``settings`` gives.
+
+    Raises:
+        ReturnedError: it is not a list of one dict or more, of JSON.
+    """
+    found = quantifier.settings()
+    listed = isinstance(found, (list, tuple)) and bool(found) and all(isinstance(item, dict) for item in found)
+    expect(listed, quantifier, "settings", found, "a list of dicts, at least one")
+    expect_json(quantifier, "settings", found)
+    return list(found)
+
+
+def fit(quantifier: Quantifier, embeddings: Any, labels: Any, classes: int, setting: Mapping[str, Any]) -> Fitted:
+    """What ``fit`` gives.
+
+    Raises:
+        ReturnedError: it is no ``Fitted`` with a function and flags.
+    """
+    fitted = quantifier.fit(embeddings, labels, classes, **setting)
+    expect(isinstance(fitted, Fitted), quantifier, "fit", fitted, "a Fitted")
+    expect(callable(fitted.predict), quantifier, "fit, predict", fitted.predict, "a function")
+    expect_texts(quantifier, "fit, flags", fitted.flags)
+    return fitted
+
+
 def _validation_scores(
-    fitted: Fitted, embeddings: dict[str, Any], labels: dict[str, Any], epoch: int, payload: Any
+    quantifier: Quantifier, fitted: Fitted, embeddings: dict[str, Any], labels: dict[str, Any], epoch: int, payload: Any
 ) -> dict[str, float | None]:
     task = read_task(payload["task"])
-    return {
-        split: score_probabilities(fitted.predict(embeddings[f"{epoch}/{split}"]), labels[split], task).value
-        for split in payload["validation"]
-    }
+    found: dict[str, float | None] = {}
+    for split in payload["validation"]:
+        probabilities = fitted.predict(embeddings[f"{epoch}/{split}"])
+        check(quantifier, probabilities, len(labels[split]), task.num_classes)
+        found[split] = score_probabilities(probabilities, labels[split], task).value
+    return found
 
 
-def check(name: str, probabilities: Any, rows: int, classes: int) -> None:
+def check(quantifier: Quantifier, probabilities: Any, rows: int, classes: int) -> None:
     """Refuse what is not a table of class probabilities.
 
     Raises:
-        ValueError: wrong shape, non-finite values, or rows that do not sum to one.
+        ReturnedError: wrong type or shape, negative or non-finite values, or rows that do not sum to one.
     """
-    if probabilities.shape != (rows, classes):
-        raise ValueError(f"quantifier '{name}' gave shape {probabilities.shape}, not {(rows, classes)}")
-    if not np.isfinite(probabilities).all() or (probabilities < 0).any():
-        raise ValueError(f"quantifier '{name}' gave values that are not probabilities")
-    if not np.allclose(probabilities.sum(1), 1.0, atol=1e-6):
-        raise ValueError(f"quantifier '{name}' gave rows that do not sum to one")
+    expect_array(quantifier, "fit, predict", probabilities, (rows, classes))
+    proper = np.isfinite(probabilities).all() and not (probabilities < 0).any()
+    proper = proper and np.allclose(probabilities.sum(1), 1.0, atol=1e-6)
+    allowed = "probabilities: finite, not negative, the sum of each row one"
+    expect(bool(proper), quantifier, "fit, predict", probabilities, allowed)

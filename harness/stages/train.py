@@ -14,6 +14,7 @@ from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import holds
 from harness.randomness import generator
+from harness.returned import ReturnedError, expect
 from harness.stage import Stage
 from harness.stages.context import Context, component, component_class
 from harness.stages.reading import (
@@ -93,7 +94,10 @@ def _environments(
     if payload.get("environment"):
         environment: Environment = component(payload["environment"])
         environment.rng = generator(payload["seed"], "environment")
-        return environment, train, environment.num_environments()
+        number = environment.num_environments()
+        whole = isinstance(number, int) and not isinstance(number, bool) and number > 0
+        expect(whole, environment, "num_environments", number, "a whole number from 1")
+        return environment, train, number
     return None, train, 0
 
 
@@ -105,7 +109,7 @@ def _assigner(environment: Environment, number: int) -> Callable[[Batch], Tensor
         try:
             check_ids(ids, batch.num_graphs, number)
         except ValueError as error:
-            raise ValueError(f"environment '{environment.name}', assign_batch: {error}") from None
+            raise ReturnedError(f"environment '{environment.name}', assign_batch: {error}") from None
         return ids
 
     return assign

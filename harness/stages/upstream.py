@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.graphs import Batch
+from harness.returned import expect_array
 from harness.stages.context import Context
+from harness.training.bases import Learner
 
 
 @dataclass(frozen=True)
@@ -42,5 +45,16 @@ def _outputs(context: Context, stage: Mapping[str, Any], checkpoint: str) -> Ups
 
     learner, train = restore(context, stage["payload"], stage["key"], checkpoint)
     with torch.no_grad():
-        pairs = [(learner(batch), learner.embed(batch)) for batch in train.batches(256)]
+        pairs = [(learner(batch), embedded(learner, batch)) for batch in train.batches(256)]
     return UpstreamTraining(torch.cat([logits for logits, _ in pairs]), torch.cat([h for _, h in pairs]))
+
+
+def embedded(learner: Learner, batch: Batch) -> Tensor:
+    """(B, d) what ``embed`` gives.
+
+    Raises:
+        ReturnedError: it is anything else.
+    """
+    found = learner.embed(batch)
+    expect_array(learner, "embed", found, (batch.num_graphs, None))
+    return found

@@ -11,7 +11,7 @@ from unicodedata import combining, normalize
 
 from harness.catalog import Catalog
 from harness.data import Declaration
-from harness.errors import UserError, did_you_mean
+from harness.errors import BenchError, did_you_mean
 from harness.hparams import HParam
 from harness.published import publications
 from harness.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
@@ -284,7 +284,7 @@ class _Loader:
     def _declared(self, part: Part, label: str) -> Declaration | None:
         try:
             return self.declare(part.spec)
-        except UserError as error:
+        except BenchError as error:
             self.problems.add(part.place, f"dataset '{label}': {error}")
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.data import Dataset, Declaration, RawDataset, RawGraph
+from harness.data import Dataset, Declaration, RawDataset, RawGraph, check_built, check_declaration
 from harness.errors import DataError
 from harness.stages.prepare import check, fingerprint, split_tiers
 from harness.testing.report import CheckFunction, Note, Skip
@@ -50,7 +50,10 @@ class DatasetSubject:
             missing = [file for file in files if not file.is_file()]
             if missing:
                 raise Skip(f"{missing[0]} is not there")
-            self._built[key] = dataset.declare(self.data_dir), dataset.build(self.data_dir)
+            self._built[key] = (
+                check_declaration(dataset, dataset.declare(self.data_dir)),
+                check_built(dataset, dataset.build(self.data_dir)),
+            )
         return self._built[key]
 
     def sound(self) -> tuple[Declaration, RawDataset]:

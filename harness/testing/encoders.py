@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from harness.data import Features
 from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
+from harness.stages.encode import embedded, snapshots
 from harness.testing.bench import OTHER_SEED, SEED
 from harness.testing.companions import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction
@@ -77,9 +78,9 @@ def fit(cls: type[Encoder], values: Mapping[str, Any], data: PackedGraphs, seed:
     module = nn.Module()
     with seeded(seed, "encoder"):
         before = torch.initial_seed(), python_states()
-        for epoch, module in encoder.fit(data):
+        for epoch, module in snapshots(encoder, data):
             mode = module.training
-            embeddings.append(encoder.embed(module, data).clone())
+            embeddings.append(embedded(encoder, module, data).clone())
             module.train(mode)
             epochs.append(epoch)
             weights.append({name: value.detach().clone() for name, value in module.state_dict().items()})

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.stages import quantify
 from harness.testing.bench import SEED
 from harness.testing.report import CheckFunction
 from harness.testing.rng import all_states
@@ -58,8 +59,8 @@ def fit(cls: type[Quantifier], values: Mapping[str, Any], x: Floats, y: Ints, ne
     quantifier = cls(**values)
     quantifier.seed = SEED
     tables = []
-    for setting in quantifier.settings():
-        fitted = quantifier.fit(x.copy(), y.copy(), CLASSES, **setting)
+    for setting in quantify.settings(quantifier):
+        fitted = quantify.fit(quantifier, x.copy(), y.copy(), CLASSES, setting)
         tables += [fitted.predict(new), fitted.predict(x) if fitted.training is None else fitted.training]
     return tables
 

@@ -18,8 +18,9 @@ from harness.data import Array
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.randomness import seeded
 from harness.results import ResultRow, RunResults, dumps, loads
-from harness.runs.analyses import costs, measured
+from harness.runs.analyses import costs, measured, presented
 from harness.spec import AnalysisSpec, ComponentSpec
+from harness.stages.analyse import answered
 from harness.stages.cell import TrainedCell
 from harness.testing.settings import EVERYWHERE
 from harness.testing.toy_run import SEVERAL_TASKS, USUAL, ToyRun, kit_entry, toy_run
@@ -172,7 +173,7 @@ def measure(analysis: Analysis, cell: TrainedCell) -> Answer:
     """Ask ``measure`` in the way a worker does, warnings being errors."""
     with warnings.catch_warnings(), seeded(cell.seed, "analysis"):
         warnings.simplefilter("error")
-        found = analysis.measure(cell)
+        found = answered(analysis, cell)
     arrays = {name: np.array(value) for name, value in found.items() if isinstance(value, np.ndarray)}
     for value in arrays.values():
         torch.from_numpy(value)  # what torch cannot hold cannot be stored
@@ -183,10 +184,7 @@ def present(analysis: Analysis, study: Study) -> Findings:
     """Ask for the table, warnings being errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found: Any = analysis.present(study)
-    if not isinstance(found, Findings):
-        raise TypeError(f"present() returned {type(found).__name__}, not Findings")
-    return found
+        return presented(analysis, study)
 
 
 def _results(results: RunResults, part: Part) -> RunResults:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from harness.component import Component
 from harness.hparams import hparam
 from harness.randomness import generator, seeded
-from harness.training.losses import label_share, per_sample_loss
+from harness.returned import expect, is_number
+from harness.training.losses import check_terms, label_share, per_sample_loss
 from harness.training.networks import MODULE_NAMES, Backbone, LearnerInfo, ModelSpec, NetworkMaker
 from harness.training.spurious import Encoder, Fitted, Quantifier
 
@@ -160,12 +161,10 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     def total(self, terms: Mapping[str, Tensor]) -> Tensor:
         """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
-        if not isinstance(terms, Mapping) or not terms:
-            raise TypeError(
-                f"{type(self).__name__}.loss returned {type(terms).__name__}; it must return the loss terms by name, "
-                'at least one: {"erm": …}'
-            )
+        check_terms(self, terms)
         weights = {name: self.weight(name) for name in terms}
+        for name, weight in weights.items():
+            expect(is_number(weight), self, f"weight('{name}')", weight, "a number")
         weighted = [
             term if weights[name] == 1.0 else weights[name] * term for name, term in terms.items() if weights[name]
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
+from harness.returned import expect, expect_array, is_number
 from harness.training.bases import Learner
 from harness.training.sampler import MIN_BATCH, epoch_batches, expected_steps
 
@@ -116,9 +118,11 @@ def fit(
     watch = {split: list(graphs.batches(settings.eval_batch_size)) for split, graphs in data.validation.items()}
     trained = Trained()
     with seeded(seed, "augmentation"):
-        optimizers = learner.optimizers()
+        optimizers = _optimizers(learner)
         learner.on_fit_start(data.train)
-        selectable = min(learner.selectable_from, settings.epochs - 1)
+        first = learner.selectable_from
+        expect(isinstance(first, int) and first >= 0, learner, "selectable_from", first, "a whole number from 0")
+        selectable = min(first, settings.epochs - 1)
         waited = 0
         for epoch in range(settings.epochs):
             learner.epoch = epoch
@@ -134,6 +138,14 @@ def fit(
                 break
     _close(learner, trained)
     return trained
+
+
+def _optimizers(learner: Learner) -> list[torch.optim.Optimizer]:
+    found: Any = learner.optimizers()
+    listed = isinstance(found, (list, tuple)) and bool(found)
+    proper = listed and all(isinstance(item, torch.optim.Optimizer) for item in found)
+    expect(proper, learner, "optimizers", found, "a list of torch optimizers, at least one")
+    return list(found)
 
 
 def _drop_learning_rates(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
@@ -159,7 +171,7 @@ def _train_epoch(
         order,
         groups_per_batch=settings.groups_per_batch,
         drop_last=settings.drop_last,
-        reorder=learner.training_order,
+        reorder=partial(_order, learner),
     )
     learner.epoch_steps = len(batches)
     for learner.epoch_step, batch in enumerate(batches):
@@ -167,10 +179,27 @@ def _train_epoch(
             batch.spurious = data.spurious[batch.index]
         if data.assign_batch is not None:
             batch.env = data.assign_batch(batch)
-        for name, term in learner.training_step(batch, optimizers).items():
+        terms: Any = learner.training_step(batch, optimizers)
+        expect(isinstance(terms, Mapping), learner, "training_step", terms, "a dict of the loss terms by name")
+        for name, term in terms.items():
+            if name not in sums:
+                scalar = is_number(term) or (isinstance(term, Tensor) and term.numel() == 1)
+                expect(scalar, learner, f"training_step, '{name}'", term, "a number or a tensor of one")
             sums[name] = sums[name] + term if name in sums else term
         learner.step += 1
     return {name: _plain(float(value) / len(batches)) for name, value in sums.items()}
+
+
+def _order(learner: Learner, order: Tensor) -> Tensor:
+    """What ``training_order`` makes of a random order."""
+    found = learner.training_order(order)
+    if found is not order:
+        expect_array(learner, "training_order", found, (None,), "int64")
+        low, high = (int(found.min()), int(found.max())) if len(found) else (0, -1)
+        proper = len(found) >= MIN_BATCH and low >= 0 and high < len(order)
+        allowed = f"at least {MIN_BATCH} positions of training graphs, from 0 to {len(order) - 1}"
+        expect(proper, learner, f"training_order, from {low} to {high}", found, allowed)
+    return found
 
 
 def _plain(value: float) -> float | None:
@@ -230,6 +259,12 @@ def predict(learner: Learner, batches: Iterable[Batch]) -> Tensor:
     was_training = learner.training
     learner.eval()
     with torch.no_grad():
-        logits = torch.cat([learner(batch) for batch in batches])
+        logits = torch.cat([_logits(learner, batch) for batch in batches])
     learner.train(was_training)
     return logits
+
+
+def _logits(learner: Learner, batch: Batch) -> Tensor:
+    found: Tensor = learner(batch)
+    expect_array(learner, "forward", found, (batch.num_graphs, learner.info.task.outputs))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.data import Task
+from harness.returned import ReturnedError, expect
 
 
 def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
@@ -96,3 +98,19 @@ def reverse_gradient(values: Tensor, alpha: float = 1.0) -> Tensor:
     Ganin et al., *Domain-Adversarial Training of Neural Networks*, JMLR 2016.
     """
     return _Reverse.apply(values, alpha)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def check_terms(learner: Any, terms: Any) -> None:
+    """Refuse what is not the loss terms of a learner by name.
+
+    Raises:
+        ReturnedError: it is no mapping, an empty one, or a term is no tensor of one number.
+    """
+    if not isinstance(terms, Mapping) or not terms:
+        raise ReturnedError(
+            f"{learner.kind} '{learner.name}', {type(learner).__name__}.loss returned {type(terms).__name__}; it must "
+            'return the loss terms by name, at least one: {"erm": …}'
+        )
+    for name, term in terms.items():
+        scalar = isinstance(term, Tensor) and term.numel() == 1 and term.is_floating_point()
+        expect(scalar, learner, f"loss, '{name}'", term, "a tensor of one number")

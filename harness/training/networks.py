@@ -15,6 +15,7 @@ from harness.hparams import hparam
 from harness.nn.head import MLPHead
 from harness.nn.pool import pool
 from harness.randomness import seeded
+from harness.returned import expect, expect_array
 from harness.training.optim import Adam
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ class NetworkMaker:
         with seeded(self._seed, self._role("backbone")):
             network = self._model.backbone(**{**self._model.backbone_values, **values})
             network.build(features, self.info.edge_features)
+        expect(isinstance(network.out_dim, int), network, "out_dim", network.out_dim, "a whole number")
+        _check_first(network)
         return network
 
     def make_head(
@@ -174,3 +177,14 @@ class NetworkMaker:
         trainable = [p for p in parameters if p.requires_grad]
         rate = self._lr if lr is None else lr
         return Adam(trainable, lr=rate, weight_decay=self._weight_decay, decoupled=self._decoupled)
+
+
+def _check_first(network: Backbone) -> None:
+    """Check what the network's first call gives; later ones cost nothing."""
+
+    def check(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], found: Any) -> None:
+        handle.remove()
+        batch = given[0] if given else named["batch"]
+        expect_array(module, "forward", found, (batch.num_nodes, network.out_dim))
+
+    handle = network.register_forward_hook(check, with_kwargs=True)

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from harness.component import Component
 from harness.hparams import hparam
 from harness.randomness import generator, seeded
-from harness.returned import expect, is_number
-from harness.training.losses import check_terms, label_share, per_sample_loss
+from harness.training.losses import check_terms, label_share, per_sample_loss, weighted_sum
 from harness.training.networks import MODULE_NAMES, Backbone, LearnerInfo, ModelSpec, NetworkMaker
 from harness.training.spurious import Encoder, Fitted, Quantifier
 
@@ -162,15 +161,7 @@ class Learner(NetworkMaker, Component, nn.Module):
     def total(self, terms: Mapping[str, Tensor]) -> Tensor:
         """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
         check_terms(self, terms)
-        weights = {name: self.weight(name) for name in terms}
-        for name, weight in weights.items():
-            expect(is_number(weight), self, f"weight('{name}')", weight, "a number")
-        weighted = [
-            term if weights[name] == 1.0 else weights[name] * term for name, term in terms.items() if weights[name]
-        ]
-        if not weighted:
-            raise ValueError(f"{type(self).__name__}: every loss term ({', '.join(terms)}) has weight zero now")
-        return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]
+        return weighted_sum(self, terms, {name: self.weight(name) for name in terms})
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
         """The suite's optimizer over all trainable parameters. Called once, after :meth:`setup`.

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.data import Task
-from harness.returned import ReturnedError, expect
+from harness.returned import ReturnedError, expect, is_number
 
 
 def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
@@ -114,3 +114,18 @@ def check_terms(learner: Any, terms: Any) -> None:
     for name, term in terms.items():
         scalar = isinstance(term, Tensor) and term.numel() == 1 and term.is_floating_point()
         expect(scalar, learner, f"loss, '{name}'", term, "a tensor of one number")
+
+
+def weighted_sum(learner: Any, terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """The sum of a learner's loss terms, each times its weight; those of weight zero are left out.
+
+    Raises:
+        ReturnedError: a weight is no number.
+        ValueError: all are zero.
+    """
+    for name, weight in weights.items():
+        expect(is_number(weight), learner, f"weight('{name}')", weight, "a number")
+    weighted = [term if weights[name] == 1.0 else weights[name] * term for name, term in terms.items() if weights[name]]
+    if not weighted:
+        raise ValueError(f"{type(learner).__name__}: every loss term ({', '.join(terms)}) has weight zero now")
+    return torch.stack([term.reshape(()) for term in weighted]).sum() if len(weighted) > 1 else weighted[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -71,16 +72,14 @@ def expect_json(component: Any, method: str, found: Any) -> None:
 
 
 def _not_json(value: Any, place: str) -> tuple[str, Any] | None:
-    """Place and value of the first thing that is not JSON."""
+    """Place and value of the first thing that the store cannot write as JSON (see :func:`harness.artifact.strict`)."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
-        names = (name for name in value if not isinstance(name, str))
-        if (name := next(names, None)) is not None:
-            return f"{place}[{name!r}]", name
-        inner = ((f"{place}.{name}" if place else name, item) for name, item in value.items())
-    elif isinstance(value, (list, tuple)):
+        inner = ((f"{place}.{name}" if place else str(name), item) for name, item in value.items())
+    elif isinstance(value, (list, tuple, set, frozenset)):
         inner = ((f"{place}[{number}]", item) for number, item in enumerate(value))
     else:
-        return None if value is None or isinstance(value, (str, bool, int, float)) else (place, value)
+        return None if value is None or isinstance(value, (str, bool, int, float, os.PathLike)) else (place, value)
     return next((found for where, item in inner if (found := _not_json(item, where)) is not None), None)
 
 

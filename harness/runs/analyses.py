@@ -15,7 +15,7 @@ from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry import load_one
 from harness.results import RunResults
 from harness.returned import ReturnedError, expect, expect_texts
-from harness.runs.findings import FOLDER, Finding, load_findings, save_finding
+from harness.runs.findings import FOLDER, Finding, load_findings, plain_cell, save_finding
 from harness.runs.session import Session
 from harness.spec import AnalysisSpec
 from harness.stage import Failure, Stage
@@ -121,9 +121,11 @@ def presented(analysis: Analysis, study: Study) -> Findings:
     expect_texts(analysis, "present, notes", found.notes)
     for number, row in enumerate(found.rows):
         for column, cell in zip(found.columns, row, strict=True):
-            plain = cell is None or isinstance(cell, (str, int, float))
-            where = f"present, row {number}, column '{column}'"
-            expect(plain, analysis, where, cell, "a text, a number of Python's or None")
+            try:
+                plain_cell(cell)
+            except TypeError as error:
+                where = f"present, row {number}, column '{column}'"
+                raise ReturnedError(f"analysis '{analysis.name}', {where}: {error}") from None
     return found
 
 

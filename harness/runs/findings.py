@@ -59,11 +59,16 @@ class Finding:
         Raises:
             TypeError: a cell is something else than a text, a number or None.
         """
-        table = tuple(tuple(_plain(cell) for cell in row) for row in rows)
+        table = tuple(tuple(plain_cell(cell) for cell in row) for row in rows)
         return replace(self, columns=tuple(columns), rows=table, notes=tuple(notes), figures=tuple(figures))
 
 
-def _plain(cell: Any) -> Cell:
+def plain_cell(cell: Any) -> Cell:
+    """A cell as a plain value of Python's.
+
+    Raises:
+        TypeError: it is something else than a text, a number or None.
+    """
     item = getattr(cell, "item", None)
     plain = item() if callable(item) and not getattr(cell, "shape", ()) else cell
     if plain is not None and not isinstance(plain, (str, int, float)):

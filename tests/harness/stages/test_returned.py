@@ -125,7 +125,7 @@ def test_a_quantifier() -> None:
     for given, found in (({}, "found dict of 0"), ([], "list of dicts, at least one, found list of 0")):
         votes.given = given
         assert found in refused(lambda: quantify.settings(votes))
-    votes.given = [{"C": np.int64(3)}]
+    votes.given = [{"C": len}]
     assert refused(lambda: quantify.settings(votes)).startswith("quantifier 'votes', settings, at [0].C: expected ")
     for given, found in (
         (uniform, "fit: expected a Fitted, found ndarray of shape (4, 2), float64"),
@@ -308,7 +308,6 @@ def test_an_analysis() -> None:
             {"score": {"all": [1, print]}},
             "measure, 'score', at all[1]: expected texts, numbers, true, false",
         ),
-        ({"score": {1: 2}}, "measure, 'score', at [1]: expected texts"),
         (
             {"rows": np.array([object()])},
             "measure, 'rows': expected an array of numbers or of true and false",
@@ -322,10 +321,7 @@ def test_an_analysis() -> None:
     assert answered(look, nothing) is look.given
     for given, found in (
         ([], "analysis 'look': 'present' returned list, not Findings"),
-        (
-            Findings(("a",), ((np.int64(3),),)),
-            "present, row 0, column 'a': expected a text, a number",
-        ),
+        (Findings(("a",), (([3],),)), "present, row 0, column 'a': a cell of a table is a text, a number or"),  # type: ignore[arg-type]
         (Findings(("a",), ((1,),), notes="all"), 'present, notes: expected a list of texts, found str "all"'),  # type: ignore[arg-type]
     ):
         look.given = given

@@ -11,7 +11,8 @@ Condition = Sequence[Any]
 """What another value must be: one of these (a list: hold one of these), or above a number (``> 0``, ``> $other``)."""
 DATASET, ENVIRONMENTS = "dataset", "environments"
 """Names that a condition may hold beside hyperparameters: what the dataset has, and how environments are given."""
-EDGE_FEATURES = "edge features"
+EDGE_FEATURES, SEVERAL_TASKS = "edge features", "several tasks"
+"""What a dataset may have."""
 _ABOVE = re.compile(r"> (\d+(\.\d+)?|\$\w+)")
 
 

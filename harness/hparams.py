@@ -209,7 +209,8 @@ def hparam(
         weight_of: name of the loss term that this number multiplies in the total loss.
         active: what other values must be for this one to matter: ``{"variant": ["v2"]}``, of a list one item
             (``{"views": ["heat"]}``), of a number ``{"steps": "> 0"}`` or ``"> $other"``, and of the dataset
-            ``{"dataset": ["edge features"]}``. Elsewhere a value is refused, and one not written for the row left out.
+            ``{"dataset": ["edge features"]}`` or ``["several tasks"]``. Elsewhere a value is refused, and left out
+            where it was not written for the row.
         help: one line.
     """
     options = {

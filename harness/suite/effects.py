@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.conditions import DATASET, EDGE_FEATURES, ENVIRONMENTS
+from harness.conditions import DATASET, EDGE_FEATURES, ENVIRONMENTS, SEVERAL_TASKS
 from harness.data import Declaration
 from harness.hparams import HParam, Idle, effective
 from harness.suite.tree import Place, Problems, Table
@@ -27,8 +27,8 @@ def facts_of(declared: Declaration, environments: str) -> dict[str, Any]:
         declared: what the dataset says of itself.
         environments: how its training gets environments: ``fixed``, ``drawn per batch`` or ``none``.
     """
-    has = [] if declared.edge_features.kind == "none" else [EDGE_FEATURES]
-    return {DATASET: has, ENVIRONMENTS: environments}
+    has = {EDGE_FEATURES: declared.edge_features.kind != "none", SEVERAL_TASKS: declared.task.kind == "multitask"}
+    return {DATASET: [name for name, there in has.items() if there], ENVIRONMENTS: environments}
 
 
 @dataclass(frozen=True)

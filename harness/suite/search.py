@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from harness.conditions import DATASET
 from harness.errors import did_you_mean
 from harness.hparams import HParam, effective
 from harness.spec import ComponentSpec, Configuration, ModelSettings, Pipeline, TrainSettings
@@ -20,7 +21,7 @@ from harness.suite.effects import Scope, Uses, Written
 from harness.suite.methods import value_text
 from harness.suite.overlay import decided
 from harness.suite.parts import Part, Parts
-from harness.suite.settings import MODEL, PARTS, TRAIN
+from harness.suite.settings import MODEL, PARTS, TRAIN, effective_train
 from harness.suite.tree import Leaf, Place, Table
 
 MAX_GRID = 100_000
@@ -223,6 +224,7 @@ class _Row:
             pool = {id(spec): spec for spec in (self._spec(spec, base.parts["encoder"], own) for spec in base.pool)}
             pipeline = Pipeline(tuple(pool.values()), specs["quantifier"], specs["decorrelator"])
         model = {key: value for key, value in _below("model", values).items() if key in MODEL}
+        data = {DATASET: base.facts[DATASET]}
         return Configuration(
             id=name,
             values=dict(values),
@@ -230,7 +232,7 @@ class _Row:
             pipeline=pipeline,
             environment=specs.get("envs"),
             model=self.parts.once.one(replace(base.model, backbone=specs["model"], **model)),
-            train=self.parts.once.one(replace(base.train, **_below("train", values))),
+            train=self.parts.once.one(effective_train(replace(base.train, **_below("train", values)), data)),
         )
 
     def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from harness.conditions import ENVIRONMENTS, Condition
+from harness.conditions import DATASET, ENVIRONMENTS, SEVERAL_TASKS, Condition
 from harness.hparams import HParam, effective
 from harness.spec import ModelSettings, SelectSettings, TrainSettings
 
@@ -58,6 +58,7 @@ _ACTIVE: dict[str, dict[str, Condition]] = {
     "lr_drop_epoch": {"epochs": "> $lr_drop_epoch"},
     "lr_drop_factor": {"lr_drop_epoch": "> 0"},
     "groups_per_batch": {ENVIRONMENTS: ("fixed",)},
+    "average_over": {DATASET: (SEVERAL_TASKS,)},
 }
 _HELP = {
     "epochs": "passes over the training graphs",
@@ -105,8 +106,15 @@ SELECT = _read(SelectSettings)
 MODEL = _read(ModelSettings, skip=("backbone",))
 
 
+_OF_DATASET = [name for name, one in TRAIN.items() if DATASET in (one.active or {})]
+
+
 def effective_train(train: TrainSettings, facts: Mapping[str, Any]) -> TrainSettings:
-    """The settings, with the default in place of what has no effect beside the others."""
-    idle = effective(TRAIN, vars(train), facts)[1]
+    """The settings, with the default in place of what has no effect beside the others.
+
+    Of settings that depend on the dataset alone, where ``facts`` say nothing but of that.
+    """
+    declared = TRAIN if ENVIRONMENTS in facts else {name: TRAIN[name] for name in _OF_DATASET}
+    idle = effective(declared, {name: getattr(train, name) for name in declared}, facts)[1]
     changed = {name: TRAIN[name].default for name in idle if getattr(train, name) != TRAIN[name].default}
     return replace(train, **changed) if changed else train

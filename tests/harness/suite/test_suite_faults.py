@@ -359,10 +359,11 @@ def test_fault(case: str, faults: Faults) -> None:
 
 def test_one_environment_will_do_where_nothing_is_compared(load: Load) -> None:
     load(
-        methods(
-            "  A: {baseline: comparing, envs: random(1), train: {groups_per_batch: 1}}\n"
-            "  B: {baseline: {use: comparing, form: across}, envs: random-batch(2), train: {groups_per_batch: 1}}\n"
-            "  C: {baseline: erm, train: {groups_per_batch: 1}}\n"
+        "train: {groups_per_batch: 1}\n"
+        + methods(
+            "  A: {baseline: comparing, envs: random(1)}\n"
+            "  B: {baseline: {use: comparing, form: across}, envs: random-batch(2)}\n"
+            "  C: {baseline: erm}\n"
         )
     )
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from suite_kit import BACKBONE, ENCODER, HEAD, entry, ids, made_up_catalog, methods, number, only, row
+from suite_kit import BACKBONE, ENCODER, HEAD, Load, entry, ids, made_up_catalog, methods, number, only, row
 from suite_kit import declare as declare_made_up
 
 from harness.catalog import Catalog
 from harness.data import Declaration, Features, Task
 from harness.hparams import HParam
 from harness.spec import ComponentSpec, Suite
-from harness.suite import load_suite
+from harness.suite import Overrides, load_suite
 
 VIEWS = ("ppr", "heat", "both")
 BONDED = "datasets:\n  SP: {use: spmotif}\n  Bonded: {use: bonded}\n"
@@ -48,19 +49,23 @@ EDGES: Any = {"dataset": ("edge features",)}
 COLUMN: Any = {"split": ("column",)}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def bonded() -> Any:
+def declare(spec: ComponentSpec) -> Declaration:
     """The made-up datasets, and one with edge features."""
-    import conftest
+    if spec.name == "bonded":
+        return Declaration(Task("multiclass", 3), Features("numeric", (4,)), Features("categorical", (3,)))
+    return declare_made_up(spec)
 
-    def declare(spec: ComponentSpec) -> Declaration:
-        if spec.name == "bonded":
-            return Declaration(Task("multiclass", 3), Features("numeric", (4,)), Features("categorical", (3,)))
-        return declare_made_up(spec)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conftest, "declare", declare)
-        yield declare
+@pytest.fixture
+def load(tmp_path: Path, catalog: Catalog) -> Load:
+    """As the other tests', with these datasets."""
+
+    def loaded(text: str, *, files: dict[str, str] | None = None, **overrides: object) -> Suite:
+        for name, content in {**(files or {}), "suite.yaml": text}.items():
+            (tmp_path / name).write_text(content)
+        return load_suite(tmp_path / "suite.yaml", catalog, declare, overrides=Overrides(**overrides))  # type: ignore[arg-type]
+
+    return loaded
 
 
 def equad(name: str, encoder: str, more: str = "") -> str:
@@ -198,6 +203,15 @@ def test_edge_features_of_data_without_any(load: Any, faults: Any) -> None:
     assert faults(methods(own, BONDED)) == ["7:49: backbone 'blind': 'edge_features' has no effect here"]
 
 
+def test_what_only_several_tasks_have(load: Any, faults: Any) -> None:
+    average, erm = "train: {average_over: graphs}\n", "  ERM: {baseline: erm}\n"
+    (fault,) = faults(f"{average}{methods(erm)}")
+    assert fault == "1:9: 'train': 'average_over' has no meaning with a dataset without several tasks"
+    suite = load(f"{average}{methods(erm, 'datasets: {SP: {use: spmotif}, Tox: {use: toxic}}' + chr(10))}")
+    found = {name: only(suite, "ERM", name).train.average_over for name in ("SP", "Tox")}
+    assert found == {"SP": "labels", "Tox": "graphs"}
+
+
 def test_datasets_analyses_and_trackers(faults: Any) -> None:
     text = (
         f"{HEAD}datasets:\n  A: {{use: table, column: part}}\nmethods:\n  ERM: {{baseline: erm}}\n"
@@ -210,9 +224,7 @@ def test_datasets_analyses_and_trackers(faults: Any) -> None:
     ]
 
 
-def test_the_resolved_suite_is_sound_and_means_the_same(
-    load: Any, catalog: Catalog, bonded: Any, tmp_path: Any
-) -> None:
+def test_the_resolved_suite_is_sound_and_means_the_same(load: Any, catalog: Catalog, tmp_path: Path) -> None:
     text = "model: {backbone: edgy, edge_features: true}\ntrain: {lr_drop_epoch: 30}\n" + methods(
         equad("A", "views: heat, t: 3, tune: {share: [0.1, 0.3], cuts: [[walk]]}")
         + "  B: {like: A, encoder: {views: ppr, tune: {cuts: [[mask]]}}, train: {epochs: 20}}\n",
@@ -220,7 +232,7 @@ def test_the_resolved_suite_is_sound_and_means_the_same(
     )
     suite = load(text)
     (tmp_path / "resolved.yaml").write_text(yaml.safe_dump(suite.resolved, sort_keys=False))
-    again = load_suite(tmp_path / "resolved.yaml", catalog, bonded)
+    again = load_suite(tmp_path / "resolved.yaml", catalog, declare)
     assert again.rows == suite.rows
     assert "share" not in str(suite.resolved["methods"]["B"])
     assert "edge_features" not in str(suite.resolved["datasets"]["SP"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,6 +72,11 @@ class Failure:
     def remark(self) -> str:
         """What a failure that was taken from the store must say of itself; empty for one that has just happened."""
         return f" (stored {self.since}; --retry-failed runs it again)" if self.since else ""
+
+
+def moment(created: float) -> str:
+    """When a failure was stored, from seconds since 1970; an error of any kind where these are none."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(float(created)))
 
 
 def span(moments: Iterable[str]) -> str:

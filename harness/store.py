@@ -26,7 +26,7 @@ from harness.folders import store_root
 from harness.keys import digest, file_digest
 from harness.locks import Lease, try_lock
 from harness.shards import present
-from harness.stage import Failure, Stage
+from harness.stage import Failure, Stage, moment
 from harness.storage import leftovers, makers
 from harness.storage.leftovers import begin_draft
 from harness.storage.placing import move
@@ -272,7 +272,7 @@ class Store:
         """The stored failure of a key, or None."""
         data = self._read(self.failure_path(key))
         try:
-            return None if data is None else Failure(**{**data["failure"], "since": _minute(data["created"])})
+            return None if data is None else Failure(**{**data["failure"], "since": moment(data["created"])})
         except (TypeError, KeyError, ValueError, OverflowError, OSError):  # damaged: the stage runs again
             return None
 
@@ -397,7 +397,3 @@ class Store:
                 move(part, path)
             finally:
                 part.unlink(missing_ok=True)
-
-
-def _minute(created: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(float(created)))

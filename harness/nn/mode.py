@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 
 @contextmanager
@@ -27,15 +28,17 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def keeping_statistics(*modules: nn.Module) -> Iterator[None]:
-    """Let BatchNorm normalise by the batch, as in training, without moving its running statistics.
+    """Let BatchNorm normalise by the batch, as in training, without moving its running statistics; InstanceNorm too.
 
     For passes over inputs that are never predicted from, such as the left-over part of a graph: running statistics
     that mix them in would not fit what evaluation sees. Gradients are as ever.
     """
-    norms = [part for module in modules for part in module.modules() if isinstance(part, nn.BatchNorm1d)]
+    norms = [part for module in modules for part in module.modules() if isinstance(part, _NormBase)]
     before = [(part.momentum, part.track_running_stats) for part in norms]
     for part in norms:
-        part.momentum, part.track_running_stats = 0.0, False  # the second, so that torch's own does not count batches
+        part.momentum = 0.0
+        if isinstance(part, _BatchNorm):
+            part.track_running_stats = False  # so that torch's own does not count batches
     try:
         yield
     finally:

@@ -133,17 +133,18 @@ def check_number(
     catalog: Catalog,
     problems: Problems,
 ) -> None:
-    """A method that compares environments must get two or more, in its training and in each batch."""
+    """A method that compares environments must get two or more in its training, and in a batch if it does so there."""
     for configuration in configurations:
         learner, spec = configuration.learner, configuration.environment
         owner = catalog.get(learner.kind, learner.name)
-        compares = owner.traits.get("compares_environments", False)
-        if spec is None or not holds(compares, {**owner.defaults, **learner.params}):
+        values = {**owner.defaults, **learner.params}
+        if spec is None or not holds(owner.traits.get("compares_environments", False), values):
             continue
+        in_batch = not holds(owner.traits.get("compares_over_batches", False), values)
         entry, place = catalog.get("environment", spec.name), pair.place
         if _most(entry, spec, pair.declared) == 1:
             alone, place = f"environment '{spec.name}' gives one", pair.place if given is None else given.place
-        elif configuration.train.groups_per_batch == 1 and not entry.traits.get("per_batch"):
+        elif in_batch and configuration.train.groups_per_batch == 1 and not entry.traits.get("per_batch"):
             alone = "'groups_per_batch: 1' puts one into each batch"
             place = train.entries["groups_per_batch"].place if "groups_per_batch" in train else place
         else:

@@ -1,4 +1,4 @@
-"""Check that BatchNorm's running statistics, by which evaluation normalises, are those of what it predicts from."""
+"""Check that running statistics, by which evaluation normalises, are those of what it predicts from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.errors import BenchError
 from harness.graphs import Batch
@@ -21,7 +20,7 @@ _FOREIGN = "follow another pass beside the prediction's"
 
 
 def statistics_follow_prediction(subject: LearnerSubject) -> Iterator[str]:
-    """BatchNorm's running statistics after a training step are those that the prediction's pass alone leaves.
+    """A norm's running statistics after a training step are those that the prediction's pass alone leaves.
 
     Cause: another pass in training mode through a network that also predicts, such as of the left-over part of a graph:
     evaluation then normalises by a mixture that it never sees. Do it under `with keeping_statistics(network):`, or name
@@ -67,7 +66,7 @@ class _Statistics:
         self._norms = {
             name: part
             for name, part in learner.named_modules()
-            if isinstance(part, _BatchNorm) and part.running_mean is not None
+            if all(isinstance(getattr(part, statistic, None), Tensor) for statistic in ("running_mean", "running_var"))
         }
         self._before = self._now()
         self._foreign: dict[str, None] = {}
@@ -105,8 +104,8 @@ class _Statistics:
         drawn = learner.rng.get_state()
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             for name, norm in self._norms.items():
-                norm.running_mean.copy_(self._before[name][0])  # type: ignore[union-attr]
-                norm.running_var.copy_(self._before[name][1])  # type: ignore[union-attr]
+                norm.running_mean.copy_(self._before[name][0])
+                norm.running_var.copy_(self._before[name][1])
             learner(batch)
         found = {name: value for name, value in self._now().items() if not torch.equal(value, self._before[name])}
         learner.load_state_dict(state)
@@ -116,10 +115,7 @@ class _Statistics:
 
     def _now(self) -> dict[str, Tensor]:
         """(2, d) running mean and variance of each module."""
-        return {
-            name: torch.stack([norm.running_mean, norm.running_var])  # type: ignore[list-item]
-            for name, norm in self._norms.items()
-        }
+        return {name: torch.stack([norm.running_mean, norm.running_var]) for name, norm in self._norms.items()}
 
 
 CHECKS: tuple[CheckFunction, ...] = (statistics_follow_prediction,)

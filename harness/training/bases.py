@@ -50,6 +50,8 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     Then a training, and a batch of the suite's ``groups_per_batch``, must have two environments or more.
     """
+    compares_over_batches: ClassVar[bool | Mapping[str, Sequence[Any]]] = False
+    """Whether that term compares environments over batches, likewise, so that a batch may hold one."""
     reads_parts: ClassVar[bool] = False
     """Whether batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})

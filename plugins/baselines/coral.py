@@ -26,9 +26,9 @@ class Coral(EnvironmentPenalty):
         deviation(
             "moments",
             paper="covariances alone, divided by 4 d^2",
-            public="DomainBed's and DrugOOD's: means and covariances; GOOD's: covariances alone, divided by 4",
+            public="DomainBed's and DrugOOD's: means and covariances; GOOD's: as the paper",
             ours="means and covariances",
-            switch="moments: covariance (a quarter of `strength` gives the division by 4)",
+            switch="moments: covariance (a quarter of `strength` gives the 4)",
         ),
         deviation(
             "covariance",

@@ -21,6 +21,7 @@ class DANN(Baseline):
     name = "dann"
     needs = frozenset({"environments"})
     compares_environments = True
+    compares_over_batches = True
     equals_erm = {"strength": 0.0}
     deviations = (
         deviation(

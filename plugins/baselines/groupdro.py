@@ -21,6 +21,7 @@ class GroupDRO(Baseline):
     name = "groupdro"
     needs = frozenset({"environments"})
     compares_environments = {"groups": ["environment"]}
+    compares_over_batches = {"stateless": [False], "renormalise": [False]}
     probes = {
         "renormalise": {"groups": "environment-class", "step_size": 0.1, "renormalise": True},
     }
@@ -37,7 +38,7 @@ class GroupDRO(Baseline):
             paper="one group is drawn per step",
             public="DomainBed's: all groups are in each batch; DrugOOD's: an absent group counts with risk 0",
             ours="its weight stays, and the loss sums over the groups present",
-            switch="renormalise: true (divide by the weight present)",
+            switch="train: {groups_per_batch: 1} (the paper's), renormalise: true (divide by the weight present)",
         ),
         deviation(
             "groups",

@@ -44,6 +44,18 @@ def test_keeping_statistics_normalises_by_the_batch_and_moves_nothing(norm):
     assert not torch.equal(net[0].running_mean, before["0.running_mean"])
 
 
+@pytest.mark.parametrize("norm", [nn.InstanceNorm1d(3, track_running_stats=True), nn.BatchNorm2d(3)])
+def test_keeping_statistics_holds_for_every_norm_that_has_them(norm):
+    x = torch.randn(4, 3, 5, *[5] * isinstance(norm, nn.BatchNorm2d), generator=gen()) * 5
+    norm(x)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    with keeping_statistics(norm):
+        norm(x)
+        assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())
+        inside = norm.eval()(x)
+    assert torch.equal(norm(x), inside)
+
+
 def test_keeping_statistics_leaves_evaluation_alone():
     net, x = nn.Sequential(nn.BatchNorm1d(3), BatchNorm(3)), torch.randn(8, 3, generator=gen())
     net(x)

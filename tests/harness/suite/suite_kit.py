@@ -125,9 +125,10 @@ def made_up_catalog() -> Catalog:
             entry(
                 "baseline",
                 "comparing",
-                HParam("form", "str", "apart", choices=("apart", "across")),
+                HParam("form", "str", "apart", choices=("apart", "across", "over-batches")),
                 needs=["environments"],
-                compares_environments={"form": ["across"]},
+                compares_environments={"form": ["across", "over-batches"]},
+                compares_over_batches={"form": ["over-batches"]},
             ),
             entry("baseline", "inferring", needs=["environments"], default_environment="latent(3)"),
             entry("baseline", "weighing", needs=["environments", "weight"], default_environment="latent"),

@@ -364,6 +364,7 @@ def test_one_environment_will_do_where_nothing_is_compared(load: Load) -> None:
             "  A: {baseline: comparing, envs: random(1)}\n"
             "  B: {baseline: {use: comparing, form: across}, envs: random-batch(2)}\n"
             "  C: {baseline: erm}\n"
+            "  D: {baseline: {use: comparing, form: over-batches}, envs: random(2)}\n"
         )
     )
 

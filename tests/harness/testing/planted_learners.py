@@ -183,6 +183,34 @@ class DeclaredStatistics(MixedStatisticsInOneMode):
     foreign_statistics = {"statistics": ["mixed"]}
 
 
+class OwnNorm(nn.Module):
+    """Normalisation that is none of torch's."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
+
+    def forward(self, x):
+        if self.training:
+            self.running_mean = self.running_mean.lerp(x.detach().mean(0), 0.1)
+        return (x - (x.mean(0) if self.training else self.running_mean)) * self.running_var.rsqrt()
+
+
+class MixedStatisticsOfItsOwn(MixedStatistics):
+    """Another pass moves those of a norm of its own."""
+
+    name = "mixed-statistics-of-its-own"
+
+    def build(self):
+        super().build()
+        self.head = nn.Sequential(OwnNorm(self.backbone.out_dim), self.head)
+
+    def beside(self, batch):
+        with keeping_statistics(self.backbone):
+            return super().beside(batch)
+
+
 class MovedByAHook(Baseline):
     """Statistics move between the steps."""
 

@@ -94,6 +94,7 @@ def test_planted(component, expected):
         (learners.MixedStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
         (learners.MixedStatisticsInOneMode, ["with statistics=mixed: the running statistics of 'backbone.convs.0."]),
         (learners.DeclaredStatistics, []),
+        (learners.MixedStatisticsOfItsOwn, ["the running statistics of 'head.0' follow another"]),
         (learners.MovedByAHook, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
         (learners.IdleStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more never move"]),
     ],

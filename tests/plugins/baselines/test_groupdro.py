@@ -7,6 +7,7 @@ import torch
 from learner_kit import MULTITASK, graphs, make, same, train
 
 from harness import UserError, environment_mean
+from harness.hparams import holds
 from plugins.baselines.groupdro import GroupDRO
 
 
@@ -103,6 +104,18 @@ def test_the_weights_are_a_buffer_that_a_checkpoint_restores():
     assert torch.equal(restored.log_q, saved["log_q"])
     batch = next(iter(graphs(12).batches(12)))
     assert torch.equal(restored.eval().loss(batch)["worst"], learner.eval().loss(batch)["worst"])
+
+
+@pytest.mark.parametrize("values", [{}, {"renormalise": True}, {"renormalise": True, "stateless": True}])
+def test_groups_are_weighed_over_batches_of_one_group_unless_weights_are_of_the_batch_alone(values):
+    batch, learner = next(iter(graphs().batches(8))), make(GroupDRO, step_size=1.0, **values)
+    batch.env = torch.ones_like(batch.env)
+    mean = learner.risk(learner(batch), batch).mean()
+    weighed = (learner.loss(batch)["worst"] / mean).detach()
+    q = torch.tensor([1.0, mean.detach().exp()])  # from equal weights
+    expected = 1.0 if values else float(q[1] / q.sum())
+    assert float(weighed) == pytest.approx(expected, rel=1e-5)
+    assert holds(GroupDRO.compares_over_batches, learner.values) == (not values)
 
 
 def test_computing_a_loss_does_not_move_the_weights_and_a_step_does():

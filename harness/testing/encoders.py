@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from harness.data import Features
 from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
-from harness.stages.encode import embedded, snapshots
+from harness.returned import ReturnedError
+from harness.stages.encode import snapshots
 from harness.testing.bench import OTHER_SEED, SEED
 from harness.testing.companions import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction
@@ -78,9 +79,9 @@ def fit(cls: type[Encoder], values: Mapping[str, Any], data: PackedGraphs, seed:
     module = nn.Module()
     with seeded(seed, "encoder"):
         before = torch.initial_seed(), python_states()
-        for epoch, module in snapshots(encoder, data):
+        for epoch, module in encoder.fit(data):
             mode = module.training
-            embeddings.append(embedded(encoder, module, data).clone())
+            embeddings.append(encoder.embed(module, data).clone())
             module.train(mode)
             epochs.append(epoch)
             weights.append({name: value.detach().clone() for name, value in module.state_dict().items()})
@@ -94,11 +95,16 @@ def fit(cls: type[Encoder], values: Mapping[str, Any], data: PackedGraphs, seed:
 def snapshots_in_order(subject: EncoderSubject) -> Iterator[str]:
     """A snapshot after each of the declared epochs, in ascending order, each once; the last one ends training.
 
-    Cause: a loop over other epochs than 1 to `max(self.snapshots)`, or a `yield` that does not ask `epoch in
-    self.snapshots`.
+    Cause: a loop over other epochs than 1 to `max(self.snapshots)`, a `yield` that does not ask `epoch in
+    self.snapshots`, or a list that is returned.
 
     Look at: fit
     """
+    try:
+        for _ in snapshots(make(subject.cls, subject.base, SEED), graphs()):
+            pass
+    except ReturnedError as error:
+        yield str(error)
     for asked in (subject.base["snapshots"], [3, 1, 3]):
         found = subject.fitted({"snapshots": asked}).epochs
         if found != sorted(set(asked)):

@@ -95,6 +95,15 @@ class LateEncoder(SoundEncoder):
         yield from reversed(list(super().fit(graphs)))
 
 
+class ListEncoder(SoundEncoder):
+    """Returns its snapshots once all are made: each module is the last one."""
+
+    name = "listed"
+
+    def fit(self, graphs):
+        return list(super().fit(graphs))
+
+
 class ReseedingEncoder(SoundEncoder):
     name = "reseeding"
 

@@ -52,6 +52,7 @@ OTHERS = [
     (others.CompanionEncoder, "companions"),
     (others.ShuffledEncoder, "companions"),
     (others.LateEncoder, "snapshots_in_order weights_move"),
+    (others.ListEncoder, "snapshots_in_order weights_move"),
     (others.ReseedingEncoder, "global_state"),
     (others.StillEncoder, "weights_move hyperparameters_matter"),
     (others.SoundQuantifier, ""),

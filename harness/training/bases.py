@@ -56,7 +56,10 @@ class Learner(NetworkMaker, Component, nn.Module):
     """Whether batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
     reads_validation_score: ClassVar[bool] = False
-    """Whether the class overrides :meth:`on_epoch_end`, so that tables say what shapes it; set by the harness."""
+    """Whether the class overrides :meth:`on_epoch_end`, so that tables say what shapes it; set by the harness.
+
+    The score is handed to no other: a method set on an instance is not called.
+    """
     equals_erm: ClassVar[Mapping[str, Any]] = {}
     """Hyperparameter values with which training is bit for bit ERM's; empty where there are none. For the kit."""
     untrained: ClassVar[frozenset[str]] = frozenset()

@@ -228,7 +228,8 @@ def _validate(
         if known is None or known.score is None or score > known.score:
             trained.checkpoints[rule] = Checkpoint(learner.epoch, score, _state(learner))
             improved = improved or split == data.monitor
-    learner.on_epoch_end(row.get(f"score/{data.monitor}"))
+    if learner.reads_validation_score:  # no other hears of it, as its row has no mark
+        learner.on_epoch_end(row.get(f"score/{data.monitor}"))
     return improved
 
 

@@ -48,6 +48,15 @@ class Listener(Baseline):
         self.adam.param_groups[0]["lr"] *= validation_score
 
 
+class Eavesdropper(Listener):
+    name = "eavesdropper"
+    on_epoch_end = Baseline.on_epoch_end
+
+    def build(self):
+        super().build()
+        self.on_epoch_end = lambda score: Listener.on_epoch_end(self, score)
+
+
 class Exploding(Baseline):
     name = "exploding"
 
@@ -63,7 +72,7 @@ class Heir(Pupil):
 
 @hookimpl
 def bench_register(register):
-    for component in (Shuffled, Pupil, Listener, Exploding, Heir):
+    for component in (Shuffled, Pupil, Listener, Eavesdropper, Exploding, Heir):
         register(component)
 """
 SUITE = """\
@@ -80,7 +89,7 @@ datasets:
 methods:
   ERM: {baseline: erm}
   Patient: {baseline: erm, train: {patience: 1}}
-  Too patient: {baseline: erm, train: {patience: 6}}
+  Too patient: {baseline: erm, train: {patience: 4, warmup: 2}}
   GALA: {baseline: {use: gala, warmup_epochs: 0}}
   GALA, either: {baseline: {use: gala, warmup_epochs: 0, tune: {assistant_checkpoint: [last, best-val]}}}
   EIIL: {baseline: eiil, envs: {use: eiil, steps: 20}}
@@ -93,13 +102,14 @@ methods:
     decorrelator: {use: eqn7, keep: 1}
   Pupil: {baseline: pupil}
   Listener: {baseline: listener}
+  Eavesdropper: {baseline: eavesdropper}
 """
 EITHER = "GALA, either"
 SHAPED = {
     *("Patient", "GALA", "EIIL, best", "Clusters, best", "EQuAD", "Pupil", "Listener"),
     f"{EITHER}: assistant_checkpoint=best-val",
 }
-FREE = {"ERM", "Too patient", "EIIL", "Clusters", f"{EITHER}: assistant_checkpoint=last"}
+FREE = {"ERM", "Too patient", "EIIL", "Clusters", "Eavesdropper", f"{EITHER}: assistant_checkpoint=last"}
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ class CIGA(SubgraphLearner):
             public="the authors' with s_rep: rep cuts it at the embedding of G_s, so that v2 trains as v1 does but "
             "for the head of G_s; GOOD's and GALA's let it flow",
             ours="flows",
-            switch="detach_spurious: true",
+            switch="variant: v2, detach_spurious: true",
         ),
         deviation(
             "BatchNorm's running statistics",
@@ -70,7 +70,7 @@ class CIGA(SubgraphLearner):
             public="the authors', GALA's and GOOD's with a term on G_s: from G_c and G_s in turn, though evaluation "
             "sees G_c only",
             ours="from G_c; training is the same",
-            switch="statistics: both",
+            switch="variant: v2, statistics: both",
         ),
         deviation(
             "graphs in the hinge term",

@@ -75,7 +75,7 @@ class GREA(Baseline):
             paper="not said",
             public="the authors': from rationales and pairs in turn, though evaluation sees rationales only",
             ours="from rationales; training is the same",
-            switch="statistics: both",
+            switch="predictor: batchnorm, statistics: both",
         ),
         deviation(
             "small batches",

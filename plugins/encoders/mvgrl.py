@@ -69,7 +69,7 @@ class MVGRL(Encoder):
             paper="exp(t A D^-1 - t), a matrix exponential",
             public="the authors' function takes the exponential entry by entry; PyGCL's has none",
             ours="a matrix exponential of the symmetric normalisation, with self-loops",
-            switch="heat_transition: column",
+            switch="views: ppr-heat, heat_transition: column",
         ),
         deviation(
             "networks and graph vector",

@@ -102,15 +102,18 @@ def settings(switch: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("entry", DECLARING, ids=lambda entry: f"{entry.kind} {entry.name}")
-def test_every_switch_names_settings_with_values_that_are_allowed(entry: Entry) -> None:
+def test_every_switch_names_settings_with_values_that_are_allowed_and_matter(entry: Entry) -> None:
     for row in deviations(entry):
-        for name, value in settings(row["switch"]).items():
+        named = settings(row["switch"])
+        values = {**entry.defaults, **{name: value for name, value in named.items() if value is not None}}
+        for name, value in named.items():
             head, _, rest = name.partition(".")
             declared = entry.hparams.get(name) or (TRAIN[rest] if head == "train" else None)
             if declared is None:
                 assert (head in SECTIONS and rest) or name in ("bundle", "envs", "baseline"), name
             elif value not in (None, "WEIGHT"):
                 declared.coerce(value)
+                assert name not in entry.hparams or declared.is_active(values), f"{name} needs another setting"
 
 
 @pytest.mark.parametrize("entry", DECLARING, ids=lambda entry: f"{entry.kind} {entry.name}")

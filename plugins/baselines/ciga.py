@@ -52,7 +52,7 @@ class CIGA(SubgraphLearner):
             paper="the representation of G_c",
             public="the authors' by default the classifier's embedding; all their settings for SPMotif and "
             "DrugOOD-IC50 take the featurizer's outputs, summed over the nodes of G_c: no edge weight enters them, so "
-            "the contrast trains the featurizer and gives the scorer no gradient",
+            "the contrast trains the featurizer and gives the scorer no gradient; GOOD's does so throughout",
             ours="the classifier's embedding, whose contrast trains the scorer too",
             switch="c_rep: feat",
         ),
@@ -67,8 +67,8 @@ class CIGA(SubgraphLearner):
         deviation(
             "BatchNorm's running statistics",
             paper="not said",
-            public="the authors', GALA's and GOOD's with a term on G_s: from G_c and G_s in turn, though evaluation "
-            "sees G_c only",
+            public="the authors' and GALA's with a term on G_s, GOOD's always: from G_c and G_s in turn, though "
+            "evaluation sees G_c only",
             ours="from G_c; training is the same",
             switch="variant: v2, statistics: both",
         ),
@@ -104,7 +104,7 @@ class CIGA(SubgraphLearner):
             paper="two graph networks of one depth",
             public="the authors': heads with a hidden layer of width 2d; on SPMotif the classifier reads the "
             "featurizer's outputs; GOOD's: a featurizer of two layers without "
-            "dropout, a classifier of the other layers on its output, linear heads, v1 only",
+            "dropout, a classifier of the other layers on its output, linear heads and edge scores",
             ours="the suite's network and head; the head of G_s as in the authors'",
             switch="c_in: feat, featurizer_layers: 2, model.head_layers: 0",
         ),

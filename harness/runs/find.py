@@ -96,7 +96,7 @@ def _refuse_several(name: str, found: Sequence[RunRecord]) -> None:
 def _changed(name: str, record: RunRecord) -> list[str]:
     """The files of a suite, found by its file or name, that are not what they were when it ran."""
     path = suites_folder() / f"{record.installed}.yaml" if record.installed else Path(record.suite_path)
-    path = Path(name) if Path(name).is_file() else path
+    path = Path(name).resolve() if Path(name).is_file() else path
     files = record.suite_files.items() if path.is_file() else ()
     return [file for file, digest in files if _digest(path.parent / file) != digest]
 

@@ -31,14 +31,15 @@ def installed_suites() -> list[str]:
 def find_suite(name_or_path: str | Path) -> Path:
     """The file of a suite, given its path or the name of an installed one, with or without ``.yaml``.
 
-    ``suites/ablation.yaml`` names the installed suite from anywhere, unless such a file exists here.
+    ``suites/ablation.yaml`` names the installed suite from anywhere, unless such a file exists here. Links are
+    followed, so that what the suite names goes by the folder of the file that is meant, whichever way leads to it.
 
     Raises:
         UserError: there is no such file, and the text lists the installed suites and the nearest name; or it is a pipe.
     """
     path = Path(name_or_path)
     if path.is_file():
-        return path
+        return path if path.resolve() == Path(os.path.normpath(path.absolute())) else path.resolve()
     if path.exists() and not path.is_dir():
         raise UserError(f"{name_or_path} is not a regular file: a suite is read more than once, so write it to a file")
     name, known = _plain_name(name_or_path), installed_suites()

@@ -101,7 +101,8 @@ def _named(made: Any, target: str) -> dict[str | None, Any]:
 
 def _taken(graphs: Any, part: str | None, request: Mapping[str, Any]) -> Iterator[Taken]:
     field, number = (request["split_field"], 0) if part is None else ("parts", PARTS[part])
-    for row, data in enumerate(_graphs(graphs, request["target"])):
+    where = request["target"] if part is None else f"{request['target']}, split '{part}'"
+    for row, data in enumerate(_graphs(graphs, where)):
         name = f"graph {row}" if part is None else f"graph {row} of {part}"
         try:
             yield take(data, name, request["fields"], request["label"], field, number)

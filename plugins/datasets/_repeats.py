@@ -30,7 +30,7 @@ def rows_to_drop(molecules: Mapping[int, Molecule], labels: Labels) -> dict[int,
     found: dict[int, str] = {}
     for first, *others in copies(molecules):
         contradicted = _contradicted([first, *others], labels)
-        label = ", with another label" if contradicted else ""
+        label = ", whose rows have different labels" if contradicted else ""
         found |= dict.fromkeys(others, f"the same molecule as row {first + 1}{label}")
         if contradicted:
             found[first] = f"the same molecule as row {others[0] + 1}{label}"

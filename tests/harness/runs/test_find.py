@@ -108,6 +108,10 @@ def test_it_is_told_what_has_changed_since(store: Store, projects: list[Path]) -
     own = projects[0]
     run, told = ran(store, own, 1), list[str]()
     find_run(str(own), store, told.append)
+    (own.parent / "links").mkdir()
+    link = own.parent / "links/link.yaml"
+    link.symlink_to(own)
+    find_run(str(link), store, told.append)
     assert told == []
     assert find_run(run, store).suite_files["suite.yaml"] == hash_file(own)
     own.write_text(f"{SUITE}# another\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from harness.cli.options import component_params
 from harness.hparams import HParam
 from harness.plan.identity import identity
 from harness.spec import ComponentSpec
+from harness.suite import find_suite
 from harness.suite.paths import located
 from harness.suite.tree import Items, Leaf, Place, Table
 
@@ -48,6 +49,17 @@ def test_code_starts_at_the_suite_s_folder_whatever_is_in_the_current_one(folder
         assert absolute(folder / "s.yaml", code="/x/b.py:rings")["code"] == "/x/b.py:rings"
         assert absolute(folder / "s.yaml", code="torch_geometric.datasets:TUDataset")["code"][:15] == "torch_geometric"
         assert absolute("--set datasets.A.code=b.py:f", 0, code="b.py:f")["code"] == f"{folder.parent}/other/b.py:f"
+
+
+def test_a_suite_behind_a_link_is_the_file_that_the_link_means(folder):
+    """Code of the link's folder was taken, though runs are told apart by the file behind the link."""
+    suite = folder / "s.yaml"
+    suite.touch()
+    (folder.parent / "other/link.yaml").symlink_to(suite)
+    (folder.parent / "linked").symlink_to(folder)
+    with chdir(folder.parent / "other"):
+        assert find_suite("link.yaml") == find_suite("../linked/s.yaml") == suite
+        assert find_suite("../mine/s.yaml") == Path("../mine/s.yaml"), "told as it was typed"
 
 
 def test_data_beside_the_suite_is_taken_and_all_other_goes_by_the_data_folder(folder):

@@ -244,6 +244,12 @@ def test_a_dict_of_splits_is_the_split_and_says_so(made, tmp_path):
             {"names": ["train", "val", "test"], "y": None},
             "by_split: graph 0 of val: the label 'y' is missing",
         ),
+        (
+            "by_split",
+            {"bare": True},
+            "by_split, split 'train': gives one Data; expected a dataset, a list of graphs, or a dict of them by split",
+        ),
+        ("by_split", {"none": True}, "by_split, split 'val': there is no graph in it"),
         ("one", {}, "one: gives one Data; expected a dataset, a list of graphs, or a dict of them by split"),
         ("one", {"twice": True}, "one: gives generator; expected a dataset, a list of graphs"),
         ("emptied", {"rows": list(range(20))}, "emptied: none of its 20 graphs has a node"),

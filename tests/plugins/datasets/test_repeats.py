@@ -61,16 +61,17 @@ def test_of_test_labels_nothing_is_told(tmp_path):
 def test_duplicates_are_dropped_and_none_stays_of_those_that_contradict_each_other(tmp_path):
     rows = [(smiles, i % 2) for i, smiles in enumerate(rings(20))]
     rows[4] = ("nonsense", 1)
-    rows += [(BENZOIC[0], ""), (BENZOIC[1], 1), (BENZOIC[2], 1), ("C1CC1", 1), (BENZOIC[0], 1)]
+    rows += [(BENZOIC[0], ""), (BENZOIC[1], 1), (BENZOIC[2], 1), ("C1CC1", 1), (BENZOIC[0], 1), ("C1CC1", 0)]
     dataset = SmilesCSV(path="t.csv", split="random", duplicates="drop")
     raw = dataset.build(table(tmp_path, ["smiles", "odd"], rows))
     assert raw.skipped == [
-        "row 1 (line 2): the same molecule as row 24, with another label",
+        "row 1 (line 2): the same molecule as row 24, whose rows have different labels",
         "row 5 (line 6): RDKit cannot read the SMILES 'nonsense'",
         "row 21 (line 22): no label",
         "row 23 (line 24): the same molecule as row 22",
-        "row 24 (line 25): the same molecule as row 1, with another label",
+        "row 24 (line 25): the same molecule as row 1, whose rows have different labels",
         "row 25 (line 26): the same molecule as row 22",
+        "row 26 (line 27): the same molecule as row 1, whose rows have different labels",
     ]
     assert len(graphs_of(raw)) == 19
     assert raw.facts["repeated_molecules"] == 0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from harness.plan.validation import shaped_by_validation
 from harness.provenance import provenance
 from harness.results import DatasetFacts, MethodFacts, RunResults
-from harness.runs.named import named_files
+from harness.runs.named import digests_from, named_files
 from harness.runs.record import CellRecord, RunRecord, path_text
 from harness.runs.session import Session
 from harness.spec import ComponentSpec, Row
@@ -33,19 +33,17 @@ def start_record(session: Session, run_id: str) -> RunRecord:
         )
         for cell in plan.cells
     )
+    named = named_files(suite, session.catalog, session.store.file_digest)
     return RunRecord(
         id=run_id,
         suite_path=path_text(suite.path),
-        suite_files=suite.files,
+        suite_files={**digests_from(suite.path.absolute().parent, named), **suite.files},
         installed=installed_name(suite.path),
         results=_skeleton(session, run_id),
         cells=cells,
         prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        provenance={
-            **provenance(suite.plugins),
-            "named": named_files(suite, session.catalog, session.store.file_digest),
-        },
+        provenance={**provenance(suite.plugins), "named": named},
     )
 
 

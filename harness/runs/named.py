@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -45,6 +46,15 @@ def named_files(suite: Suite, catalog: Catalog, digest: Callable[[Path], str]) -
                     where = {"dataset": label, "hyperparameter": name, "value": text}
                     found.append({**where, "code": code, "files": digests})
     return found
+
+
+def digests_from(folder: Path, named: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The files that :func:`named_files` gave, seen from a folder -> SHA-256, as those of a suite are kept."""
+    found: dict[str, str] = {}
+    for item in named:
+        path = Path(item["value"].rpartition(":")[0] if item["code"] else item["value"])
+        found |= {os.path.relpath(path.parent / name, folder): digest for name, digest in item["files"].items()}
+    return {name: digest for name, digest in found.items() if name.isprintable()}
 
 
 def archived(named: Iterable[Mapping[str, Any]], datasets: Mapping[str, dict[str, Any]]) -> dict[str, bytes]:

@@ -49,7 +49,8 @@ class RunRecord:
     Attributes:
         id: name of its folder.
         suite_path: the suite's file, see :func:`path_text`; in records of earlier versions as it was typed.
-        suite_files: what the suite was made of, see :func:`harness.suite.files.digests`.
+        suite_files: what the suite was made of, see :func:`harness.suite.files.digests`, and the files that
+            its datasets name by an absolute path.
         installed: the name of the suite, where it came with the package.
         results: everything a report knows before there are rows.
         cells: all cells, in the order of the file.

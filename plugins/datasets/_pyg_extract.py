@@ -332,4 +332,4 @@ def _told(error: BaseException) -> str:
     here = str(Path(__file__).resolve().parent)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((here, "<"))]
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return f"raised {type(error).__name__}: {error}{place}"
+    return f"raised {type(error).__name__}: {' '.join(str(error).split())}{place}"

@@ -230,6 +230,9 @@ def test_code_that_has_changed_since_the_run_is_not_archived_as_what_ran(worksho
     done = workshop.command("export", "naming", "-o", "out", "--what", "archive", check=False)
     assert done.returncode == 2
     assert f"{project}/number_of_named.py has changed since the run" in done.stderr
+    (project / "shift.txt").write_text("8\n")
+    told = workshop.command("report", "project/suite.yaml").stderr
+    assert told.rstrip().endswith(": number_of_named.py, shift.txt"), "and neither the suite nor mine.py"
     assert not list((workshop.folder / "out").glob("*.tar.gz"))
 
 

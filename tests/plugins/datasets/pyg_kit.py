@@ -176,7 +176,7 @@ def nothing():
 
 
 def broken():
-    raise KeyError("my own fault")
+    raise ValueError("my own\\nfault")
 
 
 def leaves():

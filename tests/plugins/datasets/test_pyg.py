@@ -234,7 +234,7 @@ def path(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("broken", "broken: raised KeyError: 'my own fault' ("),
+        ("broken", "broken: raised ValueError: my own fault ("),
         ("nothing", "nothing: there is no graph in it"),
         ("Missing", "there is no class or function 'Missing'"),
         ("SCALE", "there is no class or function 'SCALE'"),

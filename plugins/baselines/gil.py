@@ -1,6 +1,6 @@
 """GIL: invariant subgraphs, and environments clustered from what is left of them (Li et al., NeurIPS 2022)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -154,7 +154,7 @@ class GIL(Baseline):
         kept, mask = self.split(batch)
         part = subgraph(batch, kept)
         # On all edges, so that dropped ones have a gradient too; the nodes of the invariant part see nothing of them.
-        with normalised_by(part.nodes, self.backbone):
+        with normalised_by({batch.num_edges: part.edges, batch.num_nodes: part.nodes}, self.backbone):
             nodes = self.backbone(batch, edge_weight=mask)
         return self.pool(nodes[part.nodes], part.batch)
 
@@ -191,24 +191,29 @@ class GIL(Baseline):
 
 
 @contextmanager
-def normalised_by(rows: Tensor, network: nn.Module) -> Iterator[None]:
+def normalised_by(rows: Mapping[int, Tensor], network: nn.Module) -> Iterator[None]:
     """In training, BatchNorm takes its statistics, running ones too, from these rows alone, and normalises all by them.
 
     Args:
-        rows: positions of some of the rows (N, d) that the network's norms are given.
+        rows: number of rows (N, d) that a norm is given -> positions of those that count; all do of other numbers.
         network: holds the norms.
     """
     norms = [part for part in network.modules() if isinstance(part, nn.BatchNorm1d) and part.training]
     whole: dict[nn.Module, Tensor] = {}
 
     def choose(norm: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
+        if len(given[0]) not in rows:
+            return given
         whole[norm] = given[0]
-        return (given[0].index_select(0, rows),)
+        return (given[0].index_select(0, rows[len(given[0])]),)
 
     def spread(norm: nn.BatchNorm1d, chosen: tuple[Tensor], normalised: Tensor) -> Tensor:
+        if norm not in whole:
+            return normalised
         variance, mean = torch.var_mean(chosen[0], 0, correction=0)
-        others = (whole.pop(norm) - mean) * (variance + norm.eps).rsqrt() * norm.weight + norm.bias
-        return others.index_copy(0, rows, normalised)
+        given = whole.pop(norm)
+        others = (given - mean) * (variance + norm.eps).rsqrt() * norm.weight + norm.bias
+        return others.index_copy(0, rows[len(given)], normalised)
 
     hooks = [
         hook for norm in norms for hook in (norm.register_forward_pre_hook(choose), norm.register_forward_hook(spread))

@@ -136,7 +136,10 @@ def effective(
     values = {**{name: one.default for name, one in declared.items()}, **given, **facts}
     for name in [name for name, one in declared.items() if name in given and (one.active or one.unused)]:
         by = declared[name].hindrance(values)
-        if by is not None:
+        if by in idle and declared[name].hindrance({**values, by: given[by]}) is None:  # what hinders it hinders this
+            idle[name] = Idle(idle[by].by, idle[by].text.replace(f"'{by}'", f"'{name}'", 1))
+            values[name] = declared[name].default
+        elif by is not None:
             why = "has no effect here" if by == name else idle_text((declared[name].active or {})[by], by, values)
             idle[name] = Idle(by, f"'{name}' {why}")
             values[name] = declared[name].default

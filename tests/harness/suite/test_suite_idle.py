@@ -161,6 +161,15 @@ def test_training_settings(train: str, fault: str, faults: Any) -> None:
     assert fault in found
 
 
+def test_what_hinders_a_value_hinders_those_that_need_it(faults: Any) -> None:
+    """``warmup`` was said to have no meaning with 'patience: 0' beside a patience of 60."""
+    found = faults(f"train: {{epochs: 50, patience: 60, warmup: 5}}\n{methods('  ERM: {baseline: erm}')}")
+    why = "has no meaning with 'epochs: 50'; it matters with 'epochs' above 60"
+    assert [fault.partition(": ")[2] for fault in found] == [
+        f"'train': '{name}' {why}" for name in ("patience", "warmup")
+    ]
+
+
 def test_a_setting_of_the_suite_that_one_row_uses_is_sound(load: Any) -> None:
     data = "datasets:\n  A: {use: spmotif, train: {patience: 9}}\n  B: {use: spmotif}\n"
     suite = load(f"train: {{warmup: 5}}\n{methods('  ERM: {baseline: erm}', data)}")
@@ -169,11 +178,12 @@ def test_a_setting_of_the_suite_that_one_row_uses_is_sound(load: Any) -> None:
 
 
 def test_a_short_trial_leaves_out_what_lies_beyond_it(load: Any) -> None:
-    text = f"train: {{lr_drop_epoch: 30, patience: 20}}\n{methods('  ERM: {baseline: erm}')}"
+    train = "{lr_drop_epoch: 30, lr_drop_factor: 0.5, patience: 20, warmup: 2}"
+    text = f"train: {train}\n{methods('  ERM: {baseline: erm}')}"
     for trial in ({"epochs": 5}, {"sets": ["train.epochs=5"]}):
         written = load(text, **trial).resolved["datasets"]["SP"]["train"]
         assert written["epochs"] == 5
-        assert not {"lr_drop_epoch", "patience"} & set(written)
+        assert not {"lr_drop_epoch", "patience", "warmup", "lr_drop_factor"} & set(written)
 
 
 def test_environments_per_batch_and_environments_of_a_method_that_takes_none(load: Any, faults: Any) -> None:

@@ -203,7 +203,7 @@ class SuiteHandle:
         Raises:
             UserError: there is none.
         """
-        return latest(self.session.suite.name, store=self.session.store.root)
+        return latest(self.session.suite.path, store=self.session.store.root)
 
     def evaluate(
         self,
@@ -332,7 +332,7 @@ class Run:
         return self.table("markdown")
 
 
-def latest(name: str, *, store: str | Path | None = None) -> Run:
+def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
     """The latest run of a suite by its name or file, or a run by its id, from the store; nothing is run.
 
     Raises:
@@ -343,7 +343,7 @@ def latest(name: str, *, store: str | Path | None = None) -> Run:
     from harness.store import Store
 
     opened = Store(_folder(store))
-    return Run(collect(find_run(name, opened), opened))
+    return Run(collect(find_run(str(name), opened), opened))
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -63,6 +63,16 @@ def test_a_suite_is_planned_and_run_in_a_running_event_loop(suite: SuiteHandle) 
     assert bench.latest("toy", store=suite.session.store.root).rows() == run.rows()
 
 
+def test_the_latest_run_is_one_of_the_very_file(suite: SuiteHandle, workshop: Workshop) -> None:
+    """It was the latest run of the suite's name, which a suite in another file may have."""
+    suite.run_cell(method="ERM", seed=1)
+    (workshop.folder / "other.yaml").write_text((workshop.folder / "suite.yaml").read_text(), encoding="utf-8")
+    other = bench.open_suite(workshop.folder / "other.yaml", store=workshop.store)
+    with pytest.raises(UserError, match=f"no run of the file {workshop.folder / 'other.yaml'} in "):
+        other.latest()
+    assert suite.latest().rows() == bench.latest(workshop.folder / "suite.yaml", store=workshop.store).rows()
+
+
 def test_results_are_a_frame_where_pandas_is(suite: SuiteHandle, monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = pytest.importorskip("pandas")
     run = suite.run_cell(method="ERM", seed=2)

@@ -12,7 +12,7 @@ from harness import DataError, did_you_mean
 from plugins.datasets._files import read_text
 from plugins.datasets._names import shortened
 
-MISSING = frozenset({"", "nan", "na", "none", "null"})
+MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "none", "null"})
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 

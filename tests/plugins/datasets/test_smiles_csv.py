@@ -200,7 +200,7 @@ def test_a_domain_column_without_a_domain_is_refused(split, tmp_path):
 
 
 def test_every_spelling_of_missing_is_no_domain(tmp_path):
-    missing = ["", "NaN", "nan", "NA", "None", "null", " NULL "]
+    missing = ["", "NaN", "nan", "NA", "None", "null", " NULL ", "N/A", "#N/A", "<NA>"]
     rows = [(s, i % 2, missing[i] if i < len(missing) else "ab"[i % 2]) for i, s in enumerate(rings(20))]
     dataset = SmilesCSV(path="t.csv", split="random", domain_column="lab")
     table(tmp_path, ["smiles", "odd", "lab"], rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -116,12 +116,13 @@ def _statistics(table: Table, options: Options) -> Statistics | None:
     return statistics(table) if wanted else None
 
 
-def _selected(table: Table) -> list[str]:
-    return [
+def _selected(table: Table) -> Iterable[str]:
+    """Once for each method and dataset, however many test splits the dataset has."""
+    return dict.fromkeys(
         f"{row.method} on {row.dataset}: {row.config_id}{' (provisional)' if row.provisional else ''}"
         for row in table.rows
         if row.configurations > 1 and row.config_id is not None
-    ]
+    )
 
 
 def to_json(report: Report) -> dict[str, Any]:

@@ -90,6 +90,13 @@ def test_a_provisional_choice_is_said(make_run):
     assert section.selected == ("A on D: c=1 (provisional)",)
 
 
+def test_a_choice_for_several_test_splits_is_told_once(make_run):
+    splits = {"train": "train", "val": "val", "id_test": "test", "ood_test": "test"}
+    cells = {"A": {"D": {"c=1": [0.9], "c=2": [0.8]}}}
+    run = make_run(cells, seeds=(1,), datasets=(DatasetFacts("D", splits=splits, validation="unbiased"),))
+    assert make_report(run).sections[0].selected == ("A on D: c=1",)
+
+
 def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
     run = make_run({"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5], "E": [0.5]}}, seeds=(1,))
     entries = tuple(

@@ -12,9 +12,23 @@ import typer
 from harness.cli import options
 from harness.cli.main import app
 from harness.cli.output import require_folder_name
+from harness.cli.screens import show_table, show_text
 
 if TYPE_CHECKING:
     from harness.engine import Event
+    from harness.runs.profile import Profile
+    from harness.training.profile import TrainingProfile
+
+_PARTS = {
+    "batch": "gather the batch",
+    "forward": "forward passes",
+    "loss": "loss, beside these",
+    "backward": "gradients",
+    "optimizer": "optimizer",
+    "other": "other",
+}
+_LEAST = 1e-5
+"""Seconds; less is neither told nor compared."""
 
 
 @app.command()
@@ -45,8 +59,9 @@ def profile(
 ) -> None:
     """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
-    from harness.profiling.cell import profile as measure
     from harness.runs.address import find
+    from harness.runs.profile import profile as measure
+    from harness.training.profile import Limits
 
     if trace is not None:
         require_folder_name(trace, "--trace")
@@ -57,8 +72,6 @@ def profile(
     if found.fitting > 1:
         options_text = "--datasets, --methods, --seeds and --config choose another"
         print(f"the first of {found.fitting} cells; {options_text}", file=sys.stderr)
-    from harness.profiling.training import Limits
-
     limits = Limits(steps, seconds, from_epoch)
     chosen = options.one_device(device)
     done = measure(found, given, limits, _observe, top=top, functions=functions, trace=trace, device=chosen)
@@ -67,14 +80,69 @@ def profile(
 
         print(dumps(done.to_json()), end="")
         return
-    from rich.console import Console
-
-    from harness.profiling.text import show
-
-    show(done, Console())
+    show_text(found.text)
+    show(done)
 
 
 def _observe(event: Event) -> None:
     """Tell of stages that have to run before anything can be measured."""
     if event.kind == "started":
         print(f"running first: {event.stage.title}", file=sys.stderr)
+
+
+def show(profile: Profile) -> None:
+    """Print the tables of a profile."""
+    own, erm = profile.training, profile.erm
+    _say("Stages of the cell, in wall time as recorded:")
+    not_run = {"train": f"about {_long(own.total)} (processor)"}
+    stages = [
+        (stage["title"], not_run.get(stage["kind"], "not run") if stage["seconds"] is None else _long(stage["seconds"]))
+        for stage in profile.stages
+    ]
+    show_table(("stage", "took"), stages, {1})
+    steps = f"{own.steps} steps of {profile.batch_size} graphs ({erm.steps} of ERM)"
+    _say(f"Training, in ms of processor time; medians over {steps}:")
+    show_table(("part", profile.method, "share", "ERM", "× ERM"), _parts(own, erm), {1, 2, 3, 4})
+    if erm.total:
+        times = f"{own.total / erm.total:.1f} times ERM's"
+        _say(f"The whole training takes about {_long(own.total)} of processor time, {times}.")
+    for what, costs in (("operations of torch", profile.operations), ("Python functions", profile.functions)):
+        if costs:
+            _say(f"Costliest {what}, without what they call:")
+            rows = [(f"{100 * cost.share:.0f} %", f"{cost.calls:.1f}", cost.name) for cost in costs]
+            show_table(("share", "calls", "name"), rows, {0, 1})
+    if profile.trace is not None:
+        print(f"\ntrace: {profile.trace} (open it in https://ui.perfetto.dev)")
+
+
+def _say(text: str) -> None:
+    """A sentence or a table's title, set apart from what is above."""
+    print()
+    show_text(text)
+
+
+def _parts(own: TrainingProfile, erm: TrainingProfile) -> list[tuple[str, ...]]:
+    """The rows of the one table: parts of a step, then of an epoch."""
+    rows = [(_PARTS[part], own.sections[part], erm.sections[part], own.step) for part in _PARTS]
+    steps = own.steps_per_epoch * own.step, erm.steps_per_epoch * erm.step
+    rows += [
+        ("a step", own.step, erm.step, own.step),
+        (f"an epoch's {own.steps_per_epoch} steps", *steps, own.epoch),
+        ("predicting validation", own.evaluation, erm.evaluation, own.epoch),
+        ("the method's own start of an epoch", own.epoch_hooks, erm.epoch_hooks, own.epoch),
+        ("an epoch in all", own.epoch, erm.epoch, own.epoch),
+        ("the method's own start, once", own.fit_start, erm.fit_start, own.total),
+    ]
+    return [
+        (text, _ms(value), f"{100 * value / whole:.0f} %", _ms(other), f"{value / other:.1f}" if other > _LEAST else "")
+        for text, value, other, whole in rows
+        if max(value, other) > _LEAST
+    ]
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:,.2f}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"

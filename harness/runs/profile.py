@@ -1,0 +1,174 @@
+"""Measure one cell's training part by part, beside the plain baseline's on the same data, for ``bench profile``.
+
+The training is the stage's own body with its own loop: only the function that it calls to fit is replaced, by one that
+ends after a number of steps. Nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from harness.devices import CPU, on_device
+from harness.engine import Event
+from harness.engine.threads import one_thread
+from harness.errors import BenchError, UserError
+from harness.names import file_name
+from harness.runs.address import Addressed
+from harness.runs.execute import EngineOptions, run_targets
+from harness.runs.session import Options
+from harness.stage import Stage
+from harness.stages import train
+from harness.stages.context import Context
+from harness.training import bases
+from harness.training.loop import LoopSettings, TrainingData
+from harness.training.profile import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An operation of torch, or a Python function: calls and own seconds in one step, and its share of all of them."""
+
+    name: str
+    calls: float
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A cell's profile: stages, its training beside plain risk minimisation's, the costliest operations and functions.
+
+    A stage's seconds are the recorded wall time, or None where it has not run.
+    """
+
+    cell: str
+    method: str
+    dataset: str
+    seed: int
+    config: str
+    stages: list[dict[str, Any]]
+    batch_size: int
+    training: TrainingProfile
+    erm: TrainingProfile
+    operations: list[Cost]
+    functions: list[Cost]
+    trace: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        times = {name: ratio(getattr(self.training, name), getattr(self.erm, name)) for name in ("step", "total")}
+        return {**asdict(self), "times_erm": times}
+
+
+def ratio(value: float, to: float) -> float | None:
+    """The quotient, or None where there is none."""
+    return value / to if to > 0 else None
+
+
+def profile(
+    addressed: Addressed,
+    options: Options,
+    limits: Limits,
+    observe: Callable[[Event], None],
+    *,
+    top: int = 12,
+    functions: bool = False,
+    trace: Path | None = None,
+    device: str = CPU,
+) -> Profile:
+    """Measure a cell's training and the plain baseline's on the same data, in this process.
+
+    Stages before the training that the store lacks run first, told to ``observe``; they are stored, as in a run.
+    ``top`` operations are listed, and with ``functions`` as many Python functions; ``trace`` is the folder of a Chrome
+    trace.
+
+    Raises:
+        UserError: the folder for the trace cannot be made, and nothing has been run; or the training ended too soon.
+        BenchError: a stage before the training failed.
+        Exception: whatever the learner raises.
+    """
+    session, cell = addressed.session, addressed.cell
+    path = None
+    if trace is not None:
+        try:
+            trace.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"no trace can be written to {trace}: {error.strerror or error}") from None
+        path = str(trace / file_name(f"{cell.method}-{cell.dataset}-{cell.id}.trace.json"))
+    with tempfile.TemporaryDirectory(prefix="bench-profile-") as folder:
+        inline, log = EngineOptions("inline", device=device), Path(folder) / "workers.log"
+        failure = run_targets(session, options, inline, observe, addressed.train.inputs, log)
+    if failure is not None:
+        raise BenchError(f"a stage before the training failed: {failure.reason}")
+    context = Context(session.store, options.data_dir, device)
+    own = _measure(addressed.train, context, limits, functions=functions)
+    if path is not None:
+        own.recorded.export_chrome_trace(path)
+    operations = [event for event in own.recorded.key_averages() if not event.key.startswith(MARK)]
+    needed = session.plan.ancestry(cell.score)
+    return Profile(
+        cell=cell.id,
+        method=cell.method,
+        dataset=cell.dataset,
+        seed=cell.seed,
+        config=cell.configuration.id,
+        stages=[
+            {"kind": stage.kind, "title": stage.title, "seconds": session.store.record(key).get("seconds")}
+            for key, stage in session.plan.stages.items()
+            if key in needed
+        ],
+        batch_size=cell.configuration.train.batch_size,
+        training=own.result,
+        erm=_measure(_plain(addressed.train), context, limits).result,
+        operations=_costliest(((event.key, event.count, event.self_cpu_time_total) for event in operations), top),
+        functions=_costliest(
+            ((_place(e.code), e.callcount, e.inlinetime * 1e6) for record in own.python for e in record.getstats()), top
+        ),
+        trace=path,
+    )
+
+
+def _costliest(rows: Iterable[tuple[str, int, float]], top: int) -> list[Cost]:
+    """Of names, calls and microseconds in all recorded steps."""
+    ordered = sorted(rows, key=lambda row: -row[2])
+    total = sum(spent for _, _, spent in ordered) or 1.0
+    return [Cost(name, calls / RECORDED, spent / RECORDED / 1e6, spent / total) for name, calls, spent in ordered[:top]]
+
+
+def _place(code: Any) -> str:
+    """A function as ``folder/file.py:LINE(name)``; one that is not written in Python by its name."""
+    if isinstance(code, str):
+        return code
+    return f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_firstlineno}({code.co_name})"
+
+
+def _plain(stage: Stage) -> Stage:
+    """The same training of the plain baseline: mean risk, nothing beside it, no environments and nothing upstream."""
+    base = bases.Baseline
+    learner = {"kind": base.kind, "name": base.name, "module": base.__module__, "qualname": base.__qualname__}
+    payload = {
+        **stage.payload,
+        "learner": {**learner, "file": bases.__file__, "plugin": "built-in", "params": {}},
+        "loop": {**stage.payload["loop"], "groups_per_batch": 0},
+        **{"annotate": None, "environment": None, "quantify": [], "upstream": {}},
+    }
+    return replace(stage, payload=payload)
+
+
+def _measure(stage: Stage, context: Context, limits: Limits, *, functions: bool = False) -> Measurement:
+    """Measure the training of a stage whose inputs are in the store."""
+    measured: list[Measurement] = []
+
+    def fit(learner: bases.Learner, data: TrainingData, settings: LoopSettings, *, seed: int) -> None:
+        measured.append(Measurement(learner, data, settings, seed, limits, context.device, functions=functions))
+        raise EnoughError
+
+    with one_thread(), on_device(context.device), patch.object(train, "fit", fit), suppress(EnoughError):
+        train.body(stage, context)
+    return measured[0]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from harness.analysis import Findings as Findings
     from harness.analysis import MeasuredCell as MeasuredCell
     from harness.analysis import Study as Study
-    from harness.component import deviation as deviation
     from harness.component import upstream as upstream
     from harness.data import Dataset as Dataset
     from harness.data import Declaration as Declaration
@@ -101,7 +100,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "harness.analysis": ("Analysis", "Cost", "Findings", "MeasuredCell", "Study"),
-    "harness.component": ("deviation", "upstream"),
+    "harness.component": ("upstream",),
     "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Role", "Task"),
     "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError", "did_you_mean"),
     "harness.folders": ("cache_root",),

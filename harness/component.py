@@ -41,8 +41,6 @@ class Component:
     """Oracle fields (``base``, ``node_gt`` …) that this component opens; every output flags it."""
     upstream: ClassVar[Mapping[str, Any]] = {}
     """Stages this component builds on: role -> :func:`harness.upstream` declaration."""
-    deviations: ClassVar[Sequence[Mapping[str, str]]] = ()
-    """Where paper, public code and this component differ: :func:`harness.deviation`, one each."""
     unused: ClassVar[frozenset[str]] = frozenset()
     """Inherited hyperparameters that have no effect on this component."""
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -105,16 +103,3 @@ def upstream(
         "checkpoint": checkpoint,
         "params": params,
     }
-
-
-def deviation(about: str, *, paper: str, public: str, ours: str, switch: str = "") -> dict[str, str]:
-    """One row of a component's deviations: a point on which paper, public code or this component differ.
-
-    Args:
-        about: the point, in a few words.
-        paper: what the paper defines, with its equation where it has one.
-        public: what public code does instead, and whose.
-        ours: what this component does by default.
-        switch: the setting that gives the other behaviour, e.g. ``detach_spurious: true``; empty for none.
-    """
-    return {"about": about, "paper": paper, "public": public, "ours": ours, "switch": switch}

@@ -21,7 +21,6 @@ from harness.rooms import HARNESS, room_files
 
 _TEXT_ONLY = {"hparam": ("active", "help", "search")}
 _TOLD_ONLY = (
-    "deviations",
     "equals_erm",
     "foreign_statistics",
     "listed",
@@ -34,7 +33,6 @@ _TOLD_ONLY = (
 """Class attributes that nothing that computes reads."""
 _FETCHES_ONLY = ("downloads",)
 """Methods that say where data come from; the data's own content is in the key."""
-_TOLD_NAMES = ("Download", "deviation")
 
 
 def rooms_digest(kind: str, core: Path = HARNESS) -> str:
@@ -227,7 +225,7 @@ def _silent(item: object, parent: ast.AST) -> bool:
     if isinstance(item, ast.Assign) and isinstance(parent, ast.ClassDef):
         return all(isinstance(target, ast.Name) and target.id in _TOLD_ONLY for target in item.targets)
     if isinstance(item, ast.alias) and isinstance(parent, ast.ImportFrom):
-        return parent.module == "harness" and item.name in _TOLD_NAMES
+        return parent.module == "harness" and item.name == "Download"
     if isinstance(item, ast.Expr):
         return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
     return isinstance(item, ast.Pass) or _only_fetches(item, parent)

@@ -71,7 +71,7 @@ def _finite(text: str) -> float:
 
 
 def parse_yaml(text: str) -> Any:
-    """Read plain YAML that this package wrote: a suite in a run's folder, which may be another's.
+    """Read plain YAML that may be another's: a suite in a run's folder, a plugin's deviations.
 
     Raises:
         ValueError: malformed, with foreign tags, or too many values once its aliases are expanded.

@@ -129,8 +129,8 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     return {"declaration": asdict(declared)}
 
 
-_ELSEWHERE = ("deviations", "equals_erm", "foreign_statistics", "listed", "probes", "untrained", "unused")
-"""Traits that have a section of their own, or that only the conformance kit reads."""
+_FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "untrained", "unused")
+"""Traits that only the conformance kit reads."""
 
 
 def _text(entry: Entry, facts: dict[str, Any]) -> str:
@@ -154,7 +154,7 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
 
         lines += ["", "deviations:", *as_text(facts["deviations"], width)]
     silent: tuple[Any, ...] = ((), [], {}, "", None, False)
-    traits = {name: value for name, value in entry.traits.items() if value not in silent and name not in _ELSEWHERE}
+    traits = {name: value for name, value in entry.traits.items() if value not in silent and name not in _FOR_KIT}
     if traits:
         lines += ["", "traits:"]
     for name, value in traits.items():

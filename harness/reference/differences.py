@@ -10,18 +10,51 @@ from pathlib import Path
 
 from harness.catalog import Catalog, Entry
 from harness.component import KINDS
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
 from harness.reference.markdown import escaped, table
+from harness.untrusted import parse_yaml, read_text
 
 MARKER = "<!-- Generated below this line by `make docs`; do not edit. -->"
 _PARTS = {"paper": "paper", "public": "public code", "ours": "ours", "switch": "switch"}
+_TEXTS = ("about", *_PARTS)
 _FIRST = ("baseline", "decorrelator", "encoder", "quantifier", "environment")
 PLURALS = {kind: f"{kind}s" for kind in KINDS} | {"analysis": "analyses"}
 
 
-def deviations(entry: Entry) -> list[Mapping[str, str]]:
-    """What a component declares, a row each: ``about``, ``paper``, ``public``, ``ours``, ``switch``."""
-    return list(entry.traits.get("deviations", ()))
+def deviations(entry: Entry) -> list[dict[str, str]]:
+    """Read the rows of the file ``NAME.deviations.yaml`` beside a component's module; none where there is no file.
+
+    Returns:
+        for each row the texts ``about``, ``paper``, ``public``, ``ours`` and ``switch`` (empty where there is none).
+
+    Raises:
+        UserError: the file cannot be read, or is not a list of such rows.
+    """
+    path = Path(entry.file).with_name(f"{entry.name.replace('-', '_')}.deviations.yaml")
+    if not path.is_file():
+        return []
+    try:
+        rows = parse_yaml(read_text(path))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from None
+    if not isinstance(rows, list):
+        raise UserError(f"{path}: expected a list of rows, found {type(rows).__name__}")
+    return [_row(row, f"{path}, row {number}") for number, row in enumerate(rows, start=1)]
+
+
+def _row(row: object, where: str) -> dict[str, str]:
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: expected the keys {', '.join(_TEXTS)}, found {type(row).__name__}")
+    for name in row:
+        if name not in _TEXTS:
+            hint = did_you_mean(str(name), _TEXTS)
+            raise UserError(f"{where}: unknown key '{name}'{hint}; allowed: {', '.join(_TEXTS)}")
+    texts = {"switch": "", **row}
+    for name in _TEXTS:
+        if not isinstance(texts.get(name), str):
+            found = type(texts[name]).__name__ if name in texts else "nothing"
+            raise UserError(f"{where}: expected a text for '{name}', found {found}")
+    return {name: texts[name] for name in _TEXTS}
 
 
 def headline(entry: Entry) -> str:
@@ -50,7 +83,7 @@ def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
 
 
 def as_markdown(catalog: Catalog) -> str:
-    """A section for each kind, and in it a table for each built-in component that declares deviations."""
+    """A section for each kind, and in it a table for each built-in component that has deviations."""
     order = {kind: position for position, kind in enumerate((*_FIRST, *KINDS)) if kind not in _FIRST[:position]}
     told = [entry for entry in catalog if entry.plugin == "built-in" and deviations(entry)]
     told.sort(key=lambda entry: (order[entry.kind], entry.name))
@@ -68,7 +101,7 @@ def _component(entry: Entry) -> str:
 
 
 def as_table(entry: Entry) -> str:
-    """What a component declares, as a Markdown table."""
+    """The deviations of a component, as a Markdown table."""
     rows = []
     for each in deviations(entry):
         switch = f"`{each['switch']}`" if each["switch"] and "`" not in each["switch"] else each["switch"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Analysis, Findings, Study, deviation, hookimpl, hparam
+from harness import Analysis, Findings, Study, hookimpl, hparam
 from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
 
 
@@ -26,15 +26,6 @@ class CentralMomentDiscrepancy(Analysis):
     name = "cmd"
     tasks = frozenset({"binary", "multiclass"})
     probes = {"split": {"split": "train"}}
-    deviations = (
-        deviation(
-            "first term",
-            paper="EQuAD's: a sum over moments of centred embeddings, which a shift of the mean leaves at 0",
-            public="none",
-            ours="Zellinger's definition, with the distance of the means, divided by the range",
-            switch="mean_term: false",
-        ),
-    )
 
     moments: int = hparam(5, low=1, help="K, the highest moment")
     mean_term: bool = hparam(True, help="include the distance of the means")

@@ -2,15 +2,7 @@
 
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, deviation, generalized_cross_entropy, hparam
-
-GCE_FORM = deviation(
-    "generalised cross-entropy",
-    paper="(1 - p^q) / q",
-    public="the authors' and GALA's: q p^q CE with p^q held fixed, whose gradient is q times as large",
-    ours="(1 - p^q) / q",
-    switch="gce: scaled",
-)
+from harness import Baseline, Batch, generalized_cross_entropy, hparam
 
 
 class Debiased(Baseline):

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, BatchNorm, GCNConv, deviation, edge_ends, hookimpl, hparam
+from harness import Baseline, Batch, BatchNorm, GCNConv, edge_ends, hookimpl, hparam
 
 
 class CAL(Baseline):
@@ -44,48 +44,6 @@ class CAL(Baseline):
     combine: str = hparam("add", choices=["add", "concat"], help="how object and context are put together")
     heads: str = hparam(
         "suite", choices=["suite", "batchnorm"], help="the suite's heads, or the authors' with BatchNorm"
-    )
-    deviations = (
-        deviation(
-            "networks",
-            paper="a graph network, attention, a convolution and a readout for each branch",
-            public="the authors': BatchNorm, linear map and three convolutions of width 128 before the attention; "
-            "BatchNorm around the hidden layer of each head; biases of BatchNorm start at 1e-4; the flags for "
-            "dropout and without attention do nothing in the GIN version",
-            ours="the suite's network, readout and heads, as for every other row; default initialisation",
-            switch="heads: batchnorm, model.readout: sum",
-        ),
-        deviation(
-            "choice of the epoch",
-            paper="cross-validation",
-            public="the authors' on TU sets take the epoch with the best test score, averaged over folds",
-            ours="validation scores of the object branch only",
-        ),
-        deviation(
-            "which contexts are combined",
-            paper="a random graph's from the batch",
-            public="the authors' permute the batch; GALA's port combines all pairs, splits edges hard as CIGA does, "
-            "and compares labels with hidden vectors instead of logits",
-            ours="one random permutation of each batch",
-        ),
-        deviation(
-            "learning rate",
-            paper="not said",
-            public="the authors': Adam with cosine decay",
-            ours="the suite's Adam, constant",
-        ),
-        deviation(
-            "degrees of the convolution",
-            paper="not said; an edge has an attention for each direction",
-            public="the authors': the sum over a node's outgoing edges, where PyG's convolution takes the incoming",
-            ours="as the authors'",
-        ),
-        deviation(
-            "self loops in the data",
-            paper="not said",
-            public="the authors' convolution removes them and adds one of weight 1 to each node",
-            ours="a self loop of the data keeps its attention weight and is the node's only one",
-        ),
     )
 
     def build(self) -> None:

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from harness import Batch, Subgraph, deviation, hookimpl, hparam, supervised_contrastive
+from harness import Batch, Subgraph, hookimpl, hparam, supervised_contrastive
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 from plugins.baselines._subgraphs import SubgraphLearner
 
@@ -46,69 +46,6 @@ class CIGA(SubgraphLearner):
         False, active={"variant": ["v2"]}, help="the hinge term trains only the head of G_s, as in the public code"
     )
     statistics: str = statistics_switch({"variant": ["v2"], "s_rep": ["rep"]})
-    deviations = (
-        deviation(
-            "what is contrasted",
-            paper="the representation of G_c",
-            public="the authors' by default the classifier's embedding; all their settings for SPMotif and "
-            "DrugOOD-IC50 take the featurizer's outputs, summed over the nodes of G_c: no edge weight enters them, so "
-            "the contrast trains the featurizer and gives the scorer no gradient; GOOD's does so throughout",
-            ours="the classifier's embedding, whose contrast trains the scorer too",
-            switch="c_rep: feat",
-        ),
-        deviation(
-            "gradient of the hinge term",
-            paper="reaches the featurizer, so that spurious edges move to G_s",
-            public="the authors' with s_rep: rep cuts it at the embedding of G_s, so that v2 trains as v1 does but "
-            "for the head of G_s; GOOD's and GALA's let it flow",
-            ours="flows",
-            switch="variant: v2, detach_spurious: true",
-        ),
-        deviation(
-            "BatchNorm's running statistics",
-            paper="not said",
-            public="the authors' and GALA's with a term on G_s, GOOD's always: from G_c and G_s in turn, though "
-            "evaluation sees G_c only",
-            ours="from G_c; training is the same",
-            switch="variant: v2, statistics: both",
-        ),
-        deviation(
-            "graphs in the hinge term",
-            paper="as we read it, those on which the loss by G_s is at most that by G_c",
-            public="the authors': those on which it is larger",
-            ours="larger: G_s is no longer trained once it predicts as well as G_c",
-        ),
-        deviation(
-            "edge weights",
-            paper="edges of G_c are weighted by their scores",
-            public="the authors' and GOOD's hand them to PyG by attributes that current versions do not read: then "
-            "the scorer gets no gradient",
-            ours="an ordinary argument of the network",
-        ),
-        deviation(
-            "selection of the edges",
-            paper="the top share of each graph's edges",
-            public="the authors', GALA's and GOOD's sort scores shifted by graph in single precision, which one "
-            "outlier spoils; graphs without kept edges vanish; the two directions of an edge are cut independently",
-            ours="exact sorting, ties by position; such graphs keep their nodes; directions cut independently",
-            switch="tie_directions: true",
-        ),
-        deviation(
-            "batch without two graphs of a class",
-            paper="does not occur",
-            public="the authors': the contrastive term is NaN",
-            ours="a zero that keeps the graph",
-        ),
-        deviation(
-            "networks",
-            paper="two graph networks of one depth",
-            public="the authors': heads with a hidden layer of width 2d; on SPMotif the classifier reads the "
-            "featurizer's outputs; GOOD's: a featurizer of two layers without "
-            "dropout, a classifier of the other layers on its output, linear heads and edge scores",
-            ours="the suite's network and head; the head of G_s as in the authors'",
-            switch="c_in: feat, featurizer_layers: 2, model.head_layers: 0",
-        ),
-    )
 
     def build(self) -> None:
         super().build()

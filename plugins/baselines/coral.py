@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, deviation, environment_moments, hookimpl, hparam
+from harness import Batch, environment_moments, hookimpl, hparam
 from plugins.baselines._annealed import EnvironmentPenalty
 
 
@@ -22,35 +22,6 @@ class Coral(EnvironmentPenalty):
     compares_environments = True
     equals_erm = {"strength": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
-    deviations = (
-        deviation(
-            "moments",
-            paper="covariances alone, divided by 4 d^2",
-            public="DomainBed's and DrugOOD's: means and covariances; GOOD's: as the paper",
-            ours="means and covariances",
-            switch="moments: covariance (a quarter of `strength` gives the 4)",
-        ),
-        deviation(
-            "covariance",
-            paper="centred, over n - 1",
-            public="GOOD's: mu mu^T is subtracted once instead of n times, so a shift of the features changes it",
-            ours="centred, over n - 1",
-        ),
-        deviation(
-            "too few graphs",
-            paper="does not occur",
-            public="GOOD's: the same, but the number 0 where there is no pair; DomainBed's and DrugOOD's: not a number "
-            "for an environment of one graph; DrugOOD's: an exception where no pair is in the batch",
-            ours="environments of one graph are left out; no pair gives a zero that keeps the graph",
-        ),
-        deviation(
-            "batches",
-            paper="one batch of each domain",
-            public="DrugOOD's: four domains of 32 graphs in each batch",
-            ours="the suite's sampler",
-            switch="train: {groups_per_batch: 4, batch_size: 128}",
-        ),
-    )
     strength: float = hparam(
         0.1, low=0.0, search=[0.001, 0.01, 0.1, 1.0], weight_of="alignment", help="weight of the moments' distance"
     )

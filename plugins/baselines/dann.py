@@ -5,7 +5,7 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, deviation, hookimpl, hparam, labelled_environments, reverse_gradient
+from harness import Baseline, Batch, hookimpl, hparam, labelled_environments, reverse_gradient
 
 
 class DANN(Baseline):
@@ -23,34 +23,6 @@ class DANN(Baseline):
     compares_environments = True
     compares_over_batches = True
     equals_erm = {"strength": 0.0}
-    deviations = (
-        deviation(
-            "adversary",
-            paper="a small network behind a reversal of the gradient",
-            public="GOOD's and DrugOOD's: one linear layer; DomainBed's: no reversal, two optimizers in turn",
-            ours="one linear layer behind the reversal",
-        ),
-        deviation(
-            "alpha",
-            paper="grows with the share of training done",
-            public="DrugOOD's: 0.2 throughout",
-            ours="grows, by the steps of the whole training",
-            switch="alpha: 0.2",
-        ),
-        deviation(
-            "weight of the domain loss",
-            paper="1: the domain head learns at the full rate, and alpha alone weighs what reaches the embedding",
-            public="DrugOOD's: 1; GOOD's: a hyperparameter",
-            ours="a hyperparameter, which weighs both",
-            switch="strength: 1",
-        ),
-        deviation(
-            "number of domains",
-            paper="that of the data",
-            public="DrugOOD's: written into the settings of one dataset",
-            ours="that of the training environments",
-        ),
-    )
     strength: float = hparam(
         0.1, low=0.0, search=[0.001, 0.01, 0.1, 1.0], weight_of="domain", help="weight of the domain loss"
     )

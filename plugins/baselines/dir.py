@@ -3,19 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import (
-    Backbone,
-    Baseline,
-    Batch,
-    Subgraph,
-    deviation,
-    edge_ends,
-    hookimpl,
-    hparam,
-    pool,
-    subgraph,
-    top_k_edges,
-)
+from harness import Backbone, Baseline, Batch, Subgraph, edge_ends, hookimpl, hparam, pool, subgraph, top_k_edges
 from plugins.backbones.leconv import LEConvStack
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
@@ -69,59 +57,6 @@ class DIR(Baseline):
     shortcut_layer: bool = hparam(False, help="the shortcut's own loss passes one more linear layer")
     pooling: str = hparam("suite", choices=["suite", "mean"], help="readout: the suite's, or the paper's")
     statistics: str = statistics_switch()
-    deviations = (
-        deviation(
-            "updates",
-            paper="not said",
-            public="the authors' SPMotif and MNIST-75sp scripts average the losses of an epoch's batches and update "
-            "once, the shortcut head too; their other scripts update after each batch",
-            ours="after each batch",
-            switch="update: epoch",
-        ),
-        deviation(
-            "variance of the losses",
-            paper="Var_j(l_j)",
-            public="the authors': Var_j(B l_j), B^2 times as large; GOOD's divides by the batch size before",
-            ours="Var_j(B l_j); 0 where there are fewer than two shortcuts",
-            switch="scale_variance: false",
-        ),
-        deviation(
-            "edge weights",
-            paper="the masks multiply messages",
-            public="the authors', CIGA's and GOOD's hand them to PyG by attributes that current versions do not read: "
-            "then the scorer gets no gradient",
-            ours="an ordinary argument of the network",
-        ),
-        deviation(
-            "small graphs",
-            paper="the top share of the edges",
-            public="the authors' floor(ratio * E) is 0 for small E, and a ratio of 1 fails; CIGA's and GOOD's round up",
-            ours="rounded down, at least one edge; a graph without shortcut is left out of the interventions",
-            switch="rounding: up",
-        ),
-        deviation(
-            "networks",
-            paper="a generator of edge masks, a classifier network and two heads",
-            public="the authors': two layers of LEConv on SPMotif, others elsewhere, mean readout; on SPMotif the "
-            "shortcut's loss passes a linear layer that the joint prediction does not have; GOOD's has one optimizer",
-            ours="the suite's network, readout and heads; two generator layers; two optimizers",
-            switch="generator: leconv, pooling: mean, shortcut_layer: true",
-        ),
-        deviation(
-            "BatchNorm's running statistics",
-            paper="not said",
-            public="the authors' on molecules, where the networks have BatchNorm: from rationales and shortcuts in "
-            "turn, though evaluation sees rationales only",
-            ours="from rationales; training is the same",
-            switch="statistics: both",
-        ),
-        deviation(
-            "epoch of the reported score",
-            paper="not said",
-            public="the authors' report the last epoch's, after five epochs without improvement",
-            ours="the suite's rule, as for every other row",
-        ),
-    )
 
     def build(self) -> None:
         self.generator_network = self.make_generator()

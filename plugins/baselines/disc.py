@@ -5,19 +5,8 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from harness import (
-    Batch,
-    BatchNorm,
-    Features,
-    GCNConv,
-    deviation,
-    edge_ends,
-    hookimpl,
-    hparam,
-    make_front,
-    neighbour_sum,
-)
-from plugins.baselines._debiased import GCE_FORM, Debiased, amplified
+from harness import Batch, BatchNorm, Features, GCNConv, edge_ends, hookimpl, hparam, make_front, neighbour_sum
+from plugins.baselines._debiased import Debiased, amplified
 
 
 class DisC(Debiased):
@@ -54,39 +43,6 @@ class DisC(Debiased):
         "swap_start": {"swap_start": 0.0},
         "floor": {"floor": 0.9},
     }
-    deviations = (
-        deviation(
-            "weights of the causal loss",
-            paper="one for each graph",
-            public="the authors' GCN and GIN return the batch's mean loss, hence one weight for the batch (their GCN "
-            "defines the loss of each graph and then overrides it); their GCNII alone has one for each graph",
-            ours="one for each graph",
-            switch="weights: batch",
-        ),
-        GCE_FORM,
-        deviation(
-            "network of the masks",
-            paper="a graph network",
-            public="the authors': two layers that take the mean over the neighbours, without the node itself, then a "
-            "linear map, BatchNorm and ReLU, and add their input",
-            ours="two GCN layers with a ReLU between them",
-            switch="masker: residual",
-        ),
-        deviation(
-            "encoders, classifiers and optimizer",
-            paper="GCN, GIN or GCNII encoders with linear classifiers",
-            public="the authors': four layers, residual in GCN and GIN, mean over neighbours in GCN, mean readout; "
-            "Adam at 0.01, halved when the validation loss stands still; batches of 256",
-            ours="the suite's network, readout, head, learning rate and batches, as for every other row",
-            switch="model: {layers: 4, readout: mean, head_layers: 0}, train: {lr: 0.01, batch_size: 256}",
-        ),
-        deviation(
-            "unused parts",
-            paper="none",
-            public="the authors' has loss averages, a second masker and a dependence measure that no loss reads",
-            ours="left out",
-        ),
-    )
 
     def build(self) -> None:
         width, features = self.node_width, self.info.node_features

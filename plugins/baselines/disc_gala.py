@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, EdgeScorer, Subgraph, deviation, hookimpl, hparam, subgraph, top_k_edges
-from plugins.baselines._debiased import GCE_FORM, Debiased
+from harness import Batch, EdgeScorer, Subgraph, hookimpl, hparam, subgraph, top_k_edges
+from plugins.baselines._debiased import Debiased
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
 
@@ -32,29 +32,6 @@ class DisCGALA(Debiased):
     )
     statistics: str = statistics_switch()
     probes = {"floor": {"floor": 0.9}}
-    deviations = (
-        deviation(
-            "what the two branches are",
-            paper="soft masks, two encoders, classifiers on both embeddings, swapped after a while",
-            public="GALA's: hard subgraphs, one shared network, a head for each part, no swap",
-            ours="GALA's; the paper's is `disc`",
-        ),
-        GCE_FORM,
-        deviation(
-            "edge weights",
-            paper="masks on messages and node features",
-            public="GALA's: handed to PyG by attributes that current versions do not read: then the scorer gets no "
-            "gradient",
-            ours="an ordinary argument of the network, on messages alone",
-        ),
-        deviation(
-            "BatchNorm's running statistics",
-            paper="each branch has a network of its own",
-            public="GALA's: from both parts in turn, though evaluation sees the causal part only",
-            ours="from the causal part; training is the same",
-            switch="statistics: both",
-        ),
-    )
 
     def build(self) -> None:
         super().build()

@@ -1,6 +1,6 @@
 """EIIL: IRM on inferred environments (Creager et al., ICML 2021)."""
 
-from harness import deviation, hookimpl, hparam
+from harness import hookimpl, hparam
 from plugins.baselines.irm import IRM
 
 
@@ -18,31 +18,6 @@ class EIIL(IRM):
     name = "eiil"
     default_environment = "eiil"
     equals_erm = {"penalty": 0.0, "erm_term": "samples"}
-    deviations = (
-        deviation(
-            "environments",
-            paper="inferred once from a frozen reference model",
-            public="CIGA's and GALA's: inferred anew in every batch, from the model in training; what is kept of it is "
-            "written to wrong places",
-            ours="inferred once, by the environment component `eiil`",
-        ),
-        deviation(
-            "penalty",
-            paper="mean over the two environments of the squared gradient",
-            public="CIGA's and GALA's: the product of the two environments' gradients",
-            ours="mean of the squared gradients",
-            switch="form: cross2, erm_term: samples",
-        ),
-        deviation(
-            "weight and schedule",
-            paper="large weight after a short start at weight 1",
-            public="the authors' for coloured MNIST: 191257 after 190 of 501 full-batch steps, the loss then divided "
-            "by it; Adam at 0.00049 goes on with its moments; 0.0011 times the squared weights",
-            ours="a constant weight from {1, 10, 100}; with `anneal_steps` the optimizer starts afresh",
-            switch="anneal_steps: 190, penalty: 191257, train: {epochs: 501, lr: 0.00049, weight_decay: 0.0022} (with "
-            "batches as large as the training set)",
-        ),
-    )
     penalty: float = hparam(
         10.0, low=0.0, search=[1.0, 10.0, 100.0], weight_of="invariance", help="weight of the gradient penalty"
     )

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from harness import Batch, PackedGraphs, deviation, environment_contrastive, hookimpl, hparam, kmeans, upstream
+from harness import Batch, PackedGraphs, environment_contrastive, hookimpl, hparam, kmeans, upstream
 from plugins.baselines._subgraphs import SubgraphLearner
 
 
@@ -83,52 +83,6 @@ class GALA(SubgraphLearner):
         "warmup_epochs": {"warmup_epochs": 2},
         "repeats": {"repeats": 3, "warmup_epochs": 1},
     }
-    deviations = (
-        deviation(
-            "batch without positives",
-            paper="does not occur",
-            public="the authors' takes graphs of the class as positives and leaves them out of the denominator: the "
-            "loss can be negative",
-            ours="the supervised contrastive loss of the classes",
-        ),
-        deviation(
-            "which group is repeated",
-            paper="repetition is not part of the loss",
-            public="the authors' repeats the wrong ones if they are fewer, else the whole training set; no wrong one "
-            "is an error. EQuAD's results for GALA are without any resampling",
-            ours="the smaller group; nothing if it is empty",
-            switch="resample: false",
-        ),
-        deviation(
-            "assistant",
-            paper="a model that is sensitive to the environment, such as ERM",
-            public="the authors' scripts: 100 epochs of ERM on generated graphs, the interpretable network on most "
-            "molecules; best or last weights by a flag",
-            ours="ERM of the suite's epochs, best weights, so that validation labels shape the pairs (†)",
-            switch="assistant: subgraph, assistant_epochs: 100, assistant_checkpoint: last",
-        ),
-        deviation(
-            "environments",
-            paper="the assistant's predictions, or clusters of its embeddings",
-            public="the authors': k-means by cosine distance, fitted once; batches smaller than k are skipped",
-            ours="k-means at length one, fitted once, seeded by the run; no batch is skipped",
-            switch="environment: prediction",
-        ),
-        deviation(
-            "split",
-            paper="the interpretable network gives G_c",
-            public="the authors' scripts keep all edges with soft weights",
-            ours="soft weights",
-            switch="split: hard",
-        ),
-        deviation(
-            "epochs before the contrast",
-            paper="not said",
-            public="the authors' scripts: 10 on generated graphs",
-            ours="10",
-            switch="warmup_epochs: 0",
-        ),
-    )
 
     def on_fit_start(self, train: PackedGraphs) -> None:
         found = self.upstream_outputs[self.assistant]

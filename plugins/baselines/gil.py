@@ -12,7 +12,6 @@ from harness import (
     EdgeScorer,
     PackedGraphs,
     average_directions,
-    deviation,
     environment_mean,
     evaluating,
     hookimpl,
@@ -67,61 +66,6 @@ class GIL(Baseline):
     probes = {
         "restarts": {"restarts": 1, "clusters": 6, "penalty": 1.0},
     }
-    deviations = (
-        deviation(
-            "gradient of the mask",
-            paper="the mask generator is trained with the rest",
-            public="GOOD's hard mask overwrites every score by a constant: the mask network stays as initialised",
-            ours="straight-through: hard forward, the sigmoid's gradient backward; scores standardised within a graph",
-            switch="standardise: false",
-        ),
-        deviation(
-            "gradient of the penalty",
-            paper="the trace of the variance of the environments' gradients, minimised",
-            public="GALA's detaches the gradients: the penalty is a constant; its mean gradient is divided by "
-            "environment sizes",
-            ours="differentiated twice, divided by the number of environments",
-        ),
-        deviation(
-            "parameters of the penalty",
-            paper="all parameters of the invariant predictor",
-            public="GOOD's: all parameters, summed over environments; GALA's: the head's",
-            ours="the head's, which need no second pass through the graph networks",
-            switch="penalty_params: all",
-        ),
-        deviation(
-            "clustering",
-            paper="k-means on the variant representations of the training graphs",
-            public="GOOD's and GALA's cluster each batch by itself; GALA's by cosine distance, after reseeding NumPy",
-            ours="all training graphs at the start of each epoch, at length one, seeded by the run",
-            switch="cluster_per: batch, unit_length: false",
-        ),
-        deviation(
-            "share of edges",
-            paper="the top edges of each graph",
-            public="GOOD's takes the top of the whole batch; GALA's of each graph",
-            ours="of each graph",
-        ),
-        deviation(
-            "nodes without an invariant edge",
-            paper="the invariant subgraph is predicted from",
-            public="GOOD's stay as isolated nodes, in BatchNorm and in the readout; GALA's are left out of both",
-            ours="left out of both",
-        ),
-        deviation(
-            "edge scores",
-            paper="inner products of node embeddings",
-            public="GALA's: an MLP of both ends",
-            ours="inner products; either way an edge and its reverse share one",
-            switch="scorer: mlp",
-        ),
-        deviation(
-            "network of the variant part",
-            paper="a third network",
-            public="GOOD's third network gets no gradient; GALA's is the classifier's, left in evaluation mode",
-            ours="the classifier's, its mode restored",
-        ),
-    )
 
     def build(self) -> None:
         super().build()

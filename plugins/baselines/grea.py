@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, BatchNorm, UserError, deviation, hookimpl, hparam, pool
+from harness import Baseline, Batch, BatchNorm, UserError, hookimpl, hparam, pool
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
 
@@ -46,51 +46,6 @@ class GREA(Baseline):
         "suite", choices=["suite", "batchnorm"], help="the suite's head, or the authors' with BatchNorm and dropout"
     )
     statistics: str = statistics_switch({"predictor": ["batchnorm"]})
-    deviations = (
-        deviation(
-            "updates",
-            paper="separator and predictor are optimised in turn",
-            public="the authors': by epoch, the separator in epochs 0, 4, 8, …; so it is first trained against a "
-            "random predictor",
-            ours="as the authors'; the suite's learning rate for both optimizers",
-            switch="separator_epochs, cycle",
-        ),
-        deviation(
-            "weights of the terms",
-            paper="alpha and beta",
-            public="the authors': 1 each",
-            ours="1 each",
-            switch="augmented, size",
-        ),
-        deviation(
-            "networks",
-            paper="graph networks, sum readout and MLPs",
-            public="the authors': virtual node and residual connections; hidden layer of the predictor of width 2d "
-            "with BatchNorm and dropout of 0.5",
-            ours="the suite's network, readout and head; the separator's MLP as the authors'",
-            switch="predictor: batchnorm, model.readout: sum",
-        ),
-        deviation(
-            "running statistics of the predictor's BatchNorm",
-            paper="not said",
-            public="the authors': from rationales and pairs in turn, though evaluation sees rationales only",
-            ours="from rationales; training is the same",
-            switch="predictor: batchnorm, statistics: both",
-        ),
-        deviation(
-            "small batches",
-            paper="does not occur",
-            public="the authors' skip batches of one graph or one node, in evaluation too",
-            ours="nothing is skipped: BatchNorm leaves a single row to its running statistics",
-        ),
-        deviation(
-            "training",
-            paper="not said",
-            public="the authors': learning rate 0.01, weight decay 5e-6, batches of 256, 200 epochs with patience 50; "
-            "on some sets orthogonal initialisation and cosine decay",
-            ours="the suite's, as for every other row",
-        ),
-    )
 
     def build(self) -> None:
         if self.separator_epochs >= self.cycle:

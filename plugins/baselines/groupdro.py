@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, UserError, deviation, environment_mean, hookimpl, hparam, labelled_environments
+from harness import Baseline, Batch, UserError, environment_mean, hookimpl, hparam, labelled_environments
 
 
 class GroupDRO(Baseline):
@@ -25,29 +25,6 @@ class GroupDRO(Baseline):
     probes = {
         "renormalise": {"groups": "environment-class", "step_size": 0.1, "renormalise": True},
     }
-    deviations = (
-        deviation(
-            "state",
-            paper="q is kept over the whole training",
-            public="GOOD's: starts at 1 in every batch, a softmax of that batch's risks",
-            ours="kept, and saved with the weights",
-            switch="stateless: true, renormalise: true",
-        ),
-        deviation(
-            "absent groups",
-            paper="one group is drawn per step",
-            public="DomainBed's: all groups are in each batch; DrugOOD's: an absent group counts with risk 0",
-            ours="its weight stays, and the loss sums over the groups present",
-            switch="train: {groups_per_batch: 1} (the paper's), renormalise: true (divide by the weight present)",
-        ),
-        deviation(
-            "groups",
-            paper="class and spurious attribute",
-            public="DrugOOD's and GOOD's: domains",
-            ours="environments",
-            switch="groups: environment-class",
-        ),
-    )
     step_size: float = hparam(0.01, low=0.0, search=[0.001, 0.01, 0.1], help="eta of the weights' update")
     groups: str = hparam(
         "environment", choices=["environment", "environment-class"], help="what a group is; the latter not multi-task"

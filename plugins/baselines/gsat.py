@@ -5,16 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from harness import (
-    Baseline,
-    Batch,
-    EdgeScorer,
-    NodeScorer,
-    average_directions,
-    deviation,
-    hookimpl,
-    hparam,
-)
+from harness import Baseline, Batch, EdgeScorer, NodeScorer, average_directions, hookimpl, hparam
 
 
 class GSAT(Baseline):
@@ -57,55 +48,6 @@ class GSAT(Baseline):
     )
     scorer_dropout: float = hparam(0.5, low=0.0, high=1.0, help="dropout in the scorer")
     scorer_norm: bool = hparam(True, help="the scorer standardises its hidden values within each graph")
-    deviations = (
-        deviation(
-            "what the KL term is of",
-            paper="the probability sigmoid(l), summed over edges",
-            public="the authors': the noisy attention, before directions are averaged; mean over the batch's edges",
-            ours="as the authors'",
-            switch="divergence: probability",
-        ),
-        deviation(
-            "choice of the epoch",
-            paper="not said",
-            public="the authors': after r is final and epoch 10 has passed; equal scores go by validation loss",
-            ours="from the epoch on in which r is final, or the last of a shorter training; the first best score",
-        ),
-        deviation(
-            "two directions of an edge",
-            paper="undirected graphs have one attention per edge",
-            public="the authors': averaged where the whole batch is found to be undirected, else none is",
-            ours="averaged for each edge that has a reverse",
-        ),
-        deviation(
-            "noise",
-            paper="u uniform in (0, 1)",
-            public="the authors': u in [1e-10, 1 - 1e-10], whose upper end is 1 in single precision: an infinite logit",
-            ours="u in [1e-6, 1 - 1e-6]",
-        ),
-        deviation(
-            "scorer and schedule",
-            paper="an MLP on the embeddings of both ends",
-            public="the authors': instance normalisation and dropout of 0.5; GALA's: no normalisation, final r is the "
-            "edge ratio of its own method and the interval follows from the length of pre-training",
-            ours="as the authors'",
-            switch="scorer_norm: false, final_r, decay_interval",
-        ),
-        deviation(
-            "BatchNorm's running statistics",
-            paper="one network for both passes",
-            public="the authors': one set, which both passes move and evaluation uses in both",
-            ours="as the authors'",
-        ),
-        deviation(
-            "start and networks",
-            paper="from scratch (GSAT) or from a trained network (GSAT*)",
-            public="the authors': both; GIN of two layers and width 64 with dropout 0.3, learning rate 1e-3 or 3e-3; "
-            "node attention without edge features on OGB",
-            ours="from scratch; the suite's network, head and learning rate",
-            switch="attention: node",
-        ),
-    )
 
     def build(self) -> None:
         super().build()

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, deviation, environment_variance, hookimpl, hparam
+from harness import Batch, environment_variance, hookimpl, hparam
 from plugins.baselines.irm import IRM
 
 
@@ -22,32 +22,6 @@ class IBIRM(IRM):
         "pre_weight": {"anneal_steps": 4, "pre_weight": 3.0},
         "bottleneck_start": {"bottleneck_start": 3, "bottleneck": 1.0},
     }
-    deviations = (
-        deviation(
-            "bottleneck",
-            paper="variance of the representation within each environment",
-            public="CIGA's and GALA's: over the whole batch, divided by the IRM weight before it is multiplied by it: "
-            "its factor is 1 whatever is searched",
-            ours="within each environment, times a weight of its own",
-            switch="within: batch, bottleneck: 1",
-        ),
-        deviation(
-            "gradient penalty",
-            paper="IRMv1 in each environment",
-            public="CIGA's and GALA's: the product of two random halves' gradients; DomainBed's: as its IRM, the even "
-            "and odd halves of each environment",
-            ours="as `irm`: the squared mean gradient of each environment",
-            switch="form: cross2, or form: split",
-        ),
-        deviation(
-            "risk and schedule",
-            paper="sum of the environments' risks; both weights are hyperparameters",
-            public="DomainBed's: mean over environments; bottleneck 0 and IRM weight 1 for 500 steps, then the "
-            "optimizer starts afresh",
-            ours="mean over graphs, constant weights",
-            switch="erm_term: environments, anneal_steps: 500, bottleneck_start: 500",
-        ),
-    )
     bottleneck: float = hparam(
         0.1, low=0.0, search=[0.01, 0.1, 1.0], weight_of="bottleneck", help="weight of the embeddings' variance"
     )

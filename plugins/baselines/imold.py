@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Backbone, Baseline, Batch, BatchNorm, Codebook, deviation, evaluating, hookimpl, hparam, pool
+from harness import Backbone, Baseline, Batch, BatchNorm, Codebook, evaluating, hookimpl, hparam, pool
 
 
 class IMoLD(Baseline):
@@ -52,44 +52,6 @@ class IMoLD(Baseline):
     revive_below: float = hparam(0.0, low=0.0, help="codes with a smaller average count become nodes of the batch")
     pooling: str = hparam("mean", choices=["mean", "suite"], help="readout: the method's, or the suite's")
     probes = {"clip": {"clip": 0.05}, "revive_below": {"revive_below": 0.5}}
-    deviations = (
-        deviation(
-            "what waits",
-            paper="separator and encoder are trained in turn, the other one fixed",
-            public="the authors' goes on updating the fixed part's BatchNorm statistics and codes",
-            ours="as the authors'",
-            switch="frozen: all",
-        ),
-        deviation(
-            "optimizer",
-            paper="one for each part in turn",
-            public="the authors' freezes by requires_grad under one Adam: with gradients kept as zeros, as was torch's "
-            "default before 2.0, momentum goes on moving frozen weights",
-            ours="an Adam for each part, at the suite's learning rate, with the authors' clipping at norm 5",
-        ),
-        deviation(
-            "codes that are not used",
-            paper="a codebook, updated by moving averages",
-            public="the library's starts from small random codes and empty averages: those that the first batch "
-            "leaves out are divided by about 1e-5 and out of reach for about a hundred steps",
-            ours="as the library's",
-            switch="init: kmeans, revive_below: 0.5",
-        ),
-        deviation(
-            "readout",
-            paper="the mean over nodes",
-            public="the authors': the mean over nodes",
-            ours="the mean over nodes, also where the suite has another",
-            switch="pooling: suite",
-        ),
-        deviation(
-            "classifier and networks",
-            paper="a GNN for each part and a classifier",
-            public="the authors': hidden layer with BatchNorm and dropout on DrugOOD, linear on GOOD; a second "
-            "projector that is not used; the permutation from NumPy's global generator",
-            ours="the suite's network twice and its head; the permutation from the run's generator",
-        ),
-    )
 
     def build(self) -> None:
         super().build()

@@ -6,7 +6,6 @@ from torch import Tensor
 from harness import (
     Batch,
     UserError,
-    deviation,
     environment_mean,
     environment_size,
     hookimpl,
@@ -38,44 +37,6 @@ class IRM(EnvironmentPenalty):
     compares_environments = {"form": ["cross2"]}
     equals_erm = {"penalty": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
-    deviations = (
-        deviation(
-            "penalty",
-            paper="sum over environments of the squared gradient by a fixed scale of 1 (IRMv1)",
-            public="CIGA's and GALA's: the product of two random halves' gradients; DomainBed's: product of the even "
-            "and odd halves of each environment",
-            ours="mean over the environments present of the squared gradient, in closed form",
-            switch="form: cross2, or form: split",
-        ),
-        deviation(
-            "weight",
-            paper="a hyperparameter",
-            public="DrugOOD's: read and never multiplied in, and the scale is a trained parameter",
-            ours="multiplied in; the scale is the constant 1",
-        ),
-        deviation(
-            "risk and schedule",
-            paper="sum of the environments' risks; weight 1 first, then a large weight",
-            public="DomainBed's: mean over environments, weight 1 for 500 steps, then the optimizer starts afresh; "
-            "GOOD's: one mean over all, constant weight",
-            ours="mean over graphs, constant weight",
-            switch="erm_term: environments, anneal_steps: 500",
-        ),
-        deviation(
-            "one environment in a batch",
-            paper="a sum over environments, of one term then",
-            public="DomainBed's, DrugOOD's and GOOD's: its penalty; CIGA's and GALA's: not a number, as the mean over "
-            "the other half is empty",
-            ours="its penalty; form `cross2`: none",
-        ),
-        deviation(
-            "environments without a penalty of their own",
-            paper="does not occur",
-            public="GOOD's: one whose graphs have no label makes the penalty of the whole batch the number 0; "
-            "DomainBed's and DrugOOD's: one of a single graph makes it not a number",
-            ours="left out: those without a label; form `split`: those of one graph",
-        ),
-    )
     penalty: float = hparam(
         10.0, low=0.0, search=[0.1, 1.0, 10.0, 100.0], weight_of="invariance", help="weight of the gradient penalty"
     )

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, deviation, hookimpl, hparam
+from harness import Baseline, Batch, hookimpl, hparam
 
 
 class MixUp(Baseline):
@@ -19,34 +19,6 @@ class MixUp(Baseline):
 
     name = "mixup"
     equals_erm = {"probability": 0.0}
-    deviations = (
-        deviation(
-            "which batches",
-            paper="every batch",
-            public="DrugOOD's: four in ten; GOOD's: every batch",
-            ours="every batch",
-            switch="probability: 0.4",
-        ),
-        deviation(
-            "label smoothing",
-            paper="none",
-            public="DrugOOD's: targets (one-hot + 0.1 / C) / 1.1",
-            ours="none",
-            switch="smoothing: 0.1",
-        ),
-        deviation(
-            "random draws",
-            paper="not stated",
-            public="DrugOOD's and GOOD's: NumPy's global generator",
-            ours="the method's own generator; lam and the permutation are drawn once for embeddings and labels",
-        ),
-        deviation(
-            "missing labels",
-            paper="does not occur",
-            public="GOOD's: a pair counts where both graphs are labelled",
-            ours="a task counts where both graphs of the pair have its label",
-        ),
-    )
     alpha: float = hparam(
         1.0,
         low=1e-3,

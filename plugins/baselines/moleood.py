@@ -8,7 +8,6 @@ from harness import (
     Baseline,
     Batch,
     UserError,
-    deviation,
     environment_mean,
     has_label,
     hookimpl,
@@ -39,41 +38,6 @@ class MoleOOD(Baseline):
     name = "moleood"
     needs = frozenset({"environments", "expected_risk"})
     default_environment = "moleood"
-    deviations = (
-        deviation(
-            "where the weight stands",
-            paper="on the environments' risk",
-            public="the authors': there; GALA's: on the deviation from the expected loss",
-            ours="one weight for each term",
-            switch="strength: 1, deviation: WEIGHT",
-        ),
-        deviation(
-            "what is shared between the stages",
-            paper="nothing: inference networks are frozen, the main model starts afresh",
-            public="the authors': the same; GALA's: one network for inference and prediction, so that ids drift",
-            ours="nothing",
-        ),
-        deviation(
-            "epochs that count for selection",
-            paper="those of the main model",
-            public="GALA's: also those of the inference, while the classifier is untrained",
-            ours="those of the main model",
-        ),
-        deviation(
-            "substructures",
-            paper="attention over the molecule's BRICS fragments, each distinct fragment of a batch embedded once",
-            public="GALA's: none",
-            ours="fragments where the dataset has them, each molecule's own embedded, so that batch statistics count "
-            "common fragments more often",
-            switch="substructures: none",
-        ),
-        deviation(
-            "classifier",
-            paper="two layers with dropout; a network for fragments of 4 layers",
-            public="the same; the projection of the fragments only works where both networks are equally wide",
-            ours="the suite's head; both networks have the suite's architecture",
-        ),
-    )
     reads_parts = True
     probes = {"substructures": {"substructures": "none"}}
     strength: float = hparam(

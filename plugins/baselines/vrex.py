@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, deviation, environment_mean, hookimpl, hparam
+from harness import Batch, environment_mean, hookimpl, hparam
 from plugins.baselines._annealed import EnvironmentPenalty
 
 
@@ -20,35 +20,6 @@ class VREx(EnvironmentPenalty):
     compares_environments = True
     equals_erm = {"penalty": 0.0}
     probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
-    deviations = (
-        deviation(
-            "gradient of the penalty",
-            paper="the variance of the risks is trained",
-            public="CIGA's and GALA's: the variance of numbers copied out of the graph, whose gradient is zero",
-            ours="live; the conformance kit checks it",
-        ),
-        deviation(
-            "variance",
-            paper="of the training environments' risks",
-            public="DomainBed's: over P; GOOD's, CIGA's and GALA's: over P - 1, undefined for one environment",
-            ours="over P; zero for one environment",
-            switch="spread: sample",
-        ),
-        deviation(
-            "risk and schedule",
-            paper="sum of the environments' risks",
-            public="DomainBed's: mean over environments, weight 1 for 500 steps, then the optimizer starts afresh",
-            ours="mean over graphs, constant weight",
-            switch="erm_term: environments, anneal_steps: 500",
-        ),
-        deviation(
-            "environments",
-            paper="given",
-            public="CIGA's and GALA's: random halves of each batch",
-            ours="those of the suite's `envs`, named in every table",
-            switch="envs: random-batch(2)",
-        ),
-    )
     penalty: float = hparam(
         10.0, low=0.0, search=[1.0, 10.0, 100.0, 1000.0], weight_of="variance", help="weight of the risks' variance"
     )

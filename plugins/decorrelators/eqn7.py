@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, Decorrelator, deviation, hookimpl, hparam
+from harness import Batch, Decorrelator, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log, to_mean_one
 
 SEVERAL = {"keep": "> 1", "weighting": ["weighted", "average"]}
@@ -28,67 +28,6 @@ class Eqn7(Decorrelator):
 
     name = "eqn7"
     equals_erm = {"strength": 0.0}
-    deviations = (
-        deviation(
-            "gradient of the soft-target term",
-            paper="trained (Eqn. 7)",
-            public="the authors': with several quantifiers a copy without gradient, so that training is ERM at every "
-            "strength; at strength 0 it stops with an error",
-            ours="trained; strength 0 is ERM",
-            switch="detach_multi: true",
-        ),
-        deviation(
-            "head of the soft targets",
-            paper="the classifier's own: rho' = rho",
-            public="the authors': a second head that no optimizer holds; with one quantifier the term reaches the "
-            "network through it, as it was initialised",
-            ours="the classifier's own",
-            switch="heads: separate, separate_head_trainable: false",
-        ),
-        deviation(
-            "weight of a graph",
-            paper="omega of the spurious vote for its label, a constant",
-            public="the authors': omega of the model's own softmax, with the gradient through it",
-            ours="omega of the spurious vote, a constant",
-            switch="weight_source: model, weight_detach: false",
-        ),
-        deviation(
-            "one weight for a graph, or one for each class",
-            paper="Eqn. 7 writes w_ij, the text and Eqn. 19 define it for the label; whose vote it is, is open",
-            public="the authors': one for a graph",
-            ours="one for a graph and quantifier",
-            switch="per_class: true, sample_weight: mean",
-        ),
-        deviation(
-            "factor 1/K",
-            paper="there, although the quantifiers' weights sum to one",
-            public="the authors': absent, which multiplies the strength by K",
-            ours="there",
-            switch="divide_by_k: false",
-        ),
-        deviation(
-            "cross-entropy",
-            paper="a sum over the N training graphs beside a mean, read literally",
-            public="the authors': the batch's mean",
-            ours="the batch's mean",
-            switch="ground_truth_loss: sum",
-        ),
-        deviation(
-            "quantifiers kept",
-            paper="the M with the lowest validation score; M is 5 in most figures and nowhere stated",
-            public="the authors': exactly five, fewer stop with an error",
-            ours="5, or as many as there are",
-            switch="keep: 4, min_train_margin: 0.1",
-        ),
-        deviation(
-            "training",
-            paper="3 or 5 layers, width 32 or 128, batches of 32, no weight decay, no early stopping",
-            public="the authors': 2 layers, width 64, batches of 128, weight decay 5e-6, stops after 50 epochs without "
-            "a better validation score; the epoch with the first best one is reported",
-            ours="the paper's, by protocol `equad`; the first best epoch on validation and the last are both kept",
-            switch="bundle: equad/official-multi",
-        ),
-    )
     strength: float = hparam(
         0.1, low=0.0, search=[1e-3, 1e-2, 1e-1], weight_of="invariance", help="lambda: weight of the soft-target term"
     )

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, Decorrelator, deviation, hookimpl, hparam
+from harness import Batch, Decorrelator, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, to_mean_one
 
 
@@ -18,28 +18,6 @@ class ReweightedERM(Decorrelator):
     """
 
     name = "reweighted-erm"
-    deviations = (
-        deviation(
-            "the loss itself",
-            paper="Eqn. 19, behind all its results on two-piece graphs",
-            public="the authors': absent, so that those results cannot come from the code as released",
-            ours="Eqn. 19, whose q is called gamma as in Eqn. 7",
-        ),
-        deviation(
-            "several quantifiers",
-            paper="one matrix of votes; how several become one is not stated",
-            public="none",
-            ours="their average under the quantifiers' weights",
-            switch="weighting: single",
-        ),
-        deviation(
-            "scale of the weights",
-            paper="not normalised, so that gamma also scales the step",
-            public="none",
-            ours="not normalised",
-            switch="normalize_weights: true",
-        ),
-    )
     gamma: float = hparam(
         0.5, low=0.0, search=[0.9, 0.7, 0.5, 0.3, 0.1, 0.01], help="exponent of omega; 0 is its limit, -log s"
     )

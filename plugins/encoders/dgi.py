@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Encoder, deviation, hookimpl, hparam, keeping_statistics, local_global_jsd, pool, propagate
+from harness import Encoder, hookimpl, hparam, keeping_statistics, local_global_jsd, pool, propagate
 from plugins.encoders._common import GIN, train
 
 
@@ -36,37 +36,6 @@ class DGI(Encoder):
     )
     readout: str = hparam("mean", choices=["mean", "sum"], help="of the embedding; the summary is always of the mean")
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
-    deviations = (
-        deviation(
-            "data and network",
-            paper="one large graph, GCN of one layer with PReLU",
-            public="PyGCL's: node level as well",
-            ours="many graphs, each with a summary of its own; EQuAD's GIN as in the other encoders",
-        ),
-        deviation(
-            "negatives",
-            paper="node features shuffled",
-            public="PyGCL's contrast ignores corrupted nodes where it is given a batch of graphs, and takes other "
-            "graphs' nodes",
-            ours="shuffled within each graph; other graphs' nodes where that changes nothing, with a flag",
-            switch="negatives: in-batch",
-        ),
-        deviation(
-            "discriminator",
-            paper="bilinear, binary cross-entropy",
-            public="PyGCL's: product of the node with a linear map of the summary, Jensen-Shannon estimate (twice the "
-            "cross-entropy less 2 ln 2)",
-            ours="bilinear, binary cross-entropy",
-            switch="discriminator: dot",
-        ),
-        deviation(
-            "BatchNorm's running statistics",
-            paper="no BatchNorm",
-            public="PyGCL's, where its networks have BatchNorm: of the features and the shuffled ones in turn, though "
-            "no embedding is of shuffled ones",
-            ours="of the features; training is the same",
-        ),
-    )
 
     def fit(self, graphs):
         negatives = self.effective_negatives(graphs)

@@ -9,7 +9,6 @@ from torch import nn
 from harness import (
     Encoder,
     UserError,
-    deviation,
     drop_nodes,
     grow_subgraph,
     hookimpl,
@@ -42,40 +41,6 @@ class GraphCL(Encoder):
     """
 
     name = "graphcl"
-    deviations = (
-        deviation(
-            "denominator and directions of the loss",
-            paper="eq. 3: NT-Xent without the positive pair in the denominator, so that the loss can be negative",
-            public="the authors': without it, and from the first view to the second alone; PyGCL's: both directions, "
-            "with it",
-            ours="both directions, with it",
-            switch="exclude_positive: true (the paper's), one_direction: true (with it, the authors')",
-        ),
-        deviation(
-            "the two views",
-            paper="two changed graphs",
-            public="the authors' on TU sets: one of them is the graph itself",
-            ours="two changed graphs",
-        ),
-        deviation(
-            "subgraphs",
-            paper="a random walk's nodes",
-            public="the authors': only neighbours of the seed, as the frontier is never extended",
-            ours="grown from neighbours of what is kept, as far as the share asks",
-        ),
-        deviation(
-            "edge perturbation",
-            paper="edges removed and added",
-            public="the authors': only removed, and self-loops are added to all but the last node",
-            ours="removed edges are replaced by others within the graph",
-        ),
-        deviation(
-            "dropped nodes and masked features",
-            paper="gone from the graph; some nodes' features masked",
-            public="PyGCL's: dropped nodes stay in the readout; whole feature columns are masked for the batch",
-            ours="gone from the readout; some nodes' features masked",
-        ),
-    )
     augmentations: list[str] = hparam(
         list(_AUGMENTATIONS), choices=list(_AUGMENTATIONS), help="what the two augmentations of a batch are drawn from"
     )

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Encoder, deviation, hookimpl, hparam, local_global_jsd, pool, reverse_gradient
+from harness import Encoder, hookimpl, hparam, local_global_jsd, pool, reverse_gradient
 from plugins.encoders._common import GIN, train
 from plugins.encoders.mvgrl import Residual
 
@@ -35,28 +35,6 @@ class InfoGraph(Encoder):
     )
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
     probes = {"prior_form": {"prior": 0.1, "prior_form": "joint"}}
-    deviations = (
-        deviation(
-            "graph network",
-            paper="GIN, outputs of all layers concatenated",
-            public="the authors': ReLU and BatchNorm after each convolution, no ReLU on messages, hidden 32, 5 layers",
-            ours="EQuAD's GIN as in the other encoders, outputs of all layers concatenated",
-        ),
-        deviation(
-            "prior",
-            paper="not said",
-            public="the authors': optional, weight 0.1; encoder and discriminator minimise the same loss, so the "
-            "encoder makes itself easy to tell from the prior",
-            ours="optional; the encoder's gradient is reversed, so that it approaches the prior",
-            switch="prior: 0.1, prior_form: joint",
-        ),
-        deviation(
-            "contrast",
-            paper="the Jensen-Shannon estimate over nodes and graphs of a batch",
-            public="PyGCL's builds masks with a row for each pair of nodes",
-            ours="the same value without masks; a batch of one graph has no negatives and is left out",
-        ),
-    )
 
     def fit(self, graphs):
         module = LocalGlobal(self.node_features, self.hidden, self.layers, self.dropout, prior=self.prior > 0)

@@ -13,7 +13,6 @@ from harness import (
     batch_blocks,
     block_sum,
     by_size,
-    deviation,
     hookimpl,
     hparam,
     local_global_jsd,
@@ -42,52 +41,6 @@ class MVGRL(Encoder):
     """
 
     name = "mvgrl"
-    deviations = (
-        deviation(
-            "the two views",
-            paper="MVGRL: the graph and one diffusion; EQuAD's text: PageRank (alpha 0.2) and heat kernel (t = 5)",
-            public="EQuAD's: the graph and PageRank, no heat kernel",
-            ours="the graph and PageRank",
-            switch="views: ppr-heat",
-        ),
-        deviation(
-            "weights of the diffusion",
-            paper="weighted messages",
-            public="EQuAD's and PyGCL's example: weights dropped, which leaves a nearly complete graph",
-            ours="weighted messages",
-            switch="diffusion_weights: false",
-        ),
-        deviation(
-            "how a batch is diffused",
-            paper="each graph by itself",
-            public="PyGCL's: one dense inverse for the batch in every step, its size guessed from the edges, so that "
-            "isolated last nodes get no self-loop",
-            ours="each graph once, with its true size",
-        ),
-        deviation(
-            "heat kernel",
-            paper="exp(t A D^-1 - t), a matrix exponential",
-            public="the authors' function takes the exponential entry by entry; PyGCL's has none",
-            ours="a matrix exponential of the symmetric normalisation, with self-loops",
-            switch="views: ppr-heat, heat_transition: column",
-        ),
-        deviation(
-            "networks and graph vector",
-            paper="MVGRL: GCN, PReLU, width 512, sums of every layer put together",
-            public="EQuAD's: GIN, ReLU, sum of the last layer, dropout 0.1",
-            ours="EQuAD's, without dropout",
-            switch="dropout: 0.1",
-        ),
-        deviation(
-            "architectures and snapshots",
-            paper="EQuAD: depths 2, 3, 5 and widths 32, 64, each after 50, 100 and 150 epochs, all pooled; lr 1e-3, "
-            "batches of 32",
-            public="EQuAD's: one architecture; every third of 100 epochs and the one of lowest training loss, whose "
-            "validation embedding is an older one; lr 2e-3, batches of 64",
-            ours="the paper's, by `bundle: equad/paper`; no snapshot is chosen by training loss",
-            switch="bundle: equad/official-multi",
-        ),
-    )
     views: str = hparam(
         "adjacency-ppr",
         choices=["adjacency-ppr", "adjacency-heat", "ppr-heat"],

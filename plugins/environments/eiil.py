@@ -6,18 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import (
-    Adam,
-    Environment,
-    PackedGraphs,
-    Task,
-    deviation,
-    has_label,
-    hookimpl,
-    hparam,
-    scale_gradient,
-    upstream,
-)
+from harness import Adam, Environment, PackedGraphs, Task, has_label, hookimpl, hparam, scale_gradient, upstream
 
 FLAT = 1e-4
 """A reference whose derivatives have a median below this has fitted nearly every graph: there is nothing to split."""
@@ -41,40 +30,6 @@ class EIIL(Environment):
 
     name = "eiil"
     upstream = {"reference": upstream("baseline", "erm", train={"epochs": "$ref_epochs"}, checkpoint="$ref_checkpoint")}
-    deviations = (
-        deviation(
-            "reference model",
-            paper="ERM, stopped before it has fitted the training set",
-            public="the authors': 501 full-batch steps; CIGA's and GALA's: the model that is being trained",
-            ours="ERM for 10 epochs, last weights, so that no validation label shapes the split",
-            switch="ref_epochs: null, ref_checkpoint: best-val",
-        ),
-        deviation(
-            "step of the ascent",
-            paper="not stated",
-            public="the authors': Adam at 1e-3 for 10000 steps; steps vanish where derivatives over n near Adam's 1e-8",
-            ours="Adam at 0.1 for 500 steps on n times the objective; the same split on toy data",
-            switch="lr: 0.001, steps: 10000",
-        ),
-        deviation(
-            "derivative",
-            paper="of the loss by a factor on the logits",
-            public="the authors': the same; CIGA's and GALA's: of the negative logit of the label, without a softmax",
-            ours="closed form, for several classes and tasks",
-        ),
-        deviation(
-            "when environments are inferred",
-            paper="once, on the whole training set",
-            public="CIGA's and GALA's: 20 steps at 1e-3 in every batch, from random memberships that thus hardly move",
-            ours="once, on the whole training set",
-        ),
-        deviation(
-            "degenerate split",
-            paper="not stated",
-            public="the authors': kept",
-            ours="a random split, with a flag",
-        ),
-    )
     ref_epochs: int | None = hparam(
         10, low=1, search=[5, 10, 20], help="epochs of the reference ERM; none: as many as the method's own training"
     )

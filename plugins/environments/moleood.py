@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Batch, Environment, PackedGraphs, Task, deviation, has_label, hookimpl, hparam, per_sample_loss
+from harness import Batch, Environment, PackedGraphs, Task, has_label, hookimpl, hparam, per_sample_loss
 
 
 class MoleOOD(Environment):
@@ -31,34 +31,6 @@ class MoleOOD(Environment):
     positional = counted_by = "k"
     trains_networks = True
     provides = frozenset({"expected_risk"})
-    deviations = (
-        deviation(
-            "KL term",
-            paper="expectation over the graphs, as the first term",
-            public="the authors': summed over the batch, so that its weight is the batch size and q stays at the prior",
-            ours="mean over the batch",
-            switch="kl_reduction: sum",
-        ),
-        deviation(
-            "label as input of q",
-            paper="the label",
-            public="the authors': the class number as one number, which orders the classes",
-            ours="one-hot classes; for several tasks the labels, missing ones as zero",
-        ),
-        deviation(
-            "epochs, number of environments",
-            paper="100 epochs and k = 10 on OGB; 20 epochs and k = 20 on DrugOOD",
-            public="the same",
-            ours="as many epochs as the method's own training; k = 10",
-            switch="infer_epochs: 20, k: 20",
-        ),
-        deviation(
-            "networks and optimizer",
-            paper="GIN with 4 or 5 layers of 128 or 256 units, mean readout",
-            public="the authors': AdamW on DrugOOD; GALA's: one network shared with the predictor, which keeps moving",
-            ours="the suite's network and readout, one Adam at the suite's settings for both",
-        ),
-    )
     probes = {"prior": {"prior": "gaussian", "k": 4}}
     k: int = hparam(10, low=1, search=[2, 3, 5, 10, 20], help="number of latent environments")
     infer_epochs: int | None = hparam(

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness import Fitted, Quantifier, deviation, hookimpl, hparam
+from harness import Fitted, Quantifier, hookimpl, hparam
 from plugins.quantifiers._folds import Array, Split, all_columns, check, folds
 
 
@@ -19,15 +19,6 @@ class MLP(Quantifier):
     """
 
     name = "mlp"
-    deviations = (
-        deviation(
-            "the quantifier itself",
-            paper="EQuAD names an MLP as an option and gives no detail",
-            public="EQuAD's: absent",
-            ours="one hidden layer of 64, Adam with weight decay, the folds of `svm`, a temperature for each fold",
-            switch="hidden: 64, epochs: 100, weight_decay: 0.0001",
-        ),
-    )
     probes = {"*": {"epochs": 20, "lr": 0.01}}
     hidden: int = hparam(64, low=1, help="width of the hidden layer")
     epochs: int = hparam(100, low=1, help="passes over each member's rows")

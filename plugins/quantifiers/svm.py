@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from harness import Fitted, Quantifier, deviation, hookimpl, hparam
+from harness import Fitted, Quantifier, hookimpl, hparam
 from plugins.quantifiers._folds import Array, all_columns, check, folds
 
 
@@ -27,41 +27,6 @@ class SVM(Quantifier):
     """
 
     name = "svm"
-    deviations = (
-        deviation(
-            "penalty C",
-            paper="10 and 1000, how one is chosen is not stated",
-            public="EQuAD's: 1",
-            ours="10 and 1000, each a candidate of its own before the lowest M are kept",
-            switch="C: [1.0]",
-        ),
-        deviation(
-            "scale and solver",
-            paper="not stated",
-            public="EQuAD's: embeddings as they are, 1000 iterations of the dual problem, which do not converge",
-            ours="standardised on training rows, primal problem, at most 10000 iterations",
-            switch="standardize: false, max_iter: 1000",
-        ),
-        deviation(
-            "probabilities of training rows",
-            paper="from the fitted model, so partly in-sample",
-            public="EQuAD's: the same",
-            ours="the same",
-            switch="out_of_fold: true",
-        ),
-        deviation(
-            "score with two classes",
-            paper="ROC-AUC",
-            public="EQuAD's hands both columns to scikit-learn, which stops with an error",
-            ours="ROC-AUC of class 1",
-        ),
-        deviation(
-            "rare and absent classes",
-            paper="not stated",
-            public="EQuAD's stops with an error where a class has fewer than five rows",
-            ours="fewer folds, then no calibration, with a flag; a class without rows gets probability zero",
-        ),
-    )
     C: list[float] = hparam([10.0, 1000.0], low=1e-8, help="penalty of violations; each value is a candidate")
     standardize: bool = hparam(True, help="scale features by the training rows' mean and standard deviation")
     out_of_fold: bool = hparam(False, help="training rows get probabilities from models that did not see them")

@@ -22,7 +22,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`(\w+\.py)`")
-_NAMED = re.compile(r"`([\w-]+\.(?:py|yaml|csv))`")
+_NAMED = re.compile(r"`([\w.-]+\.(?:py|yaml|csv))`")
 _KEY = re.compile(r"^([a-z]+):", re.MULTILINE)
 MOLECULES = "smiles,active,assay\n" + "".join(
     f"C1{'C' * (n % 12 + 1)}C1OC(=O){'C' * (n % 4 + 1)},{n // 12 % 2},A{n % 5}\n" for n in range(60)

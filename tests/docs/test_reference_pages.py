@@ -74,7 +74,7 @@ def test_every_public_name_is_an_api_name() -> None:
 
 def test_signatures_are_those_of_the_objects() -> None:
     """Read from the source, they say what Python says."""
-    for name in ("hparam", "upstream", "deviation", "did_you_mean", "cache_root"):
+    for name in ("hparam", "upstream", "did_you_mean", "cache_root"):
         given = inspect.signature(getattr(harness, name))
         shown = section(next(page for page in PAGES.values() if f"{{ #{name} }}" in page), name)
         assert set(re.findall(r"(\w+): ", shown.partition("```\n")[0])) == set(given.parameters), name

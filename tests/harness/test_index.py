@@ -63,7 +63,6 @@ def test_an_entry_tells_all_without_an_import(tmp_path: Path) -> None:
     declared = entry.hparams["size"]
     assert (declared.type, declared.low, declared.search, declared.help) == ("int", 1, (1, 2), "how many")
     assert entry.traits == {
-        "deviations": [],
         "listed": [],
         "family": "",
         "names_code": [],
@@ -84,7 +83,6 @@ def test_traits_are_plain_and_in_order(tmp_path: Path) -> None:
     )
     path.write_text(path.read_text().replace("    size: int", body))
     assert load_catalog([path]).get("dataset", "mine").traits == {
-        "deviations": [],
         "listed": [],
         "family": "ogb",
         "names_code": [],

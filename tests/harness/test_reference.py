@@ -22,18 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "deviations.md"
 ROW = {"about": "a|b", "paper": "x_i * y", "public": "none's", "ours": "`a|b`", "switch": "mode: old"}
 BUILT_IN = [entry for entry in load_catalog() if entry.plugin == "built-in"]
-DECLARING = [entry for entry in BUILT_IN if deviations(entry)]
+DEVIATING = [entry for entry in BUILT_IN if deviations(entry)]
 
 
 @pytest.fixture
 def entry(tmp_path: Path) -> Entry:
     file = tmp_path / "toy.py"
     file.write_text('"""Toy: an idea (Somebody, 2024).\\n\\nMore."""\n')
+    (tmp_path / "toy.deviations.yaml").write_text(yaml.safe_dump([ROW]))
     hparams = {"mode": HParam("mode", "str", "new")}
-    traits = {"deviations": [ROW]}
-    return Entry(
-        "baseline", "toy", "plugins.toy", "Toy", str(file), "built-in", "", hparams, "Says it.\n\nMore.", traits
-    )
+    return Entry("baseline", "toy", "plugins.toy", "Toy", str(file), "built-in", "", hparams, "Says it.\n\nMore.")
 
 
 def test_the_page_is_what_the_components_say() -> None:
@@ -65,7 +63,7 @@ def test_a_component_is_a_section_with_its_source_and_a_table(entry: Entry) -> N
 
 
 def test_others_components_and_those_without_rows_are_left_out(entry: Entry) -> None:
-    others = [replace(entry, name="other", plugin="theirs"), replace(entry, name="silent", traits={})]
+    others = [replace(entry, name="other", plugin="theirs"), replace(entry, name="silent")]
     assert as_markdown(Catalog([entry, *others])) == as_markdown(Catalog([entry]))
 
 
@@ -76,9 +74,48 @@ def test_a_module_that_cannot_be_read_has_no_headline(entry: Entry, tmp_path: Pa
     assert headline(entry) == ""
 
 
+def test_the_rows_are_those_of_the_file_that_bears_the_components_name(entry: Entry, tmp_path: Path) -> None:
+    (tmp_path / "two_words.deviations.yaml").write_text("- {about: a, paper: b, public: c, ours: d}\n")
+    assert deviations(entry) == [ROW]
+    found = deviations(replace(entry, name="two-words"))
+    assert found == [{"about": "a", "paper": "b", "public": "c", "ours": "d", "switch": ""}]
+    assert deviations(replace(entry, name="other")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("about: a", "expected a list of rows, found dict"),
+        ("- a", "row 1: expected the keys about, paper, public, ours, switch, found str"),
+        ("- {about: a, paper: b, public: c, our: d}", "row 1: unknown key 'our' (did you mean 'ours'?)"),
+        ("- {about: a, paper: b, public: c}", "row 1: expected a text for 'ours', found nothing"),
+        ("- {about: a, paper: 1, public: c, ours: d}", "row 1: expected a text for 'paper', found int"),
+        ("- {about: 'a", "not plain YAML"),
+    ],
+)
+def test_a_file_that_holds_no_rows_is_told(entry: Entry, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "toy.deviations.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(message)) as raised:
+        deviations(entry)
+    assert str(raised.value).startswith(str(path))
+
+
+def test_the_file_on_the_page_for_authors_is_read(entry: Entry, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```yaml\n(- about: .+?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "my_way.deviations.yaml").write_text(block, encoding="utf-8")
+    assert deviations(replace(entry, name="my-way"))
+
+
+def test_each_file_of_deviations_belongs_to_a_component() -> None:
+    files = {path.name for path in (ROOT / "plugins").rglob("*.deviations.yaml")}
+    assert files == {f"{entry.name.replace('-', '_')}.deviations.yaml" for entry in DEVIATING}
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_text_holds_every_word_within_the_width(width: int) -> None:
-    for each in DECLARING:
+    for each in DEVIATING:
         rows = deviations(each)
         lines = as_text(rows, width)
         assert max(map(len, lines)) <= width
@@ -101,7 +138,7 @@ def settings(switch: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("entry", DECLARING, ids=lambda entry: f"{entry.kind} {entry.name}")
+@pytest.mark.parametrize("entry", DEVIATING, ids=lambda entry: f"{entry.kind} {entry.name}")
 def test_every_switch_names_settings_with_values_that_are_allowed_and_matter(entry: Entry) -> None:
     for row in deviations(entry):
         named = settings(row["switch"])
@@ -116,7 +153,7 @@ def test_every_switch_names_settings_with_values_that_are_allowed_and_matter(ent
                 assert name not in entry.hparams or declared.is_active(values), f"{name} needs another setting"
 
 
-@pytest.mark.parametrize("entry", DECLARING, ids=lambda entry: f"{entry.kind} {entry.name}")
+@pytest.mark.parametrize("entry", DEVIATING, ids=lambda entry: f"{entry.kind} {entry.name}")
 def test_every_row_says_something(entry: Entry) -> None:
     assert headline(entry).endswith((")", ").", "."))
     for row in deviations(entry):

@@ -109,8 +109,6 @@ def test_editing_what_computes_nothing_makes_nothing_stale(tree: Path, file: str
         ("return batch.x * (1 + self.eps)", "return (\n            batch.x * (1 + self.eps)\n        )"),
         ('    name = "gin"\n', '    name = "gin"\n    """A documented attribute."""\n'),
         ('    name = "gin"\n', '    name = "gin"\n    probes = {"*": {"eps": 1.0}}\n'),
-        ('    name = "gin"\n', '    name = "gin"\n    deviations = (deviation("eps", paper="0"),)\n'),
-        ("import Backbone, hparam", "import Backbone, deviation, hparam"),
         ("import Backbone, hparam", "import Backbone, Download, hparam"),
         ('    name = "gin"\n', '    name = "gin"\n    listed = ({"eps": 1.0},)\n'),
         ("    def forward", "    def downloads(self, _):\n        import plugins.backbones.gcn\n\n    def forward"),

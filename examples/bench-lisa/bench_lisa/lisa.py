@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from harness import Baseline, Batch, Register, deviation, hookimpl, hparam
+from harness import Baseline, Batch, Register, hookimpl, hparam
 from torch import Tensor
 
 
@@ -25,14 +25,6 @@ class LISA(Baseline):
     name = "lisa"
     needs = frozenset({"environments"})
     tasks = frozenset({"binary", "multiclass"})
-    deviations = (
-        deviation(
-            "what is mixed",
-            paper="inputs, or hidden states where inputs cannot be mixed",
-            public="the same",
-            ours="graph embeddings, before the head: graphs have no common coordinates",
-        ),
-    )
 
     same_label: float = hparam(
         0.5,

@@ -223,9 +223,3 @@ def test_summed_featurizer_outputs_do_not_depend_on_the_weights_of_edges():
     with torch.no_grad():
         learner.edge_scorer[-1].bias.add_(3.0)
     assert torch.equal(before, learner.loss(BATCH)["contrast"])
-
-
-def test_every_deviation_names_settings_that_exist():
-    for row in CIGA.deviations:
-        names = [part.split(":")[0].strip() for part in row["switch"].split(",") if part]
-        assert all(name in CIGA.hparams or name.startswith("model.") for name in names)

@@ -201,9 +201,3 @@ def test_two_classes_and_tiny_batches_are_finite(split):
     learner = gala(outputs, packed, task=BINARY, split=split, warmup_epochs=0)
     state = train(learner, packed, batch_size=2)
     assert all(bool(torch.isfinite(value).all()) for value in state.values())
-
-
-def test_every_deviation_names_settings_that_exist():
-    for row in GALA.deviations:
-        names = [part.split(":")[0].strip() for part in row["switch"].split(",") if part]
-        assert all(name in GALA.hparams for name in names)

@@ -16,8 +16,8 @@ from harness.cli.screens import show_table, show_text
 
 if TYPE_CHECKING:
     from harness.engine import Event
-    from harness.runs.profile import Profile
-    from harness.training.profile import TrainingProfile
+    from harness.profile.cell import Profile
+    from harness.profile.training import TrainingProfile
 
 _PARTS = {
     "batch": "gather the batch",
@@ -59,9 +59,9 @@ def profile(
 ) -> None:
     """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
+    from harness.profile.cell import profile as measure
+    from harness.profile.training import Limits
     from harness.runs.address import find
-    from harness.runs.profile import profile as measure
-    from harness.training.profile import Limits
 
     if trace is not None:
         require_folder_name(trace, "--trace")

@@ -13,12 +13,12 @@ from torch import nn
 
 from harness.cli.profile import show
 from harness.errors import UserError
+from harness.profile.cell import profile
+from harness.profile.training import Limits
 from harness.runs.address import Addressed, find
 from harness.runs.debug import check_kinds, debug
-from harness.runs.profile import profile
 from harness.runs.session import Options
 from harness.suite import Overrides
-from harness.training.profile import Limits
 
 STOPS = '''\
 from harness import Baseline, hookimpl

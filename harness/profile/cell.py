@@ -19,6 +19,7 @@ from harness.engine import Event
 from harness.engine.threads import one_thread
 from harness.errors import BenchError, UserError
 from harness.names import file_name
+from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
 from harness.runs.address import Addressed
 from harness.runs.execute import EngineOptions, run_targets
 from harness.runs.session import Options
@@ -27,7 +28,6 @@ from harness.stages import train
 from harness.stages.context import Context
 from harness.training import bases
 from harness.training.loop import LoopSettings, TrainingData
-from harness.training.profile import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
 
 
 @dataclass(frozen=True)

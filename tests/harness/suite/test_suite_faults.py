@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from suite_kit import DATA, EQUAD, HEAD, Load, methods
 
-from harness.catalog import BrokenPlugin, Catalog
 from harness.errors import SuiteError, UserError
-from harness.suite import load_suite
 
 Faults = Callable[..., list[str]]
 ERM = "methods: {ERM: {baseline: erm}}\n"
@@ -390,34 +387,6 @@ def test_files_that_are_no_suite(text: str, faults: Faults) -> None:
 def test_a_file_that_is_no_yaml_gives_its_place_alone(faults: Faults) -> None:
     (found,) = faults("bench: 1\nmethods: {a: [}\n")
     assert found.startswith("2:15: not valid YAML")
-
-
-def test_faults_of_fragments_name_their_file(faults: Faults) -> None:
-    found = faults(HEAD + DATA + "include: [part.yaml]\n", files={"part.yaml": "methods:\n  A: {baseline: emr}\n"})
-    assert len(found) == 1
-    assert found[0].startswith("part.yaml:2:17: no baseline is called 'emr'")
-
-
-def test_include_faults(faults: Faults) -> None:
-    text = HEAD + DATA + ERM + "include: FILES\n"
-    assert faults(text.replace("FILES", "[gone.yaml]"))[0].startswith("6:11: included file not found: ")
-    cycle = faults(
-        text.replace("FILES", "[a.yaml]"), files={"a.yaml": "include: b.yaml\n", "b.yaml": "include: [a.yaml]\n"}
-    )
-    assert cycle[0].startswith("b.yaml:1:11: include cycle: suite.yaml → a.yaml → b.yaml → a.yaml")
-    assert "is not" not in faults(text.replace("FILES", "[5]"))[0]
-    assert faults(text.replace("FILES", "[5]"))[0].startswith("6:11: 'include' takes a name, found 5")
-    many = {f"f{n}.yaml": f"include: [f{n + 1}.yaml, f{n + 1}.yaml]\n" for n in range(20)} | {"f20.yaml": "name: x\n"}
-    assert "more than 200 files are included" in faults(text.replace("FILES", "[f0.yaml]"), files=many)[0]
-
-
-def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: Path) -> None:
-    text = HEAD + DATA + ERM + "plugins: [mine.py]\n"
-    assert faults(text)[0].startswith(f"6:11: plugin file not found: {tmp_path}/mine.py")
-    assert load(text, files={"mine.py": "x = 1\n"}).plugins == (tmp_path / "mine.py",)
-    broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
-    with pytest.raises(SuiteError, match=r"6:11: the plugin .* could not be loaded: SyntaxError in line 1"):
-        load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]
 
 
 def test_errors_are_for_the_user() -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from harness.errors import SuiteError, UserError
 from harness.suite import find_suite, installed_suites, json_schema, load_suite, peek_plugins, suites_folder
 
 ROOT = Path(__file__).resolve().parents[3]
+Faults = Callable[..., list[str]]
+ERM = "methods: {ERM: {baseline: erm}}\n"
 SHIPPED = ("ablation", "molecules", "paper/ablation", "quick", "spmotif", "two-piece")
 
 
@@ -105,3 +108,31 @@ def test_what_a_broken_plugin_would_register_is_no_second_list(load: Load, catal
     elsewhere = Catalog(catalog, [BrokenPlugin("other", "/elsewhere/other.py", "SyntaxError in line 1")])
     with pytest.raises(SuiteError, match=r"there are: .*these plugins could not be loaded: other"):
         load_suite(tmp_path / "suite.yaml", elsewhere, lambda _: None)  # type: ignore[arg-type, return-value]
+
+
+def test_faults_of_fragments_name_their_file(faults: Faults) -> None:
+    found = faults(HEAD + DATA + "include: [part.yaml]\n", files={"part.yaml": "methods:\n  A: {baseline: emr}\n"})
+    assert len(found) == 1
+    assert found[0].startswith("part.yaml:2:17: no baseline is called 'emr'")
+
+
+def test_include_faults(faults: Faults) -> None:
+    text = HEAD + DATA + ERM + "include: FILES\n"
+    assert faults(text.replace("FILES", "[gone.yaml]"))[0].startswith("6:11: included file not found: ")
+    cycle = faults(
+        text.replace("FILES", "[a.yaml]"), files={"a.yaml": "include: b.yaml\n", "b.yaml": "include: [a.yaml]\n"}
+    )
+    assert cycle[0].startswith("b.yaml:1:11: include cycle: suite.yaml → a.yaml → b.yaml → a.yaml")
+    assert "is not" not in faults(text.replace("FILES", "[5]"))[0]
+    assert faults(text.replace("FILES", "[5]"))[0].startswith("6:11: 'include' takes a name, found 5")
+    many = {f"f{n}.yaml": f"include: [f{n + 1}.yaml, f{n + 1}.yaml]\n" for n in range(20)} | {"f20.yaml": "name: x\n"}
+    assert "more than 200 files are included" in faults(text.replace("FILES", "[f0.yaml]"), files=many)[0]
+
+
+def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: Path) -> None:
+    text = HEAD + DATA + ERM + "plugins: [mine.py]\n"
+    assert faults(text)[0].startswith(f"6:11: plugin file not found: {tmp_path}/mine.py")
+    assert load(text, files={"mine.py": "x = 1\n"}).plugins == (tmp_path / "mine.py",)
+    broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
+    with pytest.raises(SuiteError, match=r"6:11: the plugin .* could not be loaded: SyntaxError in line 1"):
+        load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]

@@ -2,6 +2,7 @@
 
 import planted_learners as learners
 import planted_others as others
+import planted_statistics as statistics
 import pytest
 
 from harness.testing import check_component
@@ -23,7 +24,7 @@ LEARNERS = [
     (learners.LeftInEval, "training_mode"),
     (learners.HiddenVectors, "risk_on_logits every_module_learns"),
     (learners.HiddenVectorsOnTop, "risk_on_logits"),
-    (learners.MixedStatistics, "statistics_follow_prediction"),
+    (statistics.MixedStatistics, "statistics_follow_prediction"),
     (learners.Reseeds, "global_state"),
     (learners.ReseedsAtStart, "global_state"),
     (learners.ReseedsInBuild, "global_state other_seed"),
@@ -92,12 +93,15 @@ def test_planted(component, expected):
 @pytest.mark.parametrize(
     ("learner", "told"),
     [
-        (learners.MixedStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
-        (learners.MixedStatisticsInOneMode, ["with statistics=mixed: the running statistics of 'backbone.convs.0."]),
-        (learners.DeclaredStatistics, []),
-        (learners.MixedStatisticsOfItsOwn, ["the running statistics of 'head.0' follow another"]),
-        (learners.MovedByAHook, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
-        (learners.IdleStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more never move"]),
+        (
+            statistics.MixedStatistics,
+            ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"],
+        ),
+        (statistics.MixedStatisticsInOneMode, ["with statistics=mixed: the running statistics of 'backbone.convs.0."]),
+        (statistics.DeclaredStatistics, []),
+        (statistics.MixedStatisticsOfItsOwn, ["the running statistics of 'head.0' follow another"]),
+        (statistics.MovedByAHook, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more follow another"]),
+        (statistics.IdleStatistics, ["the running statistics of 'backbone.convs.0.mlp.1' and of 1 more never move"]),
     ],
 )
 def test_running_statistics_follow_the_prediction_or_the_learner_says_why_not(learner, told):

@@ -130,7 +130,7 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
 
 
 _FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "untrained", "unused")
-"""Traits that only the conformance kit reads."""
+"""Traits for the conformance kit, and those that are told beside what they are of."""
 
 
 def _text(entry: Entry, facts: dict[str, Any]) -> str:
@@ -146,7 +146,9 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
         for label, value in (("one of", declared.choices), ("search", declared.search)):
             if value is not None:
                 lines += _wrapped(f"{label} {', '.join(map(str, value))}", width, 6)
-        if declared.active:
+        if declared.unused:
+            lines += _wrapped("has no effect here", width, 6)
+        elif declared.active:
             conditions = " and ".join(condition_text(*item) for item in declared.active.items())
             lines += _wrapped(f"matters where {conditions}", width, 6)
     if facts["deviations"]:

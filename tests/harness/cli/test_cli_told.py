@@ -335,3 +335,9 @@ class TestValidate:
         assert (found["valid"], found["seeds"], found["cells"], found["problems"]) == (True, 1, 1, [])
         assert bench("validate", "suite.yaml")[0] == "suite.yaml: valid; 1 dataset, 1 method, 1 seed, 1 cell\n"
         assert json.loads(bench("validate", "gone.yaml", "--json", code=2)[0])["problems"][0]["where"] == ""
+
+
+def test_a_hyperparameter_without_effect_is_told_as_such(bench: Bench) -> None:
+    bench("new", "backbone", "plain-means")
+    text = bench("describe", "plain-means", "--plugin", "plain_means.py")[0]
+    assert text.partition("edge_features: bool")[2].splitlines()[1].strip() == "has no effect here"

@@ -32,8 +32,8 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 from overhead import EMPTY, EMPTY_SUITE  # noqa: E402 - from this folder
 
 from harness.engine import Event  # noqa: E402
-from harness.runs.execute import EngineOptions, execute  # noqa: E402
-from harness.runs.session import Options, open_session  # noqa: E402
+from harness.run.execute import EngineOptions, execute  # noqa: E402
+from harness.run.session import Options, open_session  # noqa: E402
 from harness.suite import Overrides  # noqa: E402
 
 SMALL = EMPTY_SUITE.replace("[600, 200, 300]", "[20, 10, 10]")

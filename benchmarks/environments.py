@@ -15,7 +15,7 @@ from pathlib import Path
 
 from safetensors.numpy import load_file
 
-from harness.runs.session import Options, Session, open_session
+from harness.run.session import Options, Session, open_session
 
 
 def main() -> None:

@@ -43,9 +43,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from field import Field, ended
 from sabotage import Disk, Harm, damage, failing_writes, kill_one, no_locks, odd_renames
 
-from harness.runs.find import all_runs
-from harness.storage.checking import inspect
-from harness.store import Store
+from harness.run.find import all_runs
+from harness.store.checking import inspect
+from harness.store.store import Store
 
 GRACE = 20.0
 """Seconds within which a run must have ended after SIGTERM; batch schedulers give thirty and more."""
@@ -257,7 +257,7 @@ def main() -> None:
     import torch  # here, so that the forked runs have it
 
     torch.set_num_threads(1)
-    logging.getLogger("harness.store").setLevel(logging.ERROR)  # what was damaged on purpose is told enough
+    logging.getLogger("harness.store.store").setLevel(logging.ERROR)  # what was damaged on purpose is told enough
     folder = Path(tempfile.mkdtemp(prefix="bench-faults-"))
     kinds = [kind for kind in given.kinds if not kind.endswith("-disk") or Disk.possible(folder)]
     tallies = campaign(folder, given.rounds, given.seed, kinds, lambda line: print(line, flush=True))

@@ -17,10 +17,10 @@ from unittest import mock
 from sabotage import Harm, lingering
 
 from harness.cli.main import main as command
-from harness.runs.find import all_runs
-from harness.runs.record import RESULTS
-from harness.storage.checking import inspect
-from harness.store import Store
+from harness.run.find import all_runs
+from harness.run.record import RESULTS
+from harness.store.checking import inspect
+from harness.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOWEST = 240.0

@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import Decorrelator, Features, Learner, PackedGraphs, Task
 from harness.component import LEARNER_KINDS
-from harness.registry import load_components
-from harness.testing.bench import upstream_outputs, votes
+from harness.registry.discovery import load_components
+from harness.testing.rig import upstream_outputs, votes
 from harness.testing.toys import Toy
 from harness.training.bases import LearnerInfo, ModelSpec
 from harness.training.loop import LoopSettings, total_steps

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness import DiffusedGraphs, Diffusion, Features, PackedGraphs, RawGraph
-from harness.pygcl import load_pygcl
+from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator
 from plugins.datasets.spmotif import SPMotif
 from plugins.encoders.mvgrl import MVGRL, Residual

@@ -31,8 +31,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.engine import Event
-from harness.runs.execute import EngineOptions, execute
-from harness.runs.session import Options, open_session
+from harness.run.execute import EngineOptions, execute
+from harness.run.session import Options, open_session
 from harness.suite import Overrides
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -29,9 +29,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.keys import digest  # noqa: E402 - from this checkout
-from harness.stage import Stage  # noqa: E402
-from harness.store import Store  # noqa: E402
+from harness.plan.stage import Stage  # noqa: E402
+from harness.store.keys import digest  # noqa: E402 - from this checkout
+from harness.store.store import Store  # noqa: E402
 
 SHAPES = ("grid", "rows", "seeds", "mixed")
 SUITE = """
@@ -69,7 +69,7 @@ def plan_once(suite: str, store: str) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     from harness.cli.plan import _lines
     from harness.plan.status import survey
-    from harness.runs.session import Options, open_session
+    from harness.run.session import Options, open_session
 
     session = open_session(suite, Options(store=Path(store)))
     statuses = survey(session.plan, session.store)

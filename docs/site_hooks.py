@@ -8,8 +8,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from harness.index import load_catalog
 from harness.reference.pages import generated, navigation, without_source_links
+from harness.registry.index import load_catalog
 
 PAGES = generated(load_catalog(strict=True), Path(__file__).resolve().parents[1])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness import rooms as _rooms  # noqa: F401 - first: it notes how the core's files are before they are loaded
 from harness._version import __version__
+from harness.registry import core_files as _rooms  # noqa: F401 - first: it notes how the core's files are before they are loaded
 
 if TYPE_CHECKING:
     from harness.analysis import Analysis as Analysis
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from harness.errors import DivergedError as DivergedError
     from harness.errors import UserError as UserError
     from harness.errors import did_you_mean as did_you_mean
-    from harness.folders import cache_root as cache_root
     from harness.graphs import Batch as Batch
     from harness.graphs import PackedGraphs as PackedGraphs
     from harness.graphs.augment import drop_nodes as drop_nodes
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from harness.hooks import Register as Register
     from harness.hooks import hookimpl as hookimpl
     from harness.hparams import hparam as hparam
-    from harness.keys import file_digest as file_digest
     from harness.nn.blocks import block_sum as block_sum
     from harness.nn.blocks import padded_slots as padded_slots
     from harness.nn.cluster import Clusters as Clusters
@@ -73,6 +71,8 @@ if TYPE_CHECKING:
     from harness.nn.subgraph import subgraph as subgraph
     from harness.nn.subgraph import top_k_edges as top_k_edges
     from harness.stages.cell import TrainedCell as TrainedCell
+    from harness.store.folders import cache_root as cache_root
+    from harness.store.keys import file_digest as file_digest
     from harness.tracker import TrackedCell as TrackedCell
     from harness.tracker import TrackedRun as TrackedRun
     from harness.tracker import TrackedStage as TrackedStage
@@ -103,13 +103,13 @@ _HOME = {
     "harness.component": ("upstream",),
     "harness.data": ("Dataset", "Declaration", "Download", "Features", "RawDataset", "RawGraph", "Role", "Task"),
     "harness.errors": ("BenchError", "DataError", "DivergedError", "UserError", "did_you_mean"),
-    "harness.folders": ("cache_root",),
+    "harness.store.folders": ("cache_root",),
     "harness.graphs": ("Batch", "PackedGraphs"),
     "harness.graphs.augment": ("drop_nodes", "grow_subgraph", "mask_rows", "perturb_edges"),
     "harness.graphs.diffusion": ("DiffusedGraphs", "Diffusion", "batch_blocks", "by_size"),
     "harness.hooks": ("Register", "hookimpl"),
     "harness.hparams": ("hparam",),
-    "harness.keys": ("file_digest",),
+    "harness.store.keys": ("file_digest",),
     "harness.nn.blocks": ("block_sum", "padded_slots"),
     "harness.nn.cluster": ("Clusters", "kmeans"),
     "harness.nn.codebook": ("Codebook",),

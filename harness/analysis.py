@@ -15,7 +15,7 @@ from harness.component import Component
 
 if TYPE_CHECKING:
     from harness.data import Array, Task
-    from harness.results import RunResults
+    from harness.results.rows import RunResults
     from harness.stages.cell import TrainedCell
 
     Reader = Callable[[str], Array | None]
@@ -164,7 +164,7 @@ class Study:
         Raises:
             KeyError: the suite does not run the method on the dataset.
         """
-        from harness.selection import rule_of
+        from harness.results.selection import rule_of
 
         entry = self.results.entry(dataset, method)
         if entry is None:

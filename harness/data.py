@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from harness.component import Component
-from harness.returned import expect, expect_json, expect_texts
+from harness.registry.returned import expect, expect_json, expect_texts
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from harness.artifact import Artifact
-    from harness.store import Store
+    from harness.store.artifact import Artifact
+    from harness.store.store import Store
 
     Array = np.ndarray[Any, np.dtype[Any]]
 else:
@@ -232,9 +232,9 @@ class Dataset(Component):
         holds: Callable[[Mapping[str, Any]], bool],
         read: Callable[[Path], Mapping[str, Any]],
     ) -> Artifact:
-        """What takes long to read, as an artifact of the store; see :func:`harness.storage.readings.reading`."""
-        from harness.storage.readings import reading
-        from harness.store import Store
+        """What takes long to read, as an artifact of the store; see :func:`harness.store.readings.reading`."""
+        from harness.store.readings import reading
+        from harness.store.store import Store
 
         return reading(self.store or Store(), self.name, request, holds, read)
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.folders import data_folder
-from harness.results import RunResults
-from harness.runs.session import Options, Session, open_session
+from harness.results.rows import RunResults
+from harness.run.session import Options, Session, open_session
+from harness.store.folders import data_folder
 from harness.suite import Overrides
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from harness.engine import Event
-    from harness.own import Call, Make
+    from harness.run.custom_network import Call, Make
 
 __all__ = ["Run", "SuiteHandle", "latest", "open_suite"]
 
@@ -139,7 +139,7 @@ class SuiteHandle:
             KeyboardInterrupt: finished stages are kept.
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
-        from harness.runs.execute import EngineOptions, execute
+        from harness.run.execute import EngineOptions, execute
 
         engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
         done = execute(self.session, self.options, engine, _told if progress else _quiet)
@@ -234,7 +234,7 @@ class SuiteHandle:
             UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
             Exception: whatever the network raises.
         """
-        from harness import own as rows
+        from harness.run import custom_network as rows
 
         chosen = self._labels(datasets)
         given = rows.network_of(network, call)
@@ -259,8 +259,8 @@ class SuiteHandle:
         import tempfile
 
         from harness.errors import BenchError
-        from harness.own import prepared
-        from harness.runs.execute import EngineOptions, run_targets
+        from harness.run.custom_network import prepared
+        from harness.run.execute import EngineOptions, run_targets
 
         cells = [cell for cell in self.session.plan.cells if cell.dataset in datasets]
         with tempfile.TemporaryDirectory(prefix="bench-notebook-") as folder:
@@ -275,8 +275,8 @@ class SuiteHandle:
             return beside.results
         from dataclasses import replace
 
-        from harness.runs.beginning import start_record
-        from harness.runs.collect import collect
+        from harness.run.beginning import start_record
+        from harness.run.collect import collect
 
         return collect(replace(start_record(self.session, ""), status=""), self.session.store)
 
@@ -338,9 +338,9 @@ def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
     Raises:
         UserError: there is none.
     """
-    from harness.runs.collect import collect
-    from harness.runs.find import find_run
-    from harness.store import Store
+    from harness.run.collect import collect
+    from harness.run.find import find_run
+    from harness.store.store import Store
 
     opened = Store(_folder(store))
     return Run(collect(find_run(str(name), opened), opened))

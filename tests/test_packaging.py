@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.registry import load_components
+from harness.registry.discovery import load_components
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "harness").rglob("*.py"))
@@ -92,7 +92,7 @@ def test_every_module_and_data_file_is_installed(built: Path) -> None:
 def test_an_installation_finds_its_suites_and_components(built: Path, tmp_path: Path) -> None:
     code = (
         "import json, harness; from harness.suite.files import bundles, installed_suites, protocols; "
-        "from harness.registry import built_in_sources; found = [s.module for s in built_in_sources()]; "
+        "from harness.registry.discovery import built_in_sources; found = [s.module for s in built_in_sources()]; "
         "print(json.dumps([harness.__file__, installed_suites(), bundles(), protocols(), found]))"
     )
     here, there = (

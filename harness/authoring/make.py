@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.authoring.names import Names, checked
-from harness.catalog import Catalog
 from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
+from harness.registry.catalog import Catalog
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLUGINS_LINE = "plugins: [./new_component.py]\n"

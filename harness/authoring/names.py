@@ -11,9 +11,9 @@ from unicodedata import normalize
 
 import yaml
 
-from harness.catalog import Catalog
 from harness.errors import UserError
-from harness.importing import find_spec
+from harness.registry.catalog import Catalog
+from harness.registry.importing import find_spec
 
 LONGEST = 40
 """Characters of a name: lines that hold it stay short enough for every formatter."""

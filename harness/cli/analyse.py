@@ -16,11 +16,11 @@ from harness.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.runs.findings import Finding
-    from harness.runs.record import RunRecord
-    from harness.runs.session import Session
-    from harness.spec import AnalysisSpec
-    from harness.store import Store
+    from harness.run.findings import Finding
+    from harness.run.record import RunRecord
+    from harness.run.session import Session
+    from harness.store.store import Store
+    from harness.suite.spec import AnalysisSpec
 
 
 @app.command()
@@ -52,11 +52,11 @@ def analyse(
 ) -> None:
     """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
     from harness.cli.progress import make_progress
-    from harness.runs.execute import EngineOptions, execute_analyses
-    from harness.runs.find import find_run
-    from harness.runs.findings import load_findings
-    from harness.runs.session import open_session
-    from harness.store import Store
+    from harness.run.execute import EngineOptions, execute_analyses
+    from harness.run.find import find_run
+    from harness.run.findings import load_findings
+    from harness.run.session import open_session
+    from harness.store.store import Store
 
     opened = Store(store)
     record = find_run(run, opened, note)
@@ -74,7 +74,7 @@ def analyse(
 def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
     from harness.report.findings import finding_block, finding_json
     from harness.report.plain import block_text
-    from harness.results import dumps
+    from harness.results.rows import dumps
 
     if json:
         print(dumps({"analyses": [finding_json(*item) for item in found]}), end="")

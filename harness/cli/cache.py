@@ -9,11 +9,10 @@ import typer
 from harness.cli import options
 from harness.cli.main import app
 from harness.errors import UserError
-from harness.sizes import size_text
-from harness.untrusted import visible
+from harness.safe_io import size_text, visible
 
 if TYPE_CHECKING:
-    from harness.storage.checking import Problem
+    from harness.store.checking import Problem
 
 cache = typer.Typer(
     help="Look at the store of cached results and make room.", no_args_is_help=True, rich_markup_mode=None
@@ -24,10 +23,10 @@ app.add_typer(cache, name="cache")
 @cache.command()
 def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
-    from harness import upkeep
     from harness.cli.words import counted
-    from harness.results import dumps
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.store import listing as upkeep
+    from harness.store.store import Store
 
     opened = Store(store)
     kinds: dict[str, list[int]] = {}
@@ -52,9 +51,9 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
     """List every artifact, oldest first."""
     from dataclasses import asdict
 
-    from harness import upkeep
-    from harness.results import dumps
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.store import listing as upkeep
+    from harness.store.store import Store
 
     found = upkeep.listing(Store(store))
     if json:
@@ -74,9 +73,9 @@ def verify(
 ) -> None:
     """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
     from harness.cli.words import counted
-    from harness.results import dumps
-    from harness.storage.checking import inspect
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.store.checking import inspect
+    from harness.store.store import Store
 
     opened = Store(store)
     problems = list(inspect(opened))
@@ -103,7 +102,7 @@ def verify(
 
 
 def _mended(problem: Problem) -> str:
-    from harness.store import StoreError
+    from harness.store.store import StoreError
 
     try:
         problem.mend()
@@ -143,9 +142,9 @@ def gc(
     """
     from harness.cli import cache_screens
     from harness.cli.cache_names import keys_of_suites
-    from harness.storage.collecting import Rules, choose, remove
-    from harness.storage.reach import keys_of_runs
-    from harness.store import Store
+    from harness.store.collecting import Rules, choose, remove
+    from harness.store.references import keys_of_runs
+    from harness.store.store import Store
 
     if yes and dry_run:
         raise UserError("--yes and --dry-run exclude each other")

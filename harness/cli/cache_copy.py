@@ -10,10 +10,10 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.cache import cache
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
-    from harness.runs.session import Options
+    from harness.run.session import Options
 
 Target = Annotated[
     str, typer.Argument(help="A folder, or a URL that fsspec understands, e.g. s3://bucket/bench.", metavar="TARGET")
@@ -89,9 +89,9 @@ def _copy(target: str, names: Sequence[str], given: Options, *, pushing: bool, j
 
     from harness.cli.cache_names import here, there
     from harness.cli.cache_screens import CopyProgress, copied_lines
-    from harness.results import dumps
-    from harness.storage import exchange
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.store import exchange
+    from harness.store.store import Store
 
     store = Store(given.store)
     other = (exchange.open_target if pushing else exchange.open_source)(target, store)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from harness.errors import UserError
 
 if TYPE_CHECKING:
-    from harness.runs.session import Options
-    from harness.storage.source import Source
-    from harness.store import Store
+    from harness.run.session import Options
+    from harness.store.source import Source
+    from harness.store.store import Store
 
 
 def keys_of_suites(names: Sequence[str], options: Options) -> set[str]:
@@ -19,7 +19,7 @@ def keys_of_suites(names: Sequence[str], options: Options) -> set[str]:
     Raises:
         UserError: a suite cannot be opened.
     """
-    from harness.runs.session import open_session
+    from harness.run.session import open_session
 
     found: set[str] = set()
     for name in names:
@@ -33,10 +33,10 @@ def here(names: Sequence[str], store: Store, options: Options) -> tuple[list[str
     Raises:
         UserError: a name is neither a suite nor a run.
     """
-    from harness.runs.record import RECORD
-    from harness.storage.exchange import stored
-    from harness.storage.reach import keys_of_runs
-    from harness.storage.source import FolderSource
+    from harness.run.record import RECORD
+    from harness.store.exchange import stored
+    from harness.store.references import keys_of_runs
+    from harness.store.source import FolderSource
 
     if not names:
         source = FolderSource(store)

@@ -8,12 +8,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.words import counted
-from harness.sizes import size_text
+from harness.safe_io import size_text
 
 if TYPE_CHECKING:
-    from harness.storage.collecting import Choice, Removed
-    from harness.storage.exchange import Copied
-    from harness.upkeep import Info
+    from harness.store.collecting import Choice, Removed
+    from harness.store.exchange import Copied
+    from harness.store.listing import Info
 
 _SHOWN = 12
 _EVERY = 10.0
@@ -67,7 +67,7 @@ def collection_json(choice: Choice, removed: Removed | None) -> str:
     """The same as JSON."""
     from dataclasses import asdict
 
-    from harness.results import dumps
+    from harness.results.rows import dumps
 
     infos = choice.artifacts if removed is None else removed.artifacts
     data: dict[str, Any] = {

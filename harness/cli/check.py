@@ -41,10 +41,10 @@ def check(
         _list_rules(names or [], json)
         return
     from harness.cli.words import counted
-    from harness.results import dumps
-    from harness.testing.apart import check_apart
+    from harness.results.rows import dumps
+    from harness.safe_io import visible
+    from harness.testing.isolated_checks import check_apart
     from harness.testing.select import find
-    from harness.untrusted import visible
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
@@ -74,7 +74,7 @@ def check(
 def _list_rules(kinds: list[str], json: bool) -> None:
     """Each kind's rules: id, what it holds a component to, the likely cause of a failure."""
     from harness.cli.screens import show_text
-    from harness.results import dumps
+    from harness.results.rows import dumps
     from harness.testing.rules import rule_of
     from harness.testing.run import checks_of
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import UserError
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
-    from harness.catalog import Catalog
-    from harness.cluster import Profile
-    from harness.runs.foreign import Code
-    from harness.spec import Suite
+    from harness.engine.cluster.profile import Profile
+    from harness.registry.catalog import Catalog
+    from harness.run.plugin_code import Code
+    from harness.suite.spec import Suite
 
 
 def tell(code: Code) -> None:
@@ -46,7 +46,7 @@ def cluster_of(suite: Suite) -> Profile | None:
     Raises:
         UserError: ``--no-plugins`` forbids it, as its options say what is run on which machines.
     """
-    from harness.registry import plugins_off
+    from harness.registry.discovery import plugins_off
 
     if suite.cluster is not None and plugins_off():
         raise UserError("the suite's own 'cluster' is not used, as --no-plugins asks; name one with --cluster")
@@ -55,6 +55,6 @@ def cluster_of(suite: Suite) -> Profile | None:
 
 def as_json(plugins: Sequence[Path]) -> list[dict[str, str]]:
     """The plugin files of a suite for commands that print JSON."""
-    from harness.runs.foreign import plugin_code
+    from harness.run.plugin_code import plugin_code
 
     return [{"file": code.place, "sha256": code.digest} for code in plugin_code(plugins)]

@@ -13,7 +13,7 @@ from harness.cli.main import app
 from harness.cli.output import FORMATS, chosen_format, emit, note, require_known
 
 if TYPE_CHECKING:
-    from harness.compare.build import Comparison
+    from harness.results.compare.build import Comparison
 
 CHECKPOINTS = ("suite", "best-val", "last")
 _RUN = "A suite (its latest run) or the id of a run."
@@ -43,10 +43,10 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
-    from harness.compare.build import compare as compare_sides
-    from harness.compare.sides import narrowed, open_side
-    from harness.runs.find import find_run
-    from harness.store import Store
+    from harness.results.compare.build import compare as compare_sides
+    from harness.results.compare.sides import narrowed, open_side
+    from harness.run.find import find_run
+    from harness.store.store import Store
 
     require_known("--format", style, FORMATS)
     require_known("--checkpoint", checkpoint, CHECKPOINTS)
@@ -60,7 +60,7 @@ def compare(
 
 
 def _show(found: Comparison, style: str, output: Path | None) -> None:
-    from harness.compare.render import RENDERERS, block
+    from harness.results.compare.render import RENDERERS, block
 
     if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console

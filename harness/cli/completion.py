@@ -19,7 +19,7 @@ import typer
 
 from harness.component import KINDS
 from harness.errors import UserError
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 Offer = tuple[str, str]
 """A word, and a few words on it."""
@@ -111,7 +111,7 @@ def components(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
 
 
 def _components(ctx: typer.Context, incomplete: str, kinds: Sequence[str] = KINDS) -> Iterator[Offer]:
-    from harness.index import known_entries
+    from harness.registry.index import known_entries
 
     long = "/" in incomplete
     for kind, name, summary in known_entries(ctx.params.get("plugin") or ()):
@@ -190,7 +190,7 @@ def cells_or_suites(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
 
 
 def _run_folders(ctx: typer.Context) -> list[Path]:
-    from harness.folders import store_root
+    from harness.store.folders import store_root
 
     root = ctx.params.get("store") or store_root()
     return sorted((Path(root).expanduser() / "runs").glob("*/"), reverse=True)

@@ -14,8 +14,8 @@ from harness.cli.main import app
 from harness.errors import DataError, UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from harness.catalog import Catalog, Entry
     from harness.data import Dataset, Download
+    from harness.registry.catalog import Catalog, Entry
 
 data = typer.Typer(
     help="See, fetch and check the files of datasets, and what a dataset holds.",
@@ -48,8 +48,8 @@ def list_data(data_dir: options.DataDir = None, plugin: options.Plugins = None, 
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
     from harness.cli.data_screens import list_json, show_list
     from harness.downloads.survey import survey
-    from harness.index import load_catalog
-    from harness.results import dumps
+    from harness.registry.index import load_catalog
+    from harness.results.rows import dumps
 
     root = options.data_folder(data_dir)
     catalog = load_catalog(plugin or ())
@@ -150,8 +150,8 @@ def verify(
     from harness.cli.data_screens import show_verdict, verdict_json
     from harness.downloads.survey import make_dataset, survey
     from harness.downloads.survey import verify as verify_files
-    from harness.index import load_catalog
-    from harness.results import dumps
+    from harness.registry.index import load_catalog
+    from harness.results.rows import dumps
 
     root = options.data_folder(data_dir)
     if name is None:
@@ -188,10 +188,10 @@ def describe(
     """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
     from harness.cli.data_screens import show_description
     from harness.plan.datasets import DatasetFacts
-    from harness.results import dumps
-    from harness.runs import prepared
-    from harness.spec import ComponentSpec
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.run import prepared
+    from harness.store.store import Store
+    from harness.suite.spec import ComponentSpec
 
     catalog, entry, params = _named(name, sets, plugin)
     root, opened = options.data_folder(data_dir), Store(store)
@@ -220,9 +220,9 @@ def path(
 ) -> None:
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
     from harness.plan.datasets import DatasetFacts
-    from harness.results import dumps
-    from harness.spec import ComponentSpec
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.store.store import Store
+    from harness.suite.spec import ComponentSpec
 
     root = options.data_folder(data_dir)
     if name is None:
@@ -243,7 +243,7 @@ def path(
 
 def _named(name: str, sets: list[str] | None, plugins: list[Path] | None) -> tuple[Catalog, Entry, dict[str, Any]]:
     """The dataset of that name and the given settings."""
-    from harness.index import load_catalog
+    from harness.registry.index import load_catalog
 
     catalog = load_catalog(plugins or ())
     entry = catalog.find("dataset", name.removeprefix("dataset/"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.screens import show_table, show_text
 from harness.downloads.advice import command
-from harness.sizes import size_text
+from harness.safe_io import size_text
 
 if TYPE_CHECKING:
     from harness.downloads.survey import DataState, Verdict

@@ -12,8 +12,8 @@ from harness.cli import completion, options
 from harness.cli.main import app
 
 if TYPE_CHECKING:
-    from harness.runs.address import Addressed
-    from harness.runs.debug import Debugged
+    from harness.run.address import Addressed
+    from harness.run.debug import Debugged
 
 
 @app.command()
@@ -48,9 +48,9 @@ def debug(
     plugin: options.Plugins = None,
 ) -> None:
     """Run one cell in this process, with full tracebacks and breakpoints that work. Its result is not stored."""
-    from harness.runs.address import find
-    from harness.runs.debug import ALWAYS, check_kinds
-    from harness.runs.debug import debug as run_here
+    from harness.run.address import find
+    from harness.run.debug import ALWAYS, check_kinds
+    from harness.run.debug import debug as run_here
 
     given = options.session_options(
         store=store,

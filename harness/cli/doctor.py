@@ -16,7 +16,7 @@ def doctor(
     json: options.Json = False,
 ) -> None:
     """Show versions, devices, plugins, the data found, the store and the state of PyGCL."""
-    from harness.results import dumps
+    from harness.results.rows import dumps
 
     facts = examine(store, data_dir, plugin)
     if json:
@@ -36,11 +36,11 @@ def doctor(
 def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
     """Everything ``doctor`` shows, as JSON."""
     from harness.errors import BenchError
-    from harness.folders import data_root, index_root
-    from harness.index import load_catalog
-    from harness.provenance import provenance
-    from harness.pygcl import pygcl_state
-    from harness.store import Store
+    from harness.nn.pygcl import pygcl_state
+    from harness.registry.index import load_catalog
+    from harness.run.provenance import provenance
+    from harness.store.folders import data_root, index_root
+    from harness.store.store import Store
 
     made = provenance()
     facts: dict[str, Any] = {
@@ -69,7 +69,7 @@ def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
 
 
 def _devices() -> list[str]:
-    from harness.devices import survey_devices
+    from harness.engine.devices import survey_devices
 
     try:
         return survey_devices()

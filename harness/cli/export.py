@@ -36,9 +36,9 @@ def export(
     store: options.StoreDir = None,
 ) -> None:
     """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""
-    from harness.runs.export import WRITERS, Export
-    from harness.runs.find import find_run
-    from harness.store import Store
+    from harness.run.export import WRITERS, Export
+    from harness.run.find import find_run
+    from harness.store.store import Store
 
     wanted = [item.strip() for item in what.split(",")]
     for item in wanted:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from harness.downloads.transfer import Watcher
-from harness.sizes import size_text
+from harness.safe_io import size_text
 
 _EVERY = 10.0
 

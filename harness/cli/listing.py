@@ -10,12 +10,12 @@ import typer
 from harness.cli import completion, options
 from harness.cli.code import tell_broken, tell_withheld
 from harness.cli.main import app
-from harness.conditions import condition_text
 from harness.errors import UserError, did_you_mean
-from harness.untrusted import visible
+from harness.hparams import condition_text
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
-    from harness.catalog import Catalog, Entry
+    from harness.registry.catalog import Catalog, Entry
 
 
 @app.command("list")
@@ -29,8 +29,8 @@ def list_components(
 ) -> None:
     """List the components that are registered, or the installed suites."""
     from harness.component import KINDS
-    from harness.index import load_catalog
-    from harness.results import dumps
+    from harness.registry.index import load_catalog
+    from harness.results.rows import dumps
 
     if kind == "suites":
         _list_suites(json)
@@ -56,7 +56,7 @@ def list_components(
 
 
 def _list_suites(json: bool) -> None:
-    from harness.results import dumps
+    from harness.results.rows import dumps
     from harness.suite import suites_folder
 
     folder = suites_folder()
@@ -82,8 +82,8 @@ def describe(
     json: options.Json = False,
 ) -> None:
     """Describe a component: source, hyperparameters, deviations from paper and public code; a dataset's splits."""
-    from harness.index import load_catalog
-    from harness.results import dumps
+    from harness.registry.index import load_catalog
+    from harness.results.rows import dumps
 
     catalog = load_catalog(plugin or ())
     entries = _find(catalog, name)
@@ -117,8 +117,8 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     if entry.kind != "dataset":
         return {}
     from harness.plan.datasets import DatasetFacts
-    from harness.spec import ComponentSpec
-    from harness.store import Store
+    from harness.store.store import Store
+    from harness.suite.spec import ComponentSpec
 
     params = options.component_params(entry, sets)
     facts = DatasetFacts(catalog, options.data_folder(data_dir), Store())

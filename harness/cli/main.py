@@ -55,7 +55,7 @@ class Guarded(TyperGroup):
 
 def _tell(text: str) -> None:
     """To the error stream, without what a name in a message could do to the terminal."""
-    from harness.untrusted import visible
+    from harness.safe_io import visible
 
     print(visible(text), file=sys.stderr)
 
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @contextmanager
 def _without_plugins() -> Iterator[None]:
     """Through the environment, so that it holds in every process that is started."""
-    from harness.registry import NO_PLUGINS
+    from harness.registry.discovery import NO_PLUGINS
 
     before = os.environ.get(NO_PLUGINS)
     os.environ[NO_PLUGINS] = "1"

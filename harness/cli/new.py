@@ -25,7 +25,7 @@ def new(
 ) -> None:
     """Write a working, commented component to start from, and a suite that compares it."""
     from harness.authoring.make import distribution, example, names_of, single_file, write
-    from harness.index import load_catalog
+    from harness.registry.index import load_catalog
 
     names = names_of(kind, name, load_catalog(plugin or ()))
     if package:

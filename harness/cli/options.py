@@ -15,9 +15,9 @@ from harness.cli.output import FORMATS
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from harness.catalog import Entry
-    from harness.runs.foreign import Tell
-    from harness.runs.session import Options
+    from harness.registry.catalog import Entry
+    from harness.run.plugin_code import Tell
+    from harness.run.session import Options
 
 Suite = Annotated[
     str,
@@ -125,8 +125,8 @@ def session_options(
     strict: bool = False,
     tell: Tell = tell_strange,
 ) -> Options:
-    """The options of :func:`harness.runs.session.open_session`."""
-    from harness.runs.session import Options
+    """The options of :func:`harness.run.session.open_session`."""
+    from harness.run.session import Options
     from harness.suite import Overrides
 
     overrides = Overrides(
@@ -146,7 +146,7 @@ def one_device(text: str) -> str:
     Raises:
         UserError: no such device, or several.
     """
-    from harness.devices import CPU, choose_devices
+    from harness.engine.devices import CPU, choose_devices
 
     devices = choose_devices(text)
     if len(devices) > 1:
@@ -164,7 +164,7 @@ def data_folder(given: Path | None, *, made: bool = False) -> Path:
     Raises:
         UserError: the given folder is a file, or does not exist; the text says who names it.
     """
-    from harness import folders
+    from harness.store import folders
 
     from_environment = given is not None and os.environ.get("BENCH_DATA") == str(given)
     return folders.data_folder(given, "BENCH_DATA" if from_environment else "--data-dir", made=made)

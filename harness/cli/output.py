@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 WEB_PAGE = "html"
@@ -85,7 +85,7 @@ def emit(text: str, output: Path | None = None) -> None:
         sys.stdout.write(encodable(text, sys.stdout.encoding))
         sys.stdout.flush()
         return
-    from harness.results import write_text
+    from harness.results.rows import write_text
 
     try:
         write_text(output, text)

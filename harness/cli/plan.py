@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli import code, options
 from harness.cli.main import app
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
     from harness.plan.status import StageStatus
@@ -28,7 +28,7 @@ def plan(
 ) -> None:
     """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
     from harness.plan.status import made_otherwise, survey
-    from harness.runs.session import open_session
+    from harness.run.session import open_session
 
     given = options.session_options(
         store=store,
@@ -47,7 +47,7 @@ def plan(
     statuses = survey(session.plan, session.store)
     otherwise = made_otherwise(session.plan, session.store)
     if json:
-        from harness.results import dumps
+        from harness.results.rows import dumps
 
         plugins = code.as_json(session.suite.plugins)
         print(dumps({**_as_json(session.suite.name, statuses, otherwise), "plugins": plugins}), end="")
@@ -84,7 +84,7 @@ def _reasons(statuses: list[StageStatus]) -> list[str]:
     for status in statuses:
         if status.reason:
             grouped.setdefault((status.state, status.stage.kind, status.reason), []).append(status)
-    from harness.stage import span
+    from harness.plan.stage import span
 
     lines: list[str] = []
     for (state, _, reason), alike in grouped.items():

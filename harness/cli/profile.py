@@ -61,7 +61,7 @@ def profile(
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
     from harness.profile.cell import profile as measure
     from harness.profile.training import Limits
-    from harness.runs.address import find
+    from harness.run.address import find
 
     if trace is not None:
         require_folder_name(trace, "--trace")
@@ -76,7 +76,7 @@ def profile(
     chosen = options.one_device(device)
     done = measure(found, given, limits, _observe, top=top, functions=functions, trace=trace, device=chosen)
     if json:
-        from harness.results import dumps
+        from harness.results.rows import dumps
 
         print(dumps(done.to_json()), end="")
         return

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from harness.cli.standing import Standings
-from harness.untrusted import visible
+from harness.cli.leaderboard import Standings
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
     from harness.engine import Event
-    from harness.runs.session import Session
-    from harness.stage import Failure
+    from harness.plan.stage import Failure
+    from harness.run.session import Session
 
 _EVERY = 0.2
 _DONE = ("finished", "cached", "failed", "skipped")

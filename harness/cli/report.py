@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from harness.report.build import Located
     from harness.report.build import Options as ReportOptions
-    from harness.results import RunResults
-    from harness.runs.record import RunRecord
-    from harness.store import Store
+    from harness.results.rows import RunResults
+    from harness.run.record import RunRecord
+    from harness.store.store import Store
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
 
@@ -53,12 +53,12 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Show the table of a run from whatever is there, finished or not."""
-    from harness.published import load_published
     from harness.report.build import NONE, Options
-    from harness.runs.collect import collect
-    from harness.runs.find import find_run
-    from harness.runs.findings import load_findings
-    from harness.store import Store
+    from harness.results.published import load_published
+    from harness.run.collect import collect
+    from harness.run.find import find_run
+    from harness.run.findings import load_findings
+    from harness.store.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
     require_known("--checkpoint", checkpoint, CHECKPOINTS)
@@ -85,7 +85,7 @@ def report(
 
 def _tell_finished(record: RunRecord, store: Store) -> None:
     """The latest run is shown, finished or not; where it was cut short, a finished one may be what is looked for."""
-    from harness.runs.find import finished_before
+    from harness.run.find import finished_before
 
     finished = finished_before(record, store)
     if finished is not None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.engine import Event
-    from harness.runs.reproduce import Reproduction
-    from harness.runs.session import Session
+    from harness.run.reproduce import Reproduction
+    from harness.run.session import Session
 
 
 @app.command()
@@ -40,8 +40,8 @@ def reproduce(
 ) -> None:
     """Run one cell again from nothing and compare it, bit for bit, with what is stored. The store is not changed."""
     from harness.cli.progress import make_progress
-    from harness.runs.execute import EngineOptions
-    from harness.runs.reproduce import reproduce as run_again
+    from harness.run.execute import EngineOptions
+    from harness.run.reproduce import reproduce as run_again
 
     given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
     chosen = EngineOptions(engine, jobs, device=device, jobs_per_device=jobs_per_device)
@@ -54,7 +54,7 @@ def reproduce(
     if json:
         from dataclasses import asdict
 
-        from harness.results import dumps
+        from harness.results.rows import dumps
 
         print(dumps({**asdict(found), "identical": found.identical}), end="")
     else:

@@ -11,11 +11,11 @@ import typer
 from harness.cli import code, completion, options
 from harness.cli.main import app
 from harness.cli.output import note
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
-    from harness.runs.execute import RunOutcome
-    from harness.runs.record import RunRecord
+    from harness.run.execute import RunOutcome
+    from harness.run.record import RunRecord
 
 
 @app.command()
@@ -63,8 +63,8 @@ def run(
     """Run what a suite needs and show its table. What is cached is not run again."""
     from harness.cli.progress import make_progress
     from harness.plan.status import made_otherwise
-    from harness.runs.execute import EngineOptions, execute
-    from harness.runs.session import open_session
+    from harness.run.execute import EngineOptions, execute
+    from harness.run.session import open_session
     from harness.suite import named_cluster
 
     profile = None if cluster is None else named_cluster(cluster)
@@ -116,11 +116,11 @@ def _interrupted(context: typer.Context, suite: str) -> str:
 
 def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.cli.report import show
-    from harness.runs.findings import load_findings
+    from harness.run.findings import load_findings
 
     show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
     from harness.cli.words import counted
-    from harness.selection import without_value
+    from harness.results.selection import without_value
 
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:

@@ -8,7 +8,7 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.main import app
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 
 @app.command()
@@ -21,9 +21,9 @@ def runs(
 ) -> None:
     """List the runs in a store, the latest last."""
     from harness.cli.words import counted
-    from harness.results import dumps
-    from harness.runs.find import all_runs, no_run, runs_of
-    from harness.store import Store
+    from harness.results.rows import dumps
+    from harness.run.find import all_runs, no_run, runs_of
+    from harness.store.store import Store
 
     opened = Store(store)
     every = all_runs(opened)

@@ -20,10 +20,10 @@ def schema(
     strict: options.Strict = False,
 ) -> None:
     """Print a JSON Schema of suites with every component that is registered, for completion in an editor."""
-    from harness.catalog import Catalog
-    from harness.index import load_catalog
-    from harness.registry import BUILT_IN
-    from harness.results import dumps
+    from harness.registry.catalog import Catalog
+    from harness.registry.discovery import BUILT_IN
+    from harness.registry.index import load_catalog
+    from harness.results.rows import dumps
     from harness.suite import json_schema
 
     chosen_format("json", output)

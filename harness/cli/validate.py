@@ -24,8 +24,8 @@ def validate(
     """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
     from harness.cli.words import counted
     from harness.errors import Problem, SuiteError, UserError
-    from harness.results import dumps
-    from harness.runs.session import open_session
+    from harness.results.rows import dumps
+    from harness.run.session import open_session
 
     given = options.session_options(
         data_dir=data_dir,

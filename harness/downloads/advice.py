@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.data import Dataset
-from harness.folders import data_root
+from harness.store.folders import data_root
 
 
 def command(verb: str, name: str, params: Mapping[str, Any], root: Path | None = None) -> str:

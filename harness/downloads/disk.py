@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import DataError, UserError
-from harness.sizes import size_text
+from harness.safe_io import size_text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DRIVE = re.compile(r"[A-Za-z]:")

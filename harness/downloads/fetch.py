@@ -17,8 +17,8 @@ from harness.downloads.transfer import Patience, Transfer, Watcher
 from harness.downloads.unpack import gunzip, unpack
 from harness.downloads.web import Unreachable
 from harness.errors import DataError
-from harness.locks import Lease, try_lock
-from harness.sizes import size_text
+from harness.safe_io import size_text
+from harness.store.locks import Lease, try_lock
 
 _LOOK = 0.2
 
@@ -201,7 +201,7 @@ def _unpack(archive: Path, folder: str, target: Path) -> list[Path]:
 
 def differing(download: Download, root: Path) -> tuple[str, ...]:
     """The files that are there and are not those that this code was tested with, below the data folder."""
-    from harness.keys import hash_file
+    from harness.store.keys import hash_file
 
     found = []
     for name, digest in download.tested.items():

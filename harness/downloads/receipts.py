@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.downloads.disk import writing
-from harness.keys import hash_file
+from harness.store.keys import hash_file
 
 FOLDER = ".fetched"
 

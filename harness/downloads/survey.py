@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.catalog import Catalog, Entry
 from harness.data import Dataset, Download
 from harness.downloads.advice import advised
 from harness.downloads.disk import below
 from harness.downloads.receipts import read_receipt
 from harness.errors import BenchError, DataError
-from harness.keys import hash_file
-from harness.registry import load_one
+from harness.registry.catalog import Catalog, Entry
+from harness.registry.discovery import load_one
+from harness.store.keys import hash_file
 
 State = Literal["generated", "present", "missing", "own files", "faulty"]
 _GZIP = b"\x1f\x8b"

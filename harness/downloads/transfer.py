@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.downloads.disk import require_room, writing
 from harness.downloads.web import Interrupted, OutOfRange, Unreachable, byte_count, open_url, sorting_faults, total_of
 from harness.errors import DataError
-from harness.sizes import size_text
+from harness.safe_io import size_text
 
 MOST_BYTES = 64 * 10**9
 """Bytes that are taken from a server that does not say how many come."""

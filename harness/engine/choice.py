@@ -10,8 +10,8 @@ from harness.engine.contract import Engine
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from harness.cluster import Profile
     from harness.engine.cluster.connection import Cluster
+    from harness.engine.cluster.profile import Profile
 
 ENGINES: Final = ("processes", "inline", "dask")
 

@@ -9,11 +9,11 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
-from harness.devices import CPU
 from harness.engine.contract import Job, Report
+from harness.engine.devices import CPU
 from harness.engine.slot import Slot, prepare_fork_server
-from harness.sizes import size_text
-from harness.stage import Failure, Stage
+from harness.plan.stage import Failure, Stage
+from harness.safe_io import size_text
 
 PRELOAD: Final = ("harness.engine.preload",)
 JOBS_PER_DEVICE: Final = 2

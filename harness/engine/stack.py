@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
-from harness.engine.failing import of_plugin
+from harness.engine.failures import of_plugin
 
 _FRAME: Final = re.compile(r'File "(.+)", line (\d+)')
 _LOOK: Final = 0.5  # seconds for a stack to come: none does from a stopped process

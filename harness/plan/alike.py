@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.data import Declaration
-from harness.keys import Form
 from harness.plan.shared import Shared
-from harness.spec import DatasetSpec
-from harness.stage import Stage
+from harness.plan.stage import Stage
+from harness.store.keys import Form
+from harness.suite.spec import DatasetSpec
 
 PROTOCOL_VERSION = 1
 """Part of every key; bumped when a default of the harness changes what a stage computes."""

@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.catalog import Catalog
-from harness.keys import digest
 from harness.plan.alike import PROTOCOL_VERSION
 from harness.plan.build import Cell, Plan
 from harness.plan.identity import identity, reference
-from harness.results import RunResults
-from harness.selection import rule_of
-from harness.spec import AnalysisSpec
-from harness.stage import Stage
+from harness.plan.stage import Stage
+from harness.registry.catalog import Catalog
+from harness.results.rows import RunResults
+from harness.results.selection import rule_of
+from harness.store.keys import digest
 from harness.suite.analyses import fits
+from harness.suite.spec import AnalysisSpec
 
 
 @dataclass(frozen=True)

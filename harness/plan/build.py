@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from harness.catalog import Catalog
-from harness.keys import Form, canonical
 from harness.plan.datasets import DatasetFacts
+from harness.plan.stage import Stage
 from harness.plan.stages import StageFactory
-from harness.spec import Configuration, Row, Suite
-from harness.stage import Stage
+from harness.registry.catalog import Catalog
+from harness.store.keys import Form, canonical
+from harness.suite.spec import Configuration, Row, Suite
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from harness.catalog import Catalog, Entry
 from harness.data import Dataset, Declaration, Download, check_declaration, check_files
 from harness.errors import DataError
 from harness.hparams import effective
-from harness.keys import FileMark, digest, file_mark
-from harness.registry import load_one, plugins_off
-from harness.returned import expect
-from harness.spec import ComponentSpec
-from harness.store import Store
+from harness.registry.catalog import Catalog, Entry
+from harness.registry.discovery import load_one, plugins_off
+from harness.registry.returned import expect
+from harness.store.keys import FileMark, digest, file_mark
+from harness.store.store import Store
+from harness.suite.spec import ComponentSpec
 
 
 class DatasetFacts:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from harness.catalog import Entry
 from harness.hparams import effective
-from harness.spec import ComponentSpec, TrainSettings
+from harness.registry.catalog import Entry
+from harness.suite.spec import ComponentSpec, TrainSettings
 
 _SILENT_DEFAULTS = (
     *("optimizer", "lr_drop_epoch", "lr_drop_factor"),

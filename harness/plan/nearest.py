@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.stage import Stage
-    from harness.store import Store
+    from harness.plan.stage import Stage
+    from harness.store.store import Store
 
 FEW = 20
 """At most so many stored artifacts are compared with a stage."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from harness.keys import Form, canonical
+from harness.store.keys import Form, canonical
 
 T = TypeVar("T")
 

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from harness.catalog import Catalog, Entry
 from harness.component import LEARNER_KINDS
 from harness.data import Declaration
 from harness.errors import UserError
-from harness.keys import digest
 from harness.plan.alike import Alike, Data, started
-from harness.plan.configured import Configured, Learner, Upstream
 from harness.plan.datasets import DatasetFacts
 from harness.plan.identity import identity, reference, upstream_identity
 from harness.plan.shared import Shared
-from harness.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
-from harness.stage import Stage
+from harness.plan.stage import Stage
+from harness.plan.training_config import Configured, Learner, Upstream
+from harness.registry.catalog import Catalog, Entry
+from harness.store.keys import digest
+from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 
 _MAX_UPSTREAM = 8
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness.devices import CPU
-from harness.keys import difference
-from harness.plan.collecting import uncollected
+from harness.engine.devices import CPU
+from harness.plan.gc_paused import uncollected
 from harness.plan.nearest import Nearest
-from harness.provenance import versions
-from harness.storage.makers import differences
+from harness.run.provenance import versions
+from harness.store.keys import difference
+from harness.store.toolchains import differences
 
 if TYPE_CHECKING:
     from harness.plan.build import Plan
-    from harness.stage import Failure, Stage
-    from harness.store import Store
+    from harness.plan.stage import Failure, Stage
+    from harness.store.store import Store
 
 State = Literal["cached", "unneeded", "new", "stale", "failed"]
 

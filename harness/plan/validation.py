@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.catalog import Catalog
 from harness.component import LEARNER_KINDS
 from harness.plan.build import Plan
-from harness.results import LAST
-from harness.stage import Stage
+from harness.plan.stage import Stage
+from harness.registry.catalog import Catalog
+from harness.results.rows import LAST
 
 
 def shaped_by_validation(plan: Plan, catalog: Catalog) -> frozenset[str]:

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from harness.devices import CPU, on_device
 from harness.engine import Event
+from harness.engine.devices import CPU, on_device
 from harness.engine.threads import one_thread
 from harness.errors import BenchError, UserError
-from harness.names import file_name
+from harness.plan.stage import Stage
 from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
-from harness.runs.address import Addressed
-from harness.runs.execute import EngineOptions, run_targets
-from harness.runs.session import Options
-from harness.stage import Stage
+from harness.run.address import Addressed
+from harness.run.execute import EngineOptions, run_targets
+from harness.run.session import Options
+from harness.safe_io import file_name
 from harness.stages import train
 from harness.stages.context import Context
 from harness.training import bases

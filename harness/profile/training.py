@@ -16,7 +16,7 @@ from torch import nn
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from harness.devices import CPU
+from harness.engine.devices import CPU
 from harness.errors import UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator

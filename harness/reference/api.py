@@ -26,7 +26,10 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "graphs": ("Graphs and batches", ("harness.graphs", "harness.graphs.augment", "harness.graphs.diffusion")),
     "networks": ("Networks", ("harness.nn.", "harness.training.optim")),
     "losses": ("Losses and environments", ("harness.training.losses", "harness.training.environments")),
-    "errors": ("Errors, files, locks", ("harness.errors", "harness.folders", "harness.keys", "harness.locks")),
+    "errors": (
+        "Errors, files, locks",
+        ("harness.errors", "harness.store.folders", "harness.store.keys", "harness.store.locks"),
+    ),
 }
 _REST = ("more", "More")
 _SHARED = {"bases": ("harness.component", "Component", "What every base class has. It is no base class of a plugin's.")}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.catalog import Catalog, Entry
 from harness.component import KINDS
-from harness.conditions import condition_text
-from harness.hparams import HParam
+from harness.hparams import HParam, condition_text
 from harness.reference.differences import PLURALS, as_table, deviations, headline
 from harness.reference.markdown import cell, code, docstring, escaped, table
+from harness.registry.catalog import Catalog, Entry
 
 _FACTS = {
     "needs": "needs",

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
 from harness.reference.markdown import escaped, table
-from harness.untrusted import parse_yaml, read_text
+from harness.registry.catalog import Catalog, Entry
+from harness.safe_io import parse_yaml, read_text
 
 MARKER = "<!-- Generated below this line by `make docs`; do not edit. -->"
 _PARTS = {"paper": "paper", "public": "public code", "ours": "ours", "switch": "switch"}
@@ -123,7 +123,7 @@ def renewed(page: str, catalog: Catalog) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Renew the pages that the arguments name."""
-    from harness.index import load_catalog
+    from harness.registry.index import load_catalog
 
     catalog = load_catalog(strict=True)
     for name in arguments:

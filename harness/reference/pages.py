@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from harness.catalog import Catalog
 from harness.reference import api, commands, components, hook_page, suites
+from harness.registry.catalog import Catalog
 
 FOLDER = "reference"
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
-from harness.catalog import Catalog
 from harness.reference.differences import PLURALS
 from harness.reference.markdown import code, escaped, table
+from harness.registry.catalog import Catalog
 from harness.suite.files import installed_suites, read_protocol, suites_folder
 from harness.suite.load import DEFAULT_PROTOCOL
 from harness.suite.schema import json_schema

@@ -9,7 +9,7 @@ from harness.data import in_distribution
 from harness.report.rank import rank
 from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
-from harness.stats.means import mean
+from harness.results.means import mean
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 from harness.report.build import Report, Section
 from harness.report.published import Beside
 from harness.report.table import TableRow
-from harness.results import dumps
-from harness.stats.intervals import Interval
-from harness.untrusted import for_spreadsheet
+from harness.results.intervals import Interval
+from harness.results.rows import dumps
+from harness.safe_io import for_spreadsheet
 
 _PUBLISHED = ("mean", "spread", "n", "difference", "low", "high", "verdict", "reason")
 

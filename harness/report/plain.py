@@ -7,7 +7,7 @@ from unicodedata import combining, east_asian_width
 from harness.report.block import Block
 from harness.report.build import Report, Section
 from harness.report.layout import Grid, Text
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 RANK_SIGNS = {"best": " *", "second": " +"}
 LEGEND = "* best, + second best of a column."
@@ -79,7 +79,7 @@ def width(text: str) -> int:
 def encodable(text: str, encoding: str | None) -> str:
     """The text in characters that an output's encoding has: signs are spelt out, anything else becomes ``?``.
 
-    What would steer a terminal is written out (:func:`harness.untrusted.visible`).
+    What would steer a terminal is written out (:func:`harness.safe_io.visible`).
     """
     name = encoding or "ascii"
     text = visible(text)

@@ -9,11 +9,11 @@ from typing import Any
 
 from harness.data import in_distribution
 from harness.errors import UserError
-from harness.keys import canonical
-from harness.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
 from harness.report.table import Column, Table, TableRow
-from harness.results import LAST, DatasetFacts
-from harness.stats.intervals import LEVEL, Interval, Sample, welch_interval
+from harness.results.intervals import LEVEL, Interval, Sample, welch_interval
+from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
+from harness.results.rows import LAST, DatasetFacts
+from harness.store.keys import canonical
 
 WITHIN, OUTSIDE, UNCLEAR, INCOMPARABLE = "within noise", "outside noise", "no verdict", "not comparable"
 

@@ -11,7 +11,7 @@ from harness.report.csv_rows import csv_rows
 from harness.report.latex import latex
 from harness.report.markdown import markdown
 from harness.report.plain import plain
-from harness.results import dumps
+from harness.results.rows import dumps
 
 
 def _json(report: Report) -> str:

@@ -10,10 +10,10 @@ from math import sqrt
 from harness.data import in_distribution
 from harness.report.summary import Summary
 from harness.report.table import Column, Table, TableRow
-from harness.stats.intervals import ALPHA, LEVEL, POWER, Interval, detectable_effect, mean_interval
-from harness.stats.means import mean, settled
-from harness.stats.paired import TestResult, corrected, permutation, wilcoxon
-from harness.stats.ranks import Ranking, Record, ranking, records
+from harness.results.intervals import ALPHA, LEVEL, POWER, Interval, detectable_effect, mean_interval
+from harness.results.means import mean, settled
+from harness.results.paired import TestResult, corrected, permutation, wilcoxon
+from harness.results.ranks import Ranking, Record, ranking, records
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from harness.report.layout import Grid, Text
 from harness.report.statistics import Comparison, Family, RowStatistics, Statistics
 from harness.report.table import Table
 from harness.report.text import one_line
-from harness.stats.intervals import Interval
-from harness.stats.paired import EXACT, TestResult
-from harness.stats.ranks import Friedman, Ranking
+from harness.results.intervals import Interval
+from harness.results.paired import EXACT, TestResult
+from harness.results.ranks import Friedman, Ranking
 
 SIGNIFICANT = "§"
 NOTHING = Text("–")

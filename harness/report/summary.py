@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
-from harness.stats.means import mean
+from harness.results.means import mean
 
 
 @dataclass(frozen=True)

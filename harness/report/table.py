@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.report.rank import rank
 from harness.report.summary import Summary, paired_difference
-from harness.results import MethodFacts, ResultRow, RunResults
-from harness.selection import Choice, ScoreTable, choose, rule_of
+from harness.results.rows import MethodFacts, ResultRow, RunResults
+from harness.results.selection import Choice, ScoreTable, choose, rule_of
 
 SEVERITY = ("failed", "memory", "timeout", "diverged", "undefined", "skipped", "missing")
 """Which status stands for a cell whose seeds ended differently: the first of these."""

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from harness.graphs import PackedGraphs
+from harness.plan.stage import Stage
 from harness.randomness import generator, seeded
-from harness.returned import ReturnedError, expect, expect_texts
-from harness.stage import Stage
+from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.reading import (
     placed,

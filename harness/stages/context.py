@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.catalog import Entry
-from harness.devices import CPU
+from harness.engine.devices import CPU
 from harness.errors import ChangedError
-from harness.planned_code import KeptCode
-from harness.registry import load_one
-from harness.rooms import refuse_changed
-from harness.store import Store
+from harness.registry.catalog import Entry
+from harness.registry.core_files import refuse_changed
+from harness.registry.discovery import load_one
+from harness.registry.planned_code import KeptCode
+from harness.store.store import Store
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from harness.devices import CPU, on_device
-from harness.stage import Stage
+from harness.engine.devices import CPU, on_device
+from harness.plan.stage import Stage
 from harness.stages.context import Context, load_planned
 
 BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")

@@ -13,9 +13,9 @@ from harness.data import Task
 from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import holds
+from harness.plan.stage import Stage
 from harness.randomness import generator
-from harness.returned import ReturnedError, expect
-from harness.stage import Stage
+from harness.registry.returned import ReturnedError, expect
 from harness.stages.context import Context, component, component_class
 from harness.stages.reading import (
     as_float32,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.graphs import Batch
-from harness.returned import expect_array
+from harness.registry.returned import expect_array
 from harness.stages.context import Context
 from harness.training.bases import Learner
 

@@ -1,4 +1,4 @@
-"""The suite language: from YAML to :class:`harness.spec.Suite`. Imports neither torch nor any plugin."""
+"""The suite language: from YAML to :class:`harness.suite.spec.Suite`. Imports neither torch nor any plugin."""
 
 from __future__ import annotations
 

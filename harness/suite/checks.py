@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.catalog import Catalog, Entry
 from harness.data import Declaration
 from harness.errors import did_you_mean
 from harness.hparams import holds
-from harness.spec import ComponentSpec, Configuration, SelectSettings
+from harness.registry.catalog import Catalog, Entry
 from harness.suite.effects import Hindered, Uses
 from harness.suite.parts import Part
+from harness.suite.spec import ComponentSpec, Configuration, SelectSettings
 from harness.suite.tree import Place, Problems, Table
 
 

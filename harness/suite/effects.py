@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.conditions import DATASET, EDGE_FEATURES, ENVIRONMENTS, SEVERAL_TASKS
 from harness.data import Declaration
-from harness.hparams import HParam, Idle, effective
+from harness.hparams import DATASET, EDGE_FEATURES, ENVIRONMENTS, SEVERAL_TASKS, HParam, Idle, effective
 from harness.suite.tree import Place, Problems, Table
 
 Written = tuple[Place, str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
-from harness.keys import hash_file
+from harness.store.keys import hash_file
 from harness.suite.overlay import over_suite
 from harness.suite.shape import Shape
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, mark_faulty

@@ -1,4 +1,4 @@
-"""From a suite's file to the resolved :class:`harness.spec.Suite`, or to every fault of the file at once."""
+"""From a suite's file to the resolved :class:`harness.suite.spec.Suite`, or to every fault of the file at once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 from unicodedata import combining, normalize
 
-from harness.catalog import Catalog
 from harness.data import Declaration
 from harness.errors import BenchError, did_you_mean
 from harness.hparams import HParam
-from harness.published import publications
-from harness.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.registry.catalog import Catalog
+from harness.results.published import publications
 from harness.suite.analyses import read_analyses, read_trackers, written_analysis
 from harness.suite.bounds import Cells
 from harness.suite.checks import (
@@ -41,6 +40,7 @@ from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, writte
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, MODEL, ROLES, SECTIONS, SELECT, TRAIN
 from harness.suite.shape import EXAMPLES
+from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
 from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, describe
 
 Declare = Callable[[ComponentSpec], Declaration]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from harness.catalog import Catalog, Entry
 from harness.component import KINDS
 from harness.errors import did_you_mean
 from harness.hparams import HParam, effective
-from harness.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
+from harness.registry.catalog import Catalog, Entry
 from harness.suite.effects import Effects, Scope, Uses, Written
 from harness.suite.once import Once
 from harness.suite.paths import located
 from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
+from harness.suite.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_value
 

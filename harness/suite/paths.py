@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.catalog import Entry
+from harness.registry.catalog import Entry
 from harness.suite.tree import Place, Table
 
 

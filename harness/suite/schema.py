@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.catalog import Catalog, Entry
 from harness.hparams import HParam
-from harness.published import publications
+from harness.registry.catalog import Catalog, Entry
+from harness.results.published import publications
 from harness.suite.cluster import schema as cluster_schema
 from harness.suite.files import bundles, protocols
 from harness.suite.settings import KIND_OF, MODEL, PIPELINE, SELECT, TRAIN

@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from harness.conditions import DATASET
 from harness.errors import did_you_mean
-from harness.hparams import HParam, effective
-from harness.spec import ComponentSpec, Configuration, ModelSettings, Pipeline, TrainSettings
+from harness.hparams import DATASET, HParam, effective
 from harness.suite.effects import Scope, Uses, Written
 from harness.suite.methods import value_text
 from harness.suite.overlay import decided
 from harness.suite.parts import Part, Parts
 from harness.suite.settings import MODEL, PARTS, TRAIN, effective_train
+from harness.suite.spec import ComponentSpec, Configuration, ModelSettings, Pipeline, TrainSettings
 from harness.suite.tree import Leaf, Place, Table
 
 MAX_GRID = 100_000

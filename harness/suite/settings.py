@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from harness.conditions import DATASET, ENVIRONMENTS, SEVERAL_TASKS, Condition
-from harness.hparams import HParam, effective
-from harness.spec import ModelSettings, SelectSettings, TrainSettings
+from harness.hparams import DATASET, ENVIRONMENTS, SEVERAL_TASKS, Condition, HParam, effective
+from harness.suite.spec import ModelSettings, SelectSettings, TrainSettings
 
 PIPELINE = ("encoder", "quantifier", "decorrelator")
 ROLES = ("baseline", *PIPELINE)

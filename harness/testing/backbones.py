@@ -14,9 +14,9 @@ from harness.data import Features, RawGraph
 from harness.graphs import Batch, PackedGraphs
 from harness.nn.pool import pool
 from harness.randomness import seeded
-from harness.testing.bench import SEED
-from harness.testing.companions import SLACK, depends_on_companions
+from harness.testing.batch_independence import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction
+from harness.testing.rig import SEED
 from harness.testing.rng import python_states
 from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import FEATURES, WIDTH, one_node, raw_graphs, toy, without_edges

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness.component import Component
-from harness.registry import load_one
-from harness.testing.place import place_of_class
+from harness.registry.discovery import load_one
 from harness.testing.report import CheckFunction, Outcome
 from harness.testing.run import checks_of, run_check, subject_of
 from harness.testing.select import find
+from harness.testing.source_lines import place_of_class
 
 
 def conformance(*what: str | Path | type[Component], data_dir: Path | None = None) -> Callable[..., None]:

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from harness.errors import BenchError
-from harness.testing import bench, encoders, environments
+from harness.testing import encoders, environments
+from harness.testing import rig as bench
 from harness.testing.backbones import BackboneSubject, batch
-from harness.testing.elsewhere import ELSEWHERE, elsewhere
 from harness.testing.encoders import EncoderSubject
 from harness.testing.environments import EnvironmentSubject
+from harness.testing.fake_device import ELSEWHERE, elsewhere
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.settings import each_choice
-from harness.testing.subject import LearnerSubject
 from harness.training.loop import LoopSettings, fit
 
 Values = dict[str, Any]

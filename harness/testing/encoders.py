@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from harness.data import Features
 from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
-from harness.returned import ReturnedError
+from harness.registry.returned import ReturnedError
 from harness.stages.encode import snapshots
-from harness.testing.bench import OTHER_SEED, SEED
-from harness.testing.companions import SLACK, depends_on_companions
+from harness.testing.batch_independence import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction
+from harness.testing.rig import OTHER_SEED, SEED
 from harness.testing.rng import python_states
 from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import FEATURES, WIDTH, one_node, raw_graphs, toy, with_graphs, without_edges

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from harness.errors import UserError
 from harness.randomness import generator
-from harness.testing.bench import SEED, assign
 from harness.testing.report import CheckFunction, Skip
+from harness.testing.rig import SEED, assign
 from harness.testing.rng import all_states
 from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import Toy, toy

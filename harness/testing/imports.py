@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness.component import Component
-from harness.importing import SINGLE
+from harness.registry.importing import SINGLE
 
 HEAVY = ("torch", "torch_geometric", "matplotlib", "sklearn", "scipy", "pandas", "rdkit")
 """Packages that no process shall load without using them."""
@@ -26,8 +26,8 @@ import json, sys
 path, name, file, single, heavy = json.loads(sys.argv[1])
 sys.path[:] = path
 from pathlib import Path
-from harness.importing import import_plugin
-from harness.source import Code
+from harness.registry.importing import import_plugin
+from harness.registry.source_digest import Code
 import_plugin(name, Code(Path(file), {}, {}), Path(file).parent if single else None)
 print(json.dumps([package for package in heavy if package in sys.modules]))
 """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.testing.bench import differs
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.report import CheckFunction
+from harness.testing.rig import differs
 from harness.testing.settings import effects_as_declared
-from harness.testing.subject import LearnerSubject
 
 
 def hyperparameters_matter(subject: LearnerSubject) -> Iterator[str]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 
 from harness.data import TaskKind
+from harness.testing.learner_case import LearnerSubject, watch
 from harness.testing.report import CheckFunction, Skip
-from harness.testing.subject import LearnerSubject, watch
 from harness.testing.toys import TASKS, Toy, one_node, raw_graphs, toy, with_graphs, without_edges
 
 

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import torch
 
 from harness.graphs import Batch
-from harness.testing.bench import logits, prepare
-from harness.testing.companions import depends_on_companions
+from harness.testing.batch_independence import depends_on_companions
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.report import CheckFunction
-from harness.testing.subject import LearnerSubject
+from harness.testing.rig import logits, prepare
 from harness.training.bases import Learner
 
 

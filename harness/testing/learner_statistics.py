@@ -10,10 +10,10 @@ from torch import Tensor
 
 from harness.errors import BenchError
 from harness.graphs import Batch
-from harness.testing.bench import EPOCHS, prepare, train
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.report import CheckFunction
+from harness.testing.rig import EPOCHS, prepare, train
 from harness.testing.settings import each_choice
-from harness.testing.subject import LearnerSubject
 from harness.training.bases import Learner
 
 _FOREIGN = "follow another pass beside the prediction's"

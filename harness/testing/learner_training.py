@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from harness.errors import BenchError
-from harness.testing.bench import OTHER_SEED, SEED, PlainERM, different_tensors, differs, prepare, train
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.report import CheckFunction, Skip
+from harness.testing.rig import OTHER_SEED, SEED, PlainERM, different_tensors, differs, prepare, train
 from harness.testing.settings import pairs
-from harness.testing.subject import LearnerSubject
 from harness.testing.watch import Watch
 from harness.training.bases import Learner
 

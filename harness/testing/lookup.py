@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from harness.index import load_catalog
-from harness.registry import load_one
+from harness.registry.discovery import load_one
+from harness.registry.index import load_catalog
 from harness.training.bases import Environment, Learner
 
 

@@ -44,7 +44,7 @@ def _cases(names: list[str]) -> list[tuple[Case, Path]]:
     import torch
 
     from harness.errors import UserError
-    from harness.registry import load_one
+    from harness.registry.discovery import load_one
     from harness.testing.cases import Case
     from harness.testing.select import find
 

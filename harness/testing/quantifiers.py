@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.stages import quantify
-from harness.testing.bench import SEED
 from harness.testing.report import CheckFunction
+from harness.testing.rig import SEED
 from harness.testing.rng import all_states
 from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.training.bases import Quantifier

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.untrusted import visible
+from harness.safe_io import visible
 
 Status = Literal["ok", "failed", "skipped"]
 CheckFunction = Callable[[Any], Iterable[str]]

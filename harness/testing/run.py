@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.component import Component
-from harness.engine.failing import place_in_plugin
+from harness.engine.failures import place_in_plugin
 from harness.testing import (
     analyses,
     backbones,
@@ -24,12 +24,12 @@ from harness.testing import (
     quantifiers,
     trackers,
 )
-from harness.testing.place import place_of_problem
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.report import CheckFunction, Note, Outcome, Report, Skip
 from harness.testing.rng import scrambled
 from harness.testing.rules import rule_of
+from harness.testing.source_lines import place_of_problem
 from harness.testing.studies import AnalysisSubject
-from harness.testing.subject import LearnerSubject
 
 LEARNER = (
     *learner_training.CHECKS,

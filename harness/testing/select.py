@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.catalog import Entry
 from harness.errors import UserError, did_you_mean
-from harness.index import load_catalog
+from harness.registry.catalog import Entry
+from harness.registry.index import load_catalog
 
 
 def find(names: Sequence[str], plugins: Sequence[Path] = ()) -> list[Entry]:

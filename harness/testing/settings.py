@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from harness.component import Component
-from harness.conditions import Condition, meets
 from harness.errors import UserError
-from harness.hparams import HParam
+from harness.hparams import Condition, HParam, meets
 from harness.testing.report import Skip
 
 EVERYWHERE = "*"

@@ -13,15 +13,15 @@ import numpy as np
 import torch
 
 from harness.analysis import Analysis, Findings, MeasuredCell, Study
-from harness.catalog import Catalog
 from harness.data import Array
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.randomness import seeded
-from harness.results import ResultRow, RunResults, dumps, loads
-from harness.runs.analyses import costs, measured, presented
-from harness.spec import AnalysisSpec, ComponentSpec
+from harness.registry.catalog import Catalog
+from harness.results.rows import ResultRow, RunResults, dumps, loads
+from harness.run.analyses import costs, measured, presented
 from harness.stages.analyse import answered
 from harness.stages.cell import TrainedCell
+from harness.suite.spec import AnalysisSpec, ComponentSpec
 from harness.testing.settings import EVERYWHERE
 from harness.testing.toy_run import SEVERAL_TASKS, USUAL, ToyRun, kit_entry, toy_run
 

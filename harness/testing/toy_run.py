@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from harness.catalog import Catalog, Entry
 from harness.component import Component
-from harness.index import load_catalog
-from harness.index_worker import entry
 from harness.plan import build_plan
 from harness.plan.datasets import DatasetFacts
-from harness.registry import Source
-from harness.results import RunResults
-from harness.runs.beginning import start_record
-from harness.runs.collect import collect
-from harness.runs.execute import EngineOptions, run_targets
-from harness.runs.record import RunRecord
-from harness.runs.session import Options, Session
+from harness.registry.catalog import Catalog, Entry
+from harness.registry.discovery import Source
+from harness.registry.index import load_catalog
+from harness.registry.index_worker import entry
+from harness.results.rows import RunResults
+from harness.run.beginning import start_record
+from harness.run.collect import collect
+from harness.run.execute import EngineOptions, run_targets
+from harness.run.record import RunRecord
+from harness.run.session import Options, Session
 from harness.stages.context import Context
-from harness.store import Store
+from harness.store.store import Store
 from harness.suite import load_suite
 from harness.testing import toy_components
 from harness.testing.scratch import scratch_folder

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from harness.errors import UserError
-from harness.runs.tracking import tracked
+from harness.run.tracking import tracked
 from harness.testing.imports import HEAVY, loaded_at_import, optional_packages, without
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.rng import all_states

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from harness.data import Task
 from harness.errors import UserError
-from harness.stats.means import settled
+from harness.results.means import settled
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
-from harness.returned import expect, expect_array, is_number
+from harness.registry.returned import expect, expect_array, is_number
 from harness.training.bases import Learner
 from harness.training.sampler import MIN_BATCH, epoch_batches, expected_steps
 
@@ -29,7 +29,7 @@ def best_rule(split: str) -> str:
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """What the loop needs of the suite's training settings (see :class:`harness.spec.TrainSettings`)."""
+    """What the loop needs of the suite's training settings (see :class:`harness.suite.spec.TrainSettings`)."""
 
     epochs: int
     batch_size: int

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.data import Task
-from harness.returned import ReturnedError, expect, is_number
+from harness.registry.returned import ReturnedError, expect, is_number
 
 
 def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:

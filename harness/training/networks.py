@@ -15,7 +15,7 @@ from harness.hparams import hparam
 from harness.nn.head import MLPHead
 from harness.nn.pool import pool
 from harness.randomness import seeded
-from harness.returned import expect, expect_array
+from harness.registry.returned import expect, expect_array
 from harness.training.optim import Adam
 
 if TYPE_CHECKING:

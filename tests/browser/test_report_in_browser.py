@@ -11,9 +11,9 @@ from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
 
 from harness.report.html.curves import curves, points
 from harness.report.html.page import write_page
-from harness.results import write_text
-from harness.runs.findings import Finding, save_finding
-from harness.store import Store
+from harness.results.rows import write_text
+from harness.run.findings import Finding, save_finding
+from harness.store.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="500pt" height="200pt" viewBox="0 0 500 200"/>'

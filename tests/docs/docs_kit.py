@@ -7,15 +7,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.catalog import Catalog
-from harness.index import load_catalog
 from harness.plan.datasets import DatasetFacts
-from harness.results import RunResults
-from harness.runs.execute import EngineOptions, execute
-from harness.runs.session import Options, open_session
-from harness.spec import Suite
-from harness.store import Store
+from harness.registry.catalog import Catalog
+from harness.registry.index import load_catalog
+from harness.results.rows import RunResults
+from harness.run.execute import EngineOptions, execute
+from harness.run.session import Options, open_session
+from harness.store.store import Store
 from harness.suite import Overrides, load_suite
+from harness.suite.spec import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

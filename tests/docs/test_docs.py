@@ -15,10 +15,10 @@ from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, commands, pros
 
 from harness.errors import SuiteError
 from harness.reference.commands import command_line
-from harness.registry import load_one
+from harness.registry.discovery import load_one
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.results import RunResults
+from harness.results.rows import RunResults
 from harness.suite import Overrides
 from harness.suite.files import bundles, protocols
 from harness.suite.settings import METHOD_KEYS, MODEL, REPORT_KEYS, SELECT, TOP_KEYS, TRAIN

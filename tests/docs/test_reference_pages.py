@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import harness
 from harness import hooks
 from harness.cli.main import app
-from harness.index import load_catalog
 from harness.reference import deviations, headline
 from harness.reference.api import home, names
 from harness.reference.commands import WIDTH, anchor, commands
@@ -20,6 +19,7 @@ from harness.reference.differences import PLURALS
 from harness.reference.markdown import docstring, escaped, table
 from harness.reference.pages import generated
 from harness.reference.syntax import find
+from harness.registry.index import load_catalog
 from harness.suite.files import installed_suites
 from harness.suite.schema import json_schema
 

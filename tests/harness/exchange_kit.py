@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.storage.exchange import Copied, open_target, pull, push
-from harness.store import Store
+from harness.store.exchange import Copied, open_target, pull, push
+from harness.store.store import Store
 
 
 def quiet(done: int, total: int, size: int) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
-from harness.keys import digest
-from harness.results import RunResults
-from harness.runs.record import CellRecord, RunRecord
-from harness.stage import Stage
-from harness.store import Store
+from harness.plan.stage import Stage
+from harness.results.rows import RunResults
+from harness.run.record import CellRecord, RunRecord
+from harness.store.keys import digest
+from harness.store.store import Store
 
 
 def stage(seed: int = 1, place: str = "train/two-piece/erm", **preimage: object) -> Stage:

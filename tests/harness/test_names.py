@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.names import file_name
+from harness.safe_io import file_name
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.catalog import Catalog, Entry
 from harness.errors import UserError
 from harness.hparams import HParam
-from harness.index import load_catalog
 from harness.reference import MARKER, as_markdown, as_text, deviations, headline, renewed
 from harness.reference.differences import main
+from harness.registry.catalog import Catalog, Entry
+from harness.registry.index import load_catalog
 from harness.suite.settings import SECTIONS, TRAIN
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.sizes import size_text
+from harness.safe_io import size_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.untrusted import check_types, for_spreadsheet, parse_json, parse_yaml, read_text, shown, visible
+from harness.safe_io import check_types, for_spreadsheet, parse_json, parse_yaml, read_text, shown, visible
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\u2066", "\u2028", "\x7f", "\ud800"])

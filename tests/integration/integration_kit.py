@@ -15,12 +15,12 @@ from unittest import mock
 import pytest
 
 from harness.cli.main import main
-from harness.results import RunResults
-from harness.runs.collect import collect
-from harness.runs.execute import EngineOptions, RunOutcome, execute
-from harness.runs.find import find_run
-from harness.runs.session import Options, Session, open_session
-from harness.store import Store
+from harness.results.rows import RunResults
+from harness.run.collect import collect
+from harness.run.execute import EngineOptions, RunOutcome, execute
+from harness.run.find import find_run
+from harness.run.session import Options, Session, open_session
+from harness.store.store import Store
 from harness.suite import Overrides
 
 Ended = subprocess.CompletedProcess[str]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from integration_kit import TOY
 
-from harness.runs.findings import load_findings
+from harness.run.findings import load_findings
 
 pytest.importorskip("matplotlib")
 
@@ -174,7 +174,7 @@ def test_failed_cells_are_left_out(workshop):
 
 
 def test_a_missing_matplotlib_is_a_remark(findings, monkeypatch):
-    monkeypatch.setitem(sys.modules, "harness.runs.drawing", None)
+    monkeypatch.setitem(sys.modules, "harness.run.drawing", None)
     _, found = findings("analyses:\n  Time: runtime\n")
     one, folder = found["Time"]
     assert one.status == "ok"

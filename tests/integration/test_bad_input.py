@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from integration_kit import TOY, Workshop
 
-from harness import upkeep
 from harness.cli.main import main
-from harness.store import Store
+from harness.store import listing as upkeep
+from harness.store.store import Store
 
 SCREEN = 25
 MOLECULES = """\

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from integration_kit import Workshop
 
-from harness.cluster import Profile
+from harness.engine.cluster.profile import Profile
 from harness.errors import BenchError, DataError
-from harness.importing import reader
 from harness.notebook import SuiteHandle, open_suite
-from harness.runs.execute import EngineOptions, RunOutcome, execute
-from harness.runs.session import Options, Session, open_session
-from harness.store import Store
+from harness.registry.importing import reader
+from harness.run.execute import EngineOptions, RunOutcome, execute
+from harness.run.session import Options, Session, open_session
+from harness.store.store import Store
 from harness.suite import Overrides
 
 SUITE = """\

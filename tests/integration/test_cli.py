@@ -18,10 +18,10 @@ from integration_kit import bench as command_words
 from harness.cli.main import main
 from harness.cli.progress import Tally
 from harness.engine import Event
-from harness.runs.execute import EngineOptions, execute
-from harness.runs.find import all_runs
-from harness.runs.session import Options
-from harness.store import Store
+from harness.run.execute import EngineOptions, execute
+from harness.run.find import all_runs
+from harness.run.session import Options
+from harness.store.store import Store
 
 COMMANDS = [
     "run",

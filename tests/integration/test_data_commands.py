@@ -19,9 +19,9 @@ from integration_kit import bench as command_words
 from harness.cli import data_screens
 from harness.cli.fetching import Bar, Lines
 from harness.cli.main import main
-from harness.folders import data_root
-from harness.runs.execute import EngineOptions, execute
-from harness.runs.session import Options, open_session
+from harness.run.execute import EngineOptions, execute
+from harness.run.session import Options, open_session
+from harness.store.folders import data_root
 
 TABLE = "size,y,domain,split\n" + "".join(
     f"{size},{size % 2},{size % 3 % 2},{split}\n"
@@ -156,7 +156,7 @@ def test_without_a_folder_the_default_one_is_used_by_all(
     bench: Bench, workshop: Workshop, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BENCH_DATA")
-    for module in ("harness.folders", "harness.downloads.advice"):
+    for module in ("harness.store.folders", "harness.downloads.advice"):
         monkeypatch.setattr(f"{module}.data_root", lambda: workshop.folder / "cache" / "data")
     assert bench("path")[0] == f"{workshop.folder / 'cache' / 'data'}\n"
     assert json.loads(bench("path", "--json")[0]) == {

@@ -15,9 +15,9 @@ from harness.cli.profile import show
 from harness.errors import UserError
 from harness.profile.cell import profile
 from harness.profile.training import Limits
-from harness.runs.address import Addressed, find
-from harness.runs.debug import check_kinds, debug
-from harness.runs.session import Options
+from harness.run.address import Addressed, find
+from harness.run.debug import check_kinds, debug
+from harness.run.session import Options
 from harness.suite import Overrides
 
 STOPS = '''\

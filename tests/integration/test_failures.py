@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 from integration_kit import TOY, Workshop, bench
 
-from harness.runs.execute import EngineOptions, RunOutcome
+from harness.run.execute import EngineOptions, RunOutcome
 
 SUITE = TOY.split("methods:")[0] + (
     "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"

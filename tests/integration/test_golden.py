@@ -19,11 +19,11 @@ from integration_kit import HERE, Workshop
 from torch import Tensor
 
 from harness.plan.build import Plan
+from harness.plan.stage import Stage
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.runs.execute import RunOutcome
-from harness.stage import Stage
-from harness.store import Store
+from harness.run.execute import RunOutcome
+from harness.store.store import Store
 
 GOLDEN = HERE / "golden"
 CLOSE = 1e-4  # other processors round otherwise, and a few epochs enlarge it

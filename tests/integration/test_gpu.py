@@ -6,19 +6,19 @@ import pytest
 import torch
 from integration_kit import Workshop
 
-from harness.devices import DETERMINISTIC, choose_devices, on_device
-from harness.engine.failing import failure_of
+from harness.engine.devices import DETERMINISTIC, choose_devices, on_device
+from harness.engine.failures import failure_of
 from harness.graphs import Batch
-from harness.index import load_catalog
 from harness.nn.propagate import neighbour_sum
-from harness.registry import BUILT_IN, load_one
-from harness.runs.execute import EngineOptions
-from harness.store import Store
-from harness.testing import bench as kit
+from harness.registry.discovery import BUILT_IN, load_one
+from harness.registry.index import load_catalog
+from harness.run.execute import EngineOptions
+from harness.store.store import Store
 from harness.testing import encoders
+from harness.testing import rig as kit
 from harness.testing.device import moved
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.settings import EVERYWHERE
-from harness.testing.subject import LearnerSubject
 from harness.training.loop import LoopSettings, fit
 
 pytestmark = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from integration_kit import HERE, Workshop
 
-from harness.index import load_catalog
+from harness.registry.index import load_catalog
 
 HEAD = """\
 bench: 1

@@ -83,8 +83,8 @@ def test_an_interrupted_run_leaves_a_page_too(workshop: Workshop) -> None:
         if event.kind == "finished" and event.stage.kind == "score":
             raise KeyboardInterrupt
 
-    from harness.runs.execute import EngineOptions, execute
-    from harness.runs.session import Options
+    from harness.run.execute import EngineOptions, execute
+    from harness.run.session import Options
 
     with pytest.raises(KeyboardInterrupt):
         execute(session, Options(store=workshop.store), EngineOptions("inline"), interrupted)

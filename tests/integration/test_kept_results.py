@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from integration_kit import TOY, Workshop
 
-from harness.artifact import META, Draft, Meta
-from harness.results import RunResults
-from harness.runs.find import find_run
-from harness.stage import Failure
-from harness.store import Store
+from harness.plan.stage import Failure
+from harness.results.rows import RunResults
+from harness.run.find import find_run
+from harness.store.artifact import META, Draft, Meta
+from harness.store.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from integration_kit import Workshop
 from harness import notebook as bench
 from harness.errors import UserError
 from harness.notebook import Run, SuiteHandle
-from harness.own import FLAG
+from harness.run.custom_network import FLAG
 from harness.training import loop
 
 ROOT = Path(__file__).resolve().parents[2]

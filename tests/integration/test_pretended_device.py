@@ -11,9 +11,9 @@ import pytest
 from integration_kit import TOY, Workshop
 
 from harness.report.build import make_report
-from harness.runs.execute import EngineOptions, RunOutcome
-from harness.store import Store
-from harness.testing.elsewhere import ELSEWHERE, elsewhere
+from harness.run.execute import EngineOptions, RunOutcome
+from harness.store.store import Store
+from harness.testing.fake_device import ELSEWHERE, elsewhere
 
 NAME = "Pretended GPU"
 SUITE = (
@@ -43,7 +43,7 @@ def away(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
     workshop.write(SUITE)
     with monkeypatch.context() as patch, elsewhere():
         patch.setattr(import_module("harness.stages.run"), "on_device", pretended)
-        patch.setattr("harness.runs.execute.choose_devices", lambda _: (ELSEWHERE,))
+        patch.setattr("harness.run.execute.choose_devices", lambda _: (ELSEWHERE,))
         return workshop, workshop.run(engine=EngineOptions("inline", device="cuda"))
 
 

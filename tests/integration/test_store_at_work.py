@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from integration_kit import TOY, Workshop, bench
 
-from harness.runs.find import all_runs
-from harness.stage import Stage
-from harness.storage.collecting import Rules, choose, remove
-from harness.store import DiskFullError, Store
+from harness.plan.stage import Stage
+from harness.run.find import all_runs
+from harness.store.collecting import Rules, choose, remove
+from harness.store.store import DiskFullError, Store
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def test_collecting_everything_beside_a_run_loses_nothing(made: Workshop, tmp_pa
         store = Store(mine.store)
         gone.extend(info.title for info in remove(store, choose(store, Rules(max_size=0))).artifacts)
 
-    from harness.runs.execute import EngineOptions, execute
-    from harness.runs.session import Options
+    from harness.run.execute import EngineOptions, execute
+    from harness.run.session import Options
 
     outcome = execute(session, Options(store=mine.store), EngineOptions("inline"), collect)
     assert gone == []

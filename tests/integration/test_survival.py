@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from faults import KINDS, Field, Tally, killed, one_round, table
 
-from harness.store import Store
+from harness.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [

@@ -10,7 +10,7 @@ import types
 import pytest
 from integration_kit import TOY
 
-from harness.runs import tracking
+from harness.run import tracking
 
 BAD = '''\
 import time
@@ -233,7 +233,7 @@ def test_trackers_are_told_the_end_although_the_analyses_are_interrupted(worksho
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("harness.runs.execute.analyse", interrupt)
+    monkeypatch.setattr("harness.run.execute.analyse", interrupt)
     with pytest.raises(KeyboardInterrupt):
         workshop.run(workshop.write(SHORT + "trackers: [jsonl]\nanalyses: {Time: runtime}\n"))
     (file,) = workshop.store.glob("runs/*/log.jsonl")

@@ -8,8 +8,8 @@ from safetensors.numpy import load_file
 
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.results import LAST
-from harness.runs.execute import RunOutcome
+from harness.results.rows import LAST
+from harness.run.execute import RunOutcome
 
 PLUGIN = """\
 import numpy as np

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.index import load_catalog
-from harness.registry import BUILT_IN, load_one
+from harness.registry.discovery import BUILT_IN, load_one
+from harness.registry.index import load_catalog
 from harness.testing import check_component
 
 ENTRIES = [entry for entry in load_catalog() if entry.plugin == BUILT_IN]

@@ -12,15 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from harness.artifact import writing
-from harness.cluster import QUEUES, Profile
 from harness.engine.cluster.agent import Order
 from harness.engine.cluster.facts import facts
+from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
-from harness.locks import Lease
-from harness.storage.leftovers import begin_draft
-from harness.store import Store
+from harness.store.artifact import writing
+from harness.store.leftovers import begin_draft
+from harness.store.locks import Lease
+from harness.store.store import Store
 
 _log = logging.getLogger(__name__)
 _RUSH: Final = 10.0  # seconds for a call that must not hold up the end of a run

@@ -17,10 +17,10 @@ from typing import Any, Final
 from harness.engine.cluster.agent import Order
 from harness.engine.cluster.connection import Cluster
 from harness.engine.contract import Job, Report
-from harness.engine.failing import failure_of
+from harness.engine.failures import failure_of
 from harness.engine.processes import PRELOAD
 from harness.errors import UserError
-from harness.stage import Failure, Stage
+from harness.plan.stage import Failure, Stage
 
 _log = logging.getLogger(__name__)
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state

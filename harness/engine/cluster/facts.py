@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.keys import hash_file
-from harness.provenance import versions
-from harness.registry import Source, distribution_sources, file_source
-from harness.rooms import HARNESS, PLUGINS
-from harness.source import own_digest
+from harness.registry.core_files import HARNESS, PLUGINS
+from harness.registry.discovery import Source, distribution_sources, file_source
+from harness.registry.source_digest import own_digest
+from harness.run.provenance import versions
+from harness.store.keys import hash_file
 
 CODE = "the code of bench"
 _AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")

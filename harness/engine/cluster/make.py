@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.cluster import QUEUES, Profile
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
+from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.cluster.starting import need
 
 

@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from harness.cluster import QUEUES, Profile
+from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.processes import available_cores
 from harness.errors import UserError
 

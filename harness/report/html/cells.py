@@ -11,8 +11,8 @@ from harness.report.html.trainings import Trainings
 from harness.report.summary import Summary
 from harness.report.table import TableRow
 from harness.report.text import difference_text, one_line, validation_text, value_text
-from harness.results import LAST, MethodFacts
-from harness.selection import ScoreTable
+from harness.results.rows import LAST, MethodFacts
+from harness.results.selection import ScoreTable
 
 MOST_CONFIGURATIONS = 60
 """Configurations of one method that a cell lists; the rest is counted."""

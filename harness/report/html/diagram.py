@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from harness.report.text import one_line
-from harness.stats.ranks import Ranking
+from harness.results.ranks import Ranking
 
 AXIS = 480.0
 """Length of the axis."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.results import dumps
+from harness.results.rows import dumps
 
 FOLDER = Path(__file__).resolve().parent
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})

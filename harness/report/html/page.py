@@ -13,10 +13,10 @@ from harness.report.html.embed import FOLDER, asset, content_policy, packed, scr
 from harness.report.html.view import COPIES, Page, build_page
 from harness.report.html.words import dataset_facts, flat, memory, moment, seconds
 from harness.report.text import one_line
-from harness.results import RunResults, write_text
-from harness.runs.page import PAGE
-from harness.runs.record import RunRecord
-from harness.store import Store
+from harness.results.rows import RunResults, write_text
+from harness.run.page import PAGE
+from harness.run.record import RunRecord
+from harness.store.store import Store
 
 if TYPE_CHECKING:
     from jinja2 import Environment

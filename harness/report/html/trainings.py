@@ -8,10 +8,10 @@ from typing import Any
 from harness.errors import BenchError
 from harness.report.html.curves import curves, points
 from harness.report.html.timing import kind_of
-from harness.results import ResultRow, RunResults
-from harness.runs.record import CellRecord, RunRecord
-from harness.sizes import size_text
-from harness.store import Store
+from harness.results.rows import ResultRow, RunResults
+from harness.run.record import CellRecord, RunRecord
+from harness.safe_io import size_text
+from harness.store.store import Store
 
 Place = tuple[str, str, str, int]
 """Dataset, method, configuration, seed."""

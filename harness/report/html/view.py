@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from harness.plan.stage import Failure
 from harness.report.block import Block
 from harness.report.build import Options, Report, Section, make_report
 from harness.report.caption import METRICS
@@ -21,12 +22,11 @@ from harness.report.html.timing import StageCost, stage_costs
 from harness.report.html.trainings import Trainings
 from harness.report.layout import Text
 from harness.report.render import render
-from harness.results import LAST, RunResults
-from harness.runs.record import RunRecord
-from harness.selection import ScoreTable
-from harness.stage import Failure
-from harness.store import Store
-from harness.untrusted import MOST_SUITE, parse_yaml, read_text
+from harness.results.rows import LAST, RunResults
+from harness.results.selection import ScoreTable
+from harness.run.record import RunRecord
+from harness.safe_io import MOST_SUITE, parse_yaml, read_text
+from harness.store.store import Store
 
 COPIES = ("latex", "markdown", "csv")
 STATISTICS_UP_TO = 40

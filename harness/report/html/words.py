@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from harness.results import DatasetFacts
-from harness.sizes import size_text
+from harness.results.rows import DatasetFacts
+from harness.safe_io import size_text
 
 
 def seconds(value: float | None) -> str:

@@ -15,16 +15,16 @@ import yaml
 
 from harness.authoring.make import distribution, names_of, single_file, write
 from harness.authoring.names import LONGEST
-from harness.catalog import Catalog
 from harness.cli.main import main
 from harness.component import KINDS
 from harness.errors import UserError
-from harness.index import load_catalog
-from harness.registry import file_source, load_source
+from harness.registry.catalog import Catalog
+from harness.registry.discovery import file_source, load_source
+from harness.registry.index import load_catalog
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.runs.execute import EngineOptions, execute
-from harness.runs.session import Options, open_session
+from harness.run.execute import EngineOptions, execute
+from harness.run.session import Options, open_session
 from harness.suite import Overrides
 from harness.testing import check_component
 

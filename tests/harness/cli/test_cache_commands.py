@@ -14,8 +14,8 @@ from store_kit import fill, flip, record_run, stage, titles, use
 
 from harness.cli.cache_screens import CopyProgress
 from harness.cli.main import main
-from harness.sizes import size_text
-from harness.store import Store
+from harness.safe_io import size_text
+from harness.store.store import Store
 
 Bench = Callable[..., str]
 

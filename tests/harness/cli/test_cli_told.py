@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from harness.catalog import BrokenPlugin, Catalog, Entry
 from harness.cli import options
 from harness.cli.code import tell_broken
 from harness.cli.main import main
 from harness.cli.words import counted
 from harness.errors import UserError
 from harness.hparams import HParam
+from harness.plan.stage import Stage
+from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.results import RunResults
-from harness.runs.collect import collect
-from harness.runs.record import RunRecord
-from harness.sizes import size_text
-from harness.stage import Stage
-from harness.store import Store
+from harness.results.rows import RunResults
+from harness.run.collect import collect
+from harness.run.record import RunRecord
+from harness.safe_io import size_text
+from harness.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 Bench = Callable[..., tuple[str, str]]
@@ -154,7 +154,7 @@ class TestInterrupted:
         def stopped(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("harness.runs.execute.execute", stopped)
+        monkeypatch.setattr("harness.run.execute.execute", stopped)
 
     def test_all_options_are_kept(self, bench: Bench, tmp_path: Path) -> None:
         given = ["run", "quick", "--seeds", "1,2", "--methods", "ERM*", "--engine", "inline", "--debug"]
@@ -263,7 +263,7 @@ class TestRuns:
         ],
     )
     def test_the_report_of_a_run_that_was_cut_short_says_so(self, store: Store, status: str, told: str | None) -> None:
-        from harness.results import DatasetFacts, MethodFacts
+        from harness.results.rows import DatasetFacts, MethodFacts
 
         kept = record("demo/1", status=status)
         results = replace(kept.results, datasets=(DatasetFacts("D"),), methods=("ERM",))

@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli import completion
 from harness.cli.main import main
-from harness.index import load_catalog
+from harness.registry.index import load_catalog
 
 ROOT = Path(__file__).resolve().parents[3]
 SUITE = """\

@@ -20,5 +20,5 @@ def test_doctor_tells_a_missing_torch_from_a_device_that_fails(
     def fail() -> list[str]:
         raise error
 
-    monkeypatch.setattr("harness.devices.survey_devices", fail)
+    monkeypatch.setattr("harness.engine.devices.survey_devices", fail)
     assert _devices() == [told]

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from harness.cli import standing
-from harness.cli.standing import Standings
+from harness.cli import leaderboard as standing
+from harness.cli.leaderboard import Standings
 
 
 @dataclass

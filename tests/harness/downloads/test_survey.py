@@ -10,11 +10,11 @@ import pytest
 from web_kit import QUICK, Page, Site, sha256, zipped
 
 from harness import DataError, Dataset, Declaration, Download, Features, Task
-from harness.catalog import Catalog
 from harness.downloads import fetch
 from harness.downloads.advice import advised, command
 from harness.downloads.survey import DataState, Verdict, state_of, survey, verify
-from harness.index import load_catalog
+from harness.registry.catalog import Catalog
+from harness.registry.index import load_catalog
 
 FILES = ("set/a.csv", "set/b.csv.gz")
 

@@ -17,12 +17,12 @@ from typing import Any
 import psutil
 from toy import STORED_BODY, ToyStore
 
-from harness.cluster import Profile
 from harness.engine import Outcome, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
-from harness.stage import Stage
-from harness.store import Store
+from harness.engine.cluster.profile import Profile
+from harness.plan.stage import Stage
+from harness.store.store import Store
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -18,13 +18,12 @@ pytest.importorskip("distributed", reason="needs the extra `cluster`")
 from cluster_kit import Processes, contents, go, profile, wait_until
 from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness import locks
-from harness.cluster import Profile
 from harness.engine import make_engine, run
 from harness.engine.cluster import connection
 from harness.engine.cluster.connection import Cluster
+from harness.engine.cluster.profile import Profile
 from harness.errors import UserError
-from harness.store import Store
+from harness.store.store import Store, locks
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ if find_spec("dask_jobqueue") is None:
 from cluster_kit import HERE, ROOT, go, wait_until
 from toy import BODY, Recorder, ToyStore, stage
 
-from harness.cluster import Profile
 from harness.engine import make_engine
 from harness.engine.cluster.connection import Cluster
+from harness.engine.cluster.profile import Profile
 from harness.engine.cluster.starting import batch_class, cluster_options, need, start_cluster
 from harness.errors import UserError
 

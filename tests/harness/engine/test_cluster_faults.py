@@ -20,14 +20,14 @@ pytest.importorskip("distributed", reason="needs the extra `cluster`")
 from cluster_kit import HERE, ROOT, Processes, contents, go, profile, wait_until
 from toy import BODY, STORED_BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness.cluster import Profile
 from harness.engine import make_engine, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
+from harness.engine.cluster.profile import Profile
 from harness.engine.cluster.starting import start_cluster
 from harness.errors import UserError
-from harness.stage import Stage
-from harness.store import Store
+from harness.plan.stage import Stage
+from harness.store.store import Store
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_host_that_nobody_knows_is_told_at_once(store: Store, log: ToyStore) -
 def test_a_client_that_cannot_start_holds_up_nobody() -> None:
     """Dask closes such a client at exit, and waits twice as long as before for the connection that there is not."""
     program = (
-        "from harness.cluster import Profile; from harness.engine.cluster.starting import connect\n"
+        "from harness.engine.cluster.profile import Profile; from harness.engine.cluster.starting import connect\n"
         "connect('tcp://127.0.0.1', Profile('address', address='tcp://127.0.0.1'))"
     )
     command = [sys.executable, "-c", program]
@@ -227,7 +227,7 @@ import sys
 from pathlib import Path
 from cluster_kit import go
 from toy import BODY, ToyStore, stage
-from harness.cluster import Profile
+from harness.engine.cluster.profile import Profile
 from harness.engine.cluster.connection import Cluster
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ import psutil
 import pytest
 from toy import STORED_BODY, ToyStore, diamond, stored_stage
 
-from harness.artifact import DiskFullError, writing
 from harness.engine import Outcome, make_engine, run
-from harness.engine.failing import failure_of
+from harness.engine.failures import failure_of
 from harness.errors import DivergedError
-from harness.stage import Failure, Stage
-from harness.store import Store
+from harness.plan.stage import Failure, Stage
+from harness.store.artifact import DiskFullError, writing
+from harness.store.store import Store
 
 ROOT = Path(__file__).parents[3]
 
@@ -69,7 +69,7 @@ from pathlib import Path
 from toy import STORED_BODY, diamond
 from harness.engine import run
 from harness.engine.processes import Processes
-from harness.store import Store
+from harness.store.store import Store
 
 if __name__ == "__main__":
     context = {"root": sys.argv[1], "log": sys.argv[2]}

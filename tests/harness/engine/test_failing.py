@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.artifact import DiskFullError, MissingArtifact, StoreError
-from harness.catalog import Entry
-from harness.engine.failing import failure_of, place_of, reason_of
+from harness.engine.failures import failure_of, place_of, reason_of
 from harness.errors import DataError, DivergedError, UserError
 from harness.hparams import HParam
-from harness.registry import load_one
+from harness.registry.catalog import Entry
+from harness.registry.discovery import load_one
+from harness.store.artifact import DiskFullError, MissingArtifact, StoreError
 
 HERE = Path(__file__).name
 

@@ -19,10 +19,10 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import Outcome, make_engine, run
 from harness.engine.contract import Job
-from harness.engine.family import held
+from harness.engine.process_tree_memory import held
 from harness.engine.processes import Processes, available_cores
 from harness.engine.worker import attempt
-from harness.stage import Failure, Stage
+from harness.plan.stage import Failure, Stage
 
 MIB = 2**20
 

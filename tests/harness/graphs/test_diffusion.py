@@ -188,7 +188,7 @@ def test_by_size_visits_each_graph_once_within_the_limit():
 @pytest.mark.parametrize("undirected", [True, False])
 def test_parity_with_pygcl_where_it_is_right(undirected):
     """No isolated last node: PyGCL's whole-batch inverse gives the same edges and weights."""
-    from harness.pygcl import load_pygcl
+    from harness.nn.pygcl import load_pygcl
 
     rng = np.random.default_rng(3)
     packed = PackedGraphs.pack([random_graph(int(size), rng, undirected) for size in rng.integers(4, 20, 6)])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from harness import info_nce, local_global_jsd
-from harness.pygcl import load_pygcl
+from harness.nn.pygcl import load_pygcl
 
 OWNER = torch.tensor([0, 0, 1, 1, 1, 2])
 

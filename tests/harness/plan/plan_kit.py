@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness import upstream
-from harness.catalog import Catalog, Entry
 from harness.data import Declaration, Features, Task
 from harness.hparams import HParam
-from harness.keys import digest
 from harness.plan.build import Plan, build_plan
 from harness.plan.datasets import DatasetFacts
-from harness.spec import (
+from harness.registry.catalog import Catalog, Entry
+from harness.store.keys import digest
+from harness.suite.spec import (
     ComponentSpec,
     Configuration,
     DatasetSpec,

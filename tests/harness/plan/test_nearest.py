@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from harness.keys import digest
 from harness.plan import nearest
 from harness.plan.nearest import Nearest
-from harness.stage import Stage
-from harness.store import Store
+from harness.plan.stage import Stage
+from harness.store.keys import digest
+from harness.store.store import Store
 
 OLD, NEW = digest("old code"), digest("new code")
 

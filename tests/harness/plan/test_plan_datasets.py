@@ -10,9 +10,9 @@ import pytest
 
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
-from harness.index import load_catalog
 from harness.plan.datasets import DatasetFacts
-from harness.spec import ComponentSpec
+from harness.registry.index import load_catalog
+from harness.suite.spec import ComponentSpec
 
 
 def declare(name: str, **params: Any) -> None:

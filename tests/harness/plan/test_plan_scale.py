@@ -10,17 +10,16 @@ from typing import Any, cast
 import pytest
 from plan_kit import Facts, baseline, every_method, pipeline, plan_of
 
-from harness import keys
-from harness.index import load_catalog
-from harness.keys import Form, canonical, digest, file_digest
 from harness.plan.alike import Alike, Data
 from harness.plan.datasets import DatasetFacts
 from harness.plan.shared import Shared
+from harness.plan.stage import Stage
 from harness.plan.status import needed, survey
-from harness.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
-from harness.stage import Stage
-from harness.store import Store
+from harness.registry.index import load_catalog
+from harness.store.keys import Form, canonical, digest, file_digest
+from harness.store.store import Store, keys
 from harness.suite import load_suite
+from harness.suite.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
 
 DATASETS = tuple(DatasetSpec(f"D{n}", ComponentSpec("dataset", "data", {"bias": 0.1, "seed": n})) for n in range(3))
 

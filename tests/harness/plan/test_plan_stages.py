@@ -8,13 +8,14 @@ from typing import Any, cast
 import pytest
 
 from harness import upstream
-from harness.catalog import Catalog, Entry
 from harness.data import Declaration, Features, Task
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.plan.datasets import DatasetFacts
+from harness.plan.stage import Stage
 from harness.plan.stages import StageFactory
-from harness.spec import (
+from harness.registry.catalog import Catalog, Entry
+from harness.suite.spec import (
     ComponentSpec,
     Configuration,
     DatasetSpec,
@@ -23,7 +24,6 @@ from harness.spec import (
     SelectSettings,
     TrainSettings,
 )
-from harness.stage import Stage
 
 FIRST = ("epochs", "batch_size", "eval_batch_size", "lr", "weight_decay", "patience", "warmup")
 NEW: dict[str, Any] = {

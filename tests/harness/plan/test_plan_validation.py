@@ -6,9 +6,9 @@ import pytest
 from plan_kit import CATALOG, Facts, baseline, entry, pipeline, plan_of
 
 from harness import upstream
-from harness.catalog import Catalog
 from harness.plan.validation import shaped_by_validation
-from harness.spec import ComponentSpec, Configuration, DatasetSpec, Row, SelectSettings
+from harness.registry.catalog import Catalog
+from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Row, SelectSettings
 
 MORE = Catalog(
     [

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from plan_kit import Facts, every_method, plan_of
 
-from harness.keys import digest
 from harness.plan.build import Plan
-from harness.spec import ComponentSpec, DatasetSpec
+from harness.store.keys import digest
+from harness.suite.spec import ComponentSpec, DatasetSpec
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_keys.json").read_text(encoding="utf-8"))
 

@@ -3,8 +3,8 @@
 import pytest
 from report_kit import build_run
 
-from harness.results import DatasetFacts
-from harness.spec import SelectSettings
+from harness.results.rows import DatasetFacts
+from harness.suite.spec import SelectSettings
 
 
 @pytest.fixture

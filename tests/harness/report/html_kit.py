@@ -8,12 +8,12 @@ from pathlib import Path
 
 from report_kit import build_run
 
-from harness.keys import digest
-from harness.results import DatasetFacts, RunResults, write_text
-from harness.runs.record import CellRecord, RunRecord
-from harness.selection import mark_selected
-from harness.stage import Stage
-from harness.store import Store
+from harness.plan.stage import Stage
+from harness.results.rows import DatasetFacts, RunResults, write_text
+from harness.results.selection import mark_selected
+from harness.run.record import CellRecord, RunRecord
+from harness.store.keys import digest
+from harness.store.store import Store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SUITE = """\

@@ -2,7 +2,7 @@
 
 import math
 
-from harness.results import DatasetFacts, MethodFacts, ResultRow, RunResults
+from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
 
 
 def build_run(cells, *, seeds=(1, 2, 3), datasets=None, facts=None, **fields):

@@ -7,9 +7,9 @@ import pytest
 from harness.report.build import Options, make_report
 from harness.report.caption import listing
 from harness.report.render import render
-from harness.results import DatasetFacts
-from harness.spec import SelectSettings
+from harness.results.rows import DatasetFacts
 from harness.suite.files import protocols
+from harness.suite.spec import SelectSettings
 
 
 def caption(run, **options):

@@ -16,8 +16,8 @@ from harness.report.html.timing import kind_of, stage_costs
 from harness.report.html.trainings import components
 from harness.report.html.view import build_page
 from harness.report.html.words import flat, memory, moment, seconds
-from harness.results import DatasetFacts
-from harness.spec import SelectSettings
+from harness.results.rows import DatasetFacts
+from harness.suite.spec import SelectSettings
 
 
 @pytest.fixture

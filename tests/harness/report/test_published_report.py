@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from harness.published import PublishedTable, PublishedValue
 from harness.report.build import Options, make_report
 from harness.report.published import beside_published
 from harness.report.render import RENDERERS, render
 from harness.report.table import build_table
-from harness.results import DatasetFacts, loads
-from harness.spec import SelectSettings
+from harness.results.published import PublishedTable, PublishedValue
+from harness.results.rows import DatasetFacts, loads
+from harness.suite.spec import SelectSettings
 
 PAPER = "equad-icml24"
 TWO = "Two-piece (0.7, 0.9)"

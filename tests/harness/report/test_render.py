@@ -22,7 +22,7 @@ from harness.report.layout import Grid, Text
 from harness.report.plain import encodable, grid_text
 from harness.report.render import RENDERERS, render
 from harness.report.terminal import print_report
-from harness.results import DatasetFacts, loads
+from harness.results.rows import DatasetFacts, loads
 
 PLAIN = """\
 Method   Environments  Configurations  SPMotif_0.60                            Two-piece (0.7, 0.9)

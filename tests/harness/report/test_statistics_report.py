@@ -14,7 +14,7 @@ from harness.report.build import Options, make_report
 from harness.report.render import RENDERERS, render
 from harness.report.statistics import statistics
 from harness.report.table import build_table
-from harness.results import DatasetFacts, loads
+from harness.results.rows import DatasetFacts, loads
 
 ON = Options(statistics=True)
 CLOSE = pytest.approx

@@ -11,8 +11,8 @@ from harness.report.average import averages
 from harness.report.build import Options, make_report, to_json
 from harness.report.summary import Summary, paired_difference
 from harness.report.table import build_table
-from harness.results import DatasetFacts, dumps, loads
-from harness.spec import SelectSettings
+from harness.results.rows import DatasetFacts, dumps, loads
+from harness.suite.spec import SelectSettings
 
 
 def only(table):

@@ -9,7 +9,7 @@ from report_kit import build_run
 
 from harness.report.build import make_report, to_json
 from harness.report.render import RENDERERS, render
-from harness.results import DatasetFacts, RunResults
+from harness.results.rows import DatasetFacts, RunResults
 
 EDITION = "ChEMBL 29, file c3b1d45b"
 

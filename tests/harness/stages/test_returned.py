@@ -30,10 +30,10 @@ from harness import (
     Task,
 )
 from harness.data import check_built, check_declaration, check_files
-from harness.engine.failing import failure_of
+from harness.engine.failures import failure_of
 from harness.graphs import PackedGraphs
-from harness.returned import ReturnedError, expect_json, shown
-from harness.runs.analyses import presented
+from harness.registry.returned import ReturnedError, expect_json, shown
+from harness.run.analyses import presented
 from harness.stages import annotate, quantify
 from harness.stages.analyse import answered
 from harness.stages.cell import TrainedCell

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from suite_kit import Load, declare, made_up_catalog
 
-from harness.catalog import Catalog
 from harness.errors import SuiteError
-from harness.spec import Suite
+from harness.registry.catalog import Catalog
 from harness.suite import Overrides, load_suite
+from harness.suite.spec import Suite
 
 
 @pytest.fixture(scope="session")

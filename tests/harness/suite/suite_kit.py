@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.catalog import Catalog, Entry
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
 from harness.hparams import HParam
-from harness.spec import ComponentSpec, Configuration, Row, Suite
+from harness.registry.catalog import Catalog, Entry
+from harness.suite.spec import ComponentSpec, Configuration, Row, Suite
 
 
 def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from suite_kit import DATA, HEAD, Load
 
-from harness.cluster import Profile
+from harness.engine.cluster.profile import Profile
 from harness.errors import SuiteError, UserError
 from harness.suite import named_cluster
 from harness.suite.cluster import CLUSTER, schema

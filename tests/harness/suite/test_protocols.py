@@ -9,8 +9,8 @@ import pytest
 from suite_kit import Load, only
 
 import harness
-from harness.index import load_catalog
 from harness.plan.datasets import DatasetFacts
+from harness.registry.index import load_catalog
 from harness.suite import load_suite
 from harness.suite.files import protocols
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suite_kit import DATA, EQUAD, HEAD, IRM, Load, ids, learners, methods, only
 
-from harness.spec import ComponentSpec
+from harness.suite.spec import ComponentSpec
 
 
 class TestInclude:

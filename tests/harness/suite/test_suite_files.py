@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from suite_kit import DATA, HEAD, Load
 
-from harness.catalog import BrokenPlugin, Catalog
 from harness.errors import SuiteError, UserError
+from harness.registry.catalog import BrokenPlugin, Catalog
 from harness.suite import find_suite, installed_suites, json_schema, load_suite, peek_plugins, suites_folder
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from suite_kit import declare
 
-from harness.catalog import Catalog
 from harness.errors import SuiteError
-from harness.spec import Suite
+from harness.registry.catalog import Catalog
 from harness.suite import Overrides, load_suite
+from harness.suite.spec import Suite
 
 TEXT = """
 bench: 1

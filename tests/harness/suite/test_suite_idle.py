@@ -10,11 +10,11 @@ import yaml
 from suite_kit import BACKBONE, ENCODER, HEAD, Load, entry, ids, made_up_catalog, methods, number, only, row
 from suite_kit import declare as declare_made_up
 
-from harness.catalog import Catalog
 from harness.data import Declaration, Features, Task
 from harness.hparams import HParam
-from harness.spec import ComponentSpec, Suite
+from harness.registry.catalog import Catalog
 from harness.suite import Overrides, load_suite
+from harness.suite.spec import ComponentSpec, Suite
 
 VIEWS = ("ppr", "heat", "both")
 BONDED = "datasets:\n  SP: {use: spmotif}\n  Bonded: {use: bonded}\n"

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from suite_kit import DATA, HEAD, Load, declare, ids, methods, only, row
 
-from harness.catalog import Catalog
-from harness.spec import ComponentSpec, Row, SelectSettings, Suite
+from harness.registry.catalog import Catalog
 from harness.suite import load_suite
+from harness.suite.spec import ComponentSpec, Row, SelectSettings, Suite
 
 
 def test_the_example_of_the_design(load: Load) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from suite_kit import HEAD, Load
 
-from harness.spec import Configuration, Suite
+from harness.suite.spec import Configuration, Suite
 
 Faults = Callable[..., list[str]]
 TEXT = (

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.catalog import Entry
 from harness.cli.options import component_params
 from harness.hparams import HParam
 from harness.plan.identity import identity
-from harness.spec import ComponentSpec
+from harness.registry.catalog import Entry
 from harness.suite import find_suite
 from harness.suite.paths import located
+from harness.suite.spec import ComponentSpec
 from harness.suite.tree import Items, Leaf, Place, Table
 
 HPARAMS = {name: HParam(name, kind, None) for name, kind in (("code", "str"), ("file", "str"), ("more", "list[str]"))}

@@ -6,7 +6,7 @@ from typing import Any
 
 from suite_kit import EQUAD, IRM, Load, ids, methods, only, row
 
-from harness.spec import ComponentSpec
+from harness.suite.spec import ComponentSpec
 
 
 class TestMatrix:

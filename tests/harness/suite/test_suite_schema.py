@@ -12,10 +12,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from harness.catalog import Catalog
-from harness.index import load_catalog
-from harness.registry import BUILT_IN
-from harness.results import dumps
+from harness.registry.catalog import Catalog
+from harness.registry.discovery import BUILT_IN
+from harness.registry.index import load_catalog
+from harness.results.rows import dumps
 from harness.suite import json_schema, suites_folder
 
 ROOT = Path(__file__).resolve().parents[3]

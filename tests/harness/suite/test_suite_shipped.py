@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.catalog import Catalog
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
-from harness.index import load_catalog
-from harness.keys import digest
 from harness.plan.datasets import DatasetFacts
-from harness.published import load_published
-from harness.spec import ComponentSpec, Configuration, Suite
+from harness.registry.catalog import Catalog
+from harness.registry.index import load_catalog
+from harness.results.published import load_published
+from harness.store.keys import digest
 from harness.suite import Overrides, find_suite, installed_suites, load_suite, suites_folder
+from harness.suite.spec import ComponentSpec, Configuration, Suite
 
 RESOLVED = Path(__file__).with_name("resolved")
 

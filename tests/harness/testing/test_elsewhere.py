@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from harness.index import load_catalog
-from harness.registry import load_one
-from harness.testing import bench
+from harness.registry.discovery import load_one
+from harness.registry.index import load_catalog
+from harness.testing import rig as bench
 from harness.testing.device import moved
-from harness.testing.elsewhere import ELSEWHERE, elsewhere
-from harness.testing.subject import LearnerSubject
+from harness.testing.fake_device import ELSEWHERE, elsewhere
+from harness.testing.learner_case import LearnerSubject
 from harness.training.loop import LoopSettings, fit
 
 

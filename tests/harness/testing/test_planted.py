@@ -6,9 +6,9 @@ import planted_statistics as statistics
 import pytest
 
 from harness.testing import check_component
+from harness.testing.learner_case import LearnerSubject
 from harness.testing.learner_statistics import statistics_follow_prediction
 from harness.testing.run import run_check
-from harness.testing.subject import LearnerSubject
 
 LEARNERS = [
     (learners.Sound, ""),

@@ -12,9 +12,9 @@ import pytest
 
 from harness.component import KINDS, Component
 from harness.testing import check_component
-from harness.testing.place import place_of_problem
 from harness.testing.rules import Rule, rule_of
 from harness.testing.run import checks_of
+from harness.testing.source_lines import place_of_problem
 
 RULES = {kind: [rule_of(check) for check in checks_of(kind)] for kind in KINDS}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from harness import Baseline, Decorrelator, hparam, upstream
-from harness.testing.bench import PlainERM, prepare, result, train, upstream_outputs
 from harness.testing.lookup import environment_of
+from harness.testing.rig import PlainERM, prepare, result, train, upstream_outputs
 from harness.testing.toys import TASKS, WIDTH, raw_graphs, toy, with_graphs
 from harness.testing.watch import Watch
 

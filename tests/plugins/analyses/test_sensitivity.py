@@ -6,7 +6,7 @@ import pytest
 
 from harness.analysis import MeasuredCell, Study
 from harness.data import Task
-from harness.results import DatasetFacts, MethodFacts, ResultRow, RunResults
+from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
 from plugins.analyses.sensitivity import Sensitivity
 
 ROLES = {"train": "train", "id_val": "val", "id_test": "test", "ood_val": "val", "ood_test": "test"}

@@ -6,11 +6,11 @@ from drugood_kit import content, write
 
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.runs.collect import collect
-from harness.runs.execute import EngineOptions, execute
-from harness.runs.find import find_run
-from harness.runs.session import Options, open_session
-from harness.store import Store
+from harness.run.collect import collect
+from harness.run.execute import EngineOptions, execute
+from harness.run.find import find_run
+from harness.run.session import Options, open_session
+from harness.store.store import Store
 
 SUITE = """bench: 1
 name: editions

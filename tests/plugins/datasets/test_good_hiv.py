@@ -13,7 +13,7 @@ import pytest
 from molecule_kit import equal, graphs_of, rings, write_csv
 
 from harness.errors import DataError
-from harness.source import closure
+from harness.registry.source_digest import closure
 from harness.stages.prepare import check
 from harness.testing import check_component
 from plugins.datasets import good_hiv

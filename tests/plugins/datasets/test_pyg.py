@@ -16,7 +16,7 @@ from pyg_kit import write_file
 from safetensors.numpy import load_file
 
 from harness.errors import DataError
-from harness.store import Store
+from harness.store.store import Store
 from plugins.datasets import _pyg_cache, _pyg_extract
 from plugins.datasets.pyg import PyG
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from harness import Features, PackedGraphs, RawGraph, local_global_jsd
 from harness.errors import DataError
-from harness.pygcl import load_pygcl
+from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.dgi import DGI, Summarised, constant_features, shuffle
 

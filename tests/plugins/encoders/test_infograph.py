@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from harness import Features, PackedGraphs, RawGraph, pool
 from harness.errors import DataError, DivergedError
-from harness.pygcl import load_pygcl
+from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.infograph import InfoGraph, LocalGlobal
 

@@ -8,7 +8,7 @@ import torch
 
 from harness import Diffusion, DivergedError, Features, PackedGraphs, RawGraph, batch_blocks, local_global_jsd, pool
 from harness.errors import DataError, UserError
-from harness.pygcl import load_pygcl
+from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.mvgrl import MVGRL, TwoViews
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from harness import TrackedCell, TrackedRun
-from harness.registry import load_components
+from harness.registry.discovery import load_components
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness import TrackedCell, TrackedRun
-from harness.registry import load_components
+from harness.registry.discovery import load_components
 
 
 class Library(SimpleNamespace):

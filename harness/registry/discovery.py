@@ -1,0 +1,343 @@
+"""Finds plugins and loads them with pluggy; a broken one is described and does not break the others."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from harness.component import KINDS, Component
+from harness.errors import UserError, did_you_mean
+from harness.registry.catalog import Entry
+from harness.registry.core_files import PLUGINS
+from harness.registry.importing import (
+    PACKAGE,
+    SINGLE,
+    PluginError,
+    check_neighbours,
+    import_plugin,
+    single_package,
+    told,
+)
+from harness.registry.planned_code import KeptCode, locate, planned_code
+from harness.registry.source_digest import Code, read_code
+
+if TYPE_CHECKING:
+    import pluggy
+
+BUILT_IN = "built-in"
+GROUP = "equad_bench"
+NO_PLUGINS = "BENCH_NO_PLUGINS"
+"""Where this variable is set, no plugin is loaded but ours and those that the command line names."""
+_NAME = re.compile(r"\w[\w.+-]*")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a plugin is.
+
+    Attributes:
+        plugin: what people call it: ``built-in``, a distribution's name, or the absolute path of a file.
+        module: its importable name.
+        file: its source file.
+        base: the folder that holds its top-level package or module.
+    """
+
+    plugin: str
+    module: str
+    file: Path
+    base: Path
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one file named by a suite or on the command line."""
+        return self.module.startswith(SINGLE)
+
+    def roots(self) -> dict[str, Path]:
+        """Top-level names whose modules count as its own code -> the folder that holds them.
+
+        A distribution's package, the files and folders beside a single file, and our ``plugins`` for all.
+        """
+        if self.single:
+            beside = {path.stem for path in self.base.glob("*.py")} | {path.name for path in self.base.glob("*/")}
+            own = dict.fromkeys(sorted(beside), self.base)
+        else:
+            own = {self.module.split(".")[0]: self.base}
+        return {**own, PACKAGE: PLUGINS.parent}
+
+    def code(self) -> Code:
+        """The plugin's code as it is now.
+
+        Raises:
+            SyntaxError, OSError: a file cannot be read.
+        """
+        return read_code(self.file, self.roots())
+
+
+def built_in_sources(folder: Path | None = None) -> list[Source]:
+    """The modules of the ``plugins`` package: every file below a kind's folder whose name has no leading underscore."""
+    root = PLUGINS if folder is None else folder
+    parts = [path.relative_to(root).with_suffix("").parts for path in sorted(root.glob("*/**/*.py"))]
+    return [
+        Source(BUILT_IN, ".".join((PACKAGE, *names)), root.joinpath(*names).with_suffix(".py"), root.parent)
+        for names in parts
+        if not any(name.startswith("_") for name in names)
+    ]
+
+
+def distribution_sources() -> tuple[list[Source], dict[str, str]]:
+    """Plugins of installed distributions, and for those whose module is nowhere, the reason by name."""
+    from importlib.metadata import entry_points
+
+    found, missing = [], {}
+    for point in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
+        name = point.dist.name if point.dist is not None else point.name
+        place = locate(point.module)
+        if point.attr:
+            missing[name] = f"its entry point '{point.name}' names {point.value}; name the module alone"
+        elif place is None:
+            missing[name] = f"its entry point '{point.name}' names the module '{point.module}', which is not there"
+        else:
+            found.append(Source(name, point.module, *place))
+    return list(dict.fromkeys(found)), missing
+
+
+def file_source(path: Path) -> Source:
+    """A plugin that is one file.
+
+    Raises:
+        UserError: there is no such file, or its name cannot be a module's.
+    """
+    file = path.resolve()
+    if not file.is_file():
+        raise UserError(f"plugin file {file} does not exist")
+    if file.suffix != ".py" or "." in file.stem:
+        raise UserError(f"plugin file {file}: a plugin is a Python file with one dot in its name, such as method.py")
+    return Source(str(file), f"{single_package(file.parent)}.{file.stem}", file, file.parent)
+
+
+def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str]]:
+    """Every plugin there is, and what is known to be broken before anything is imported.
+
+    A file that is already there as a built-in or installed plugin, or is named twice, counts once.
+
+    Raises:
+        UserError: a named file does not exist.
+    """
+    installed, missing = distribution_sources()
+    sources = {source.file: source for source in [*built_in_sources(), *installed]}
+    for path in files:
+        named = file_source(path)
+        sources.setdefault(named.file, named)
+    return list(sources.values()), missing
+
+
+def plugins_off() -> bool:
+    """Whether :data:`NO_PLUGINS` asks for our own plugins alone."""
+    return os.environ.get(NO_PLUGINS, "").strip().lower() not in ("", "0", "false", "no")
+
+
+def allowed(sources: Sequence[Source], named: Iterable[Path]) -> tuple[list[Source], tuple[str, ...]]:
+    """The plugins that may be loaded, and the names of those that :data:`NO_PLUGINS` withholds.
+
+    Args:
+        named: files that the command line names: who names one wants it.
+    """
+    if not plugins_off():
+        return list(sources), ()
+    wanted = {path.resolve() for path in named}
+    kept = [source for source in sources if source.plugin == BUILT_IN or source.file in wanted]
+    return kept, tuple(dict.fromkeys(source.plugin for source in sources if source not in kept))
+
+
+def load_source(source: Source, code: Code | None = None) -> list[type[Component]]:
+    """Import one plugin and collect what it registers.
+
+    Args:
+        code: its code where it has been read already.
+
+    Raises:
+        PluginError: whatever goes wrong, in words for its author.
+    """
+    try:
+        code = code or source.code()
+    except (OSError, SyntaxError) as error:
+        raise PluginError(f"importing it raised {told(error, source.file)}") from None
+    if source.single:
+        check_neighbours(code)
+    module = import_plugin(source.module, code, source.base if source.single else None)
+    found = _registered(module, source)
+    seen: set[tuple[str, str]] = set()
+    for component in found:
+        _check_component(component)
+        identity = component.kind, component.name
+        if identity in seen:
+            raise PluginError(f"it registers the {component.kind} '{component.name}' twice")
+        seen.add(identity)
+    return found
+
+
+def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
+    import pluggy
+
+    from harness import hooks
+
+    _check_hooks(module)
+    manager = pluggy.PluginManager(hooks.PROJECT)
+    manager.add_hookspecs(hooks)
+    found: list[type[Component]] = []
+
+    def register(component: type[Component], /) -> None:
+        found.append(component)
+
+    try:
+        manager.register(module, source.module)
+        manager.check_pending()
+        manager.hook.bench_register(register=register)
+    except pluggy.PluginValidationError as error:
+        raise PluginError(_hook_fault(error)) from None
+    except SystemExit as error:
+        raise PluginError(f"it called sys.exit({error.code!r}) while registering") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(f"registering raised {told(error, source.file)}") from None
+    if not found:
+        raise PluginError(
+            "it registers nothing: write a function `bench_register(register)` under @hookimpl that calls "
+            "register(Class); a helper module's file name starts with an underscore"
+        )
+    return found
+
+
+def _hook_fault(error: pluggy.PluginValidationError) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{'; '.join(lines)}; the hooks are: {', '.join(_signatures().values())}"
+
+
+def _signatures() -> dict[str, str]:
+    """Name -> how each hook is written."""
+    from harness import hooks
+
+    marked = {name: value for name, value in vars(hooks).items() if hasattr(value, f"{hooks.PROJECT}_spec")}
+    return {name: f"{name}({', '.join(inspect.signature(value).parameters)})" for name, value in marked.items()}
+
+
+def _check_hooks(module: ModuleType) -> None:
+    """Find hooks that pluggy would pass over in silence, and misspelt ones."""
+    from harness import hooks
+
+    known = _signatures()
+    for name, value in vars(module).items():
+        if not inspect.isfunction(value):
+            continue
+        marked = hasattr(value, f"{hooks.PROJECT}_impl")
+        line = f"line {value.__code__.co_firstlineno}"
+        if (marked or name.startswith(f"{hooks.PROJECT}_")) and name not in known:
+            hint = did_you_mean(name, known)
+            raise PluginError(f"{line}: there is no hook '{name}'{hint}; the hooks are: {', '.join(known.values())}")
+        if name in known and not marked:
+            raise PluginError(f"{line}: its function '{name}' is not decorated: put @hookimpl (from harness) above it")
+
+
+def _check_component(component: Any) -> None:
+    if not (inspect.isclass(component) and issubclass(component, Component)):
+        raise PluginError(f"it registers {component!r}, which is not a component class")
+    if component.kind not in KINDS:
+        raise PluginError(f"{component.__name__} derives from no kind's base class (Baseline, Encoder, Dataset …)")
+    if not isinstance(component.name, str) or not component.name:
+        raise PluginError(f'{component.__name__} has no name: set `name = "…"` on the class')
+    if not _NAME.fullmatch(component.name):
+        raise PluginError(f"the name {component.name!r} of {component.__name__} may hold letters, digits and - _ . +")
+    if _attribute(sys.modules.get(component.__module__), component.__qualname__) is not component:
+        raise PluginError(f"{component.__qualname__} must be defined at the top of its module, where workers find it")
+
+
+def _attribute(owner: Any, qualname: str) -> Any:
+    for part in qualname.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def origin(plugin: str, file: str) -> str:
+    """A plugin with its file; once where it is its file, or has none."""
+    return plugin if file in ("", plugin) else f"{plugin} ({file})"
+
+
+def refuse_duplicates(entries: Iterable[Entry]) -> None:
+    """Refuse two components of one kind and name.
+
+    Raises:
+        UserError: names both plugins.
+    """
+    seen: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        other = seen.setdefault((entry.kind, entry.name), entry)
+        if other is not entry:
+            raise UserError(
+                f"two plugins register the {entry.kind} '{entry.name}': {origin(other.plugin, other.file)} and "
+                f"{origin(entry.plugin, entry.file)}; rename one of them"
+            )
+
+
+def load_one(entry: Entry, kept: KeptCode = KeptCode()) -> type[Any]:  # noqa: B008 - it is frozen
+    """Import the class of one component, and nothing else; from the files that the entry names, as they were then.
+
+    Args:
+        kept: what a run keeps of code, for files that have changed since.
+
+    Raises:
+        ChangedError: a file has changed since.
+        UserError: it is no longer where the index found it.
+    """
+    label = Path(entry.plugin)
+    try:
+        module = import_plugin(entry.module, planned_code(entry, kept), label.parent if label.is_absolute() else None)
+        found = _attribute(module, entry.qualname)
+        if found is None or (found.kind, found.name) != (entry.kind, entry.name):
+            raise PluginError(f"{entry.module} has no such class any more")
+    except PluginError as error:
+        raise UserError(f"{entry.kind} '{entry.name}' of {entry.plugin} cannot be loaded: {error}") from error
+    return found  # type: ignore[no-any-return]
+
+
+def load_components(files: Sequence[Path] = (), *, strict: bool = False) -> Mapping[tuple[str, str], type[Component]]:
+    """Import every plugin into this process: (kind, name) -> class.
+
+    Meant for notebooks and tests; the harness itself reads the index and imports what it uses. A plugin that cannot
+    be loaded is told as a warning in the log.
+
+    Raises:
+        UserError: two plugins register one name; with ``strict``, a plugin cannot be loaded.
+    """
+    sources, missing = all_sources(files)
+    sources, _ = allowed(sources, files)
+    faults = [f"plugin {name} cannot be loaded: {reason}" for name, reason in missing.items()]
+    found: dict[tuple[str, str], tuple[Source, type[Component]]] = {}
+    for source in sources:
+        try:
+            loaded = load_source(source)
+        except PluginError as error:
+            faults.append(f"plugin {source.plugin} ({source.file.name}) cannot be loaded: {error}")
+            continue
+        for component in loaded:
+            other, _ = found.setdefault((component.kind, component.name), (source, component))
+            if other is not source:
+                raise UserError(
+                    f"two plugins register the {component.kind} '{component.name}': "
+                    f"{origin(other.plugin, str(other.file))} and {origin(source.plugin, str(source.file))}; "
+                    "rename one of them"
+                )
+    if faults and strict:
+        raise UserError("\n".join(faults))
+    for fault in faults:
+        _log.warning("%s", fault)
+    return {identity: component for identity, (_, component) in found.items()}

@@ -1,0 +1,238 @@
+"""Imports a plugin's modules, whatever they do, and tells their authors what went wrong.
+
+What runs is what was hashed: a plugin's files are read once, and modules are made of those very bytes, also where one
+is imported later, within a function. No bytecode is read: it may be that of another content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from harness.registry.core_files import PLUGINS, is_as_at_start
+from harness.registry.source_digest import Code, absolute_names
+
+PACKAGE = PLUGINS.name
+SINGLE = "bench_plugin_"
+
+
+class PluginError(ImportError):
+    """A plugin cannot be loaded; the text says why, for its author."""
+
+
+def find_spec(name: str) -> ModuleSpec | None:
+    """How a top-level name is imported, or None."""
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def single_package(folder: Path) -> str:
+    """The package that stands for a folder of single-file plugins, the same in every process."""
+    return f"{SINGLE}{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
+
+
+def import_plugin(name: str, code: Code, single: Path | None) -> ModuleType:
+    """Import a module of a plugin, whatever it does.
+
+    Args:
+        code: the module's file, and the plugin's files as they were read: those that are loaded with another content
+            are loaded anew, with all that may have imported them.
+        single: the folder of the plugin, where that is a single file.
+    """
+    try:
+        return _import_module(name, code, single)
+    except PluginError:
+        raise
+    except SystemExit as error:
+        raise PluginError(f"it called sys.exit({error.code!r}) while being imported") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin may raise one of its own
+        raise PluginError(f"importing it raised {told(error, code.file)}") from None
+
+
+def _import_module(name: str, code: Code, single: Path | None) -> ModuleType:
+    """Import a module of a plugin; for a single file, its folder becomes a package and the last place to look."""
+    if single is not None:
+        package = single_package(single)
+        if package not in sys.modules:
+            module = ModuleType(package)
+            module.__path__ = [str(single)]
+            sys.modules[package] = module
+        reader().look_in(str(single))
+    elif name.split(".", maxsplit=1)[0] == PACKAGE:
+        _check_package()
+    reader().hold(code, single)
+    return importlib.import_module(name)
+
+
+class _FromBytes(SourceFileLoader):
+    """Makes a module of what was read of its file."""
+
+    def __init__(self, name: str, path: Path, data: bytes) -> None:
+        super().__init__(name, str(path))
+        self.data = data
+
+    def get_data(self, path: str) -> bytes:
+        """What was read, for the file itself."""
+        return self.data if path == self.path else super().get_data(path)
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile what was read."""
+        del fullname
+        code: CodeType = self.source_to_code(self.data, self.path)
+        return code
+
+
+class _Reader(MetaPathFinder):
+    """Finds the modules of plugins, in what was read of them last.
+
+    Attributes:
+        contents: what was read.
+        folders: what single-file plugins have added to ``sys.path``.
+    """
+
+    def __init__(self) -> None:
+        self.contents: dict[Path, bytes] = {}
+        self.folders: set[str] = set()
+        self._files: dict[str, Path] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """How a plugin's module is made; None for all others."""
+        del path, target
+        file = self._files.get(fullname)
+        if file is None:
+            return None
+        folders = [str(file.parent)] if file.stem == "__init__" else None
+        loader = _FromBytes(fullname, file, self.contents[file])
+        return importlib.util.spec_from_file_location(fullname, file, loader=loader, submodule_search_locations=folders)
+
+    def look_in(self, folder: str) -> None:
+        """Add a folder to the places where modules are looked for, as the last."""
+        if folder not in sys.path:
+            sys.path.append(folder)
+            self.folders.add(folder)
+
+    def hold(self, code: Code, single: Path | None) -> None:
+        """Make modules of this from now on, and forget those that were made of something else."""
+        files = dict(_modules(code, single))
+        stale = {name for name, file in files.items() if not _is_made_of(name, file, code.contents[file])}
+        if stale:
+            _forget(stale)
+        self.contents.update(code.contents)
+        self._files.update(files)
+
+
+def reader() -> _Reader:
+    """What this process imports plugins with."""
+    found = next((finder for finder in sys.meta_path if isinstance(finder, _Reader)), None)
+    if found is None:
+        found = _Reader()
+        sys.meta_path.insert(0, found)
+    return found
+
+
+def _modules(code: Code, single: Path | None) -> Iterator[tuple[str, Path]]:
+    """Names under which a plugin's files are imported, with the files; what is beside a single file may have two."""
+    named = _absolute_names(code) if single is not None else set[str]()
+    for file, name in code.names.items():
+        parts = Path(name).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        beside = single is not None and file == single / name
+        if beside and single is not None:
+            yield f"{single_package(single)}.{module}", file
+        if not Path(name).is_absolute() and (not beside or parts[0] in named):
+            yield module, file
+
+
+def _absolute_names(code: Code) -> set[str]:
+    return {top for file, data in code.contents.items() for top in absolute_names(file, data)}
+
+
+def _is_made_of(name: str, file: Path, data: bytes) -> bool:
+    """Whether a module, if it is loaded, is of this content; what was imported otherwise is known of ours alone."""
+    module = sys.modules.get(name)
+    if module is None:
+        return True
+    loader = _loader(module)
+    if isinstance(loader, _FromBytes):
+        return (loader.path, loader.data) == (str(file), data)
+    return Path(getattr(module, "__file__", None) or "").resolve() == file and is_as_at_start(file)
+
+
+def _loader(module: ModuleType) -> object:
+    return getattr(vars(module).get("__spec__"), "loader", None)
+
+
+def _forget(stale: Collection[str]) -> None:
+    """Take modules out of this process, and plugins' modules that may have imported them: ours import only ours."""
+    ours_too = any(_is_ours(name) for name in stale)
+    for name, module in list(sys.modules.items()):
+        if name in stale or (isinstance(_loader(module), _FromBytes) and (ours_too or not _is_ours(name))):
+            del sys.modules[name]
+            parent, _, last = name.rpartition(".")
+            if getattr(sys.modules.get(parent), last, None) is module:
+                delattr(sys.modules[parent], last)
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] == PACKAGE
+
+
+def _check_package() -> None:
+    spec = find_spec(PACKAGE)
+    places = [] if spec is None else [Path(place).resolve() for place in spec.submodule_search_locations or ()]
+    if places[:1] != [PLUGINS]:
+        raise PluginError(
+            f"another package called '{PACKAGE}' ({places[0] if places else 'a module'}) hides ours "
+            f"({PLUGINS}); run from another folder or correct PYTHONPATH"
+        )
+
+
+def check_neighbours(code: Code) -> None:
+    """Refuse an absolute import of a file beside a plugin whose name leads elsewhere.
+
+    Raises:
+        PluginError: there is one.
+    """
+    folder = code.file.parent
+    beside = {Path(name).with_suffix("").parts[0] for file, name in code.names.items() if file == folder / name}
+    for name in sorted((beside - {PACKAGE}) & _absolute_names(code)):
+        spec = find_spec(name)
+        origin = None if spec is None else spec.origin
+        if origin is not None and folder not in Path(origin).resolve().parents:
+            raise PluginError(
+                f"it imports '{name}', meant as the file beside it, but that name belongs to "
+                f"{origin}: write `from .{name} import …` or rename the file"
+            )
+
+
+def told(error: BaseException, file: Path) -> str:
+    """Type and text of an error, with the last line inside the plugin's own file."""
+    if isinstance(error, SyntaxError):
+        name = Path(error.filename).name if error.filename else file.name
+        return f"{type(error).__name__}: {error.msg} ({name}, line {error.lineno})"
+    trace, line = error.__traceback__, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "") + lacking(error)
+
+
+def lacking(error: BaseException) -> str:
+    """What to do about a package that is not installed; empty for any other error."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"; install the package that provides '{error.name.split('.')[0]}'"
+    return ""

@@ -1,0 +1,197 @@
+"""The torch-free index of components: built in a child process, kept on disk, checked against the files' bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness._version import __version__
+from harness.component import KINDS
+from harness.errors import UserError
+from harness.registry.catalog import BrokenPlugin, Catalog, Entry
+from harness.registry.core_files import HARNESS, room_files
+from harness.registry.discovery import Source, all_sources, allowed, file_source, origin, refuse_duplicates
+from harness.registry.source_digest import component_digest, rooms_digest
+from harness.store.folders import index_root
+from harness.store.keys import hash_file
+
+FORMAT = 4
+TIME_LIMIT = 60.0
+"""Seconds that importing one plugin may take."""
+
+
+def load_catalog(
+    plugin_files: Sequence[Path] = (),
+    *,
+    suite_files: Sequence[Path] = (),
+    strict: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> Catalog:
+    """All components that are registered.
+
+    Only plugins that changed since they were last read are imported, in a child process; one that cannot be loaded
+    is tried again every time.
+
+    Args:
+        plugin_files: single files that the command line names.
+        suite_files: single files that a suite names; it is for the suite's reader to say where it names one that cannot
+            be loaded.
+        strict: a plugin that cannot be loaded is an error.
+        time_limit: seconds that importing one plugin may take.
+
+    Raises:
+        UserError: two plugins register one name; a named file cannot be loaded; with ``strict``, any plugin.
+    """
+    sources, missing = all_sources([*suite_files, *plugin_files])
+    sources, withheld = allowed(sources, plugin_files)
+    cache = _Cache()
+    known = {source: entries for source in sources if (entries := cache.read(source)) is not None}
+    broken = [BrokenPlugin(name, "", reason) for name, reason in missing.items()]
+    unknown = [source for source in sources if source not in known]
+    if unknown:
+        broken += _build(unknown, known, cache, time_limit)
+    _report(broken, plugin_files, suite_files, strict)
+    entries = [cache.complete(entry) for source in sources for entry in known.get(source, ())]
+    refuse_duplicates(entries)
+    return Catalog(entries, broken, withheld, cache.rooms)
+
+
+def is_known(plugin_file: Path) -> bool:
+    """Whether a plugin file has been loaded before, with all that it follows from as it is now. Imports nothing."""
+    return _Cache().read(file_source(plugin_file)) is not None
+
+
+def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str]]:
+    """Kind, name and summary of the components that the index holds, as they were when it was last made.
+
+    Nothing is imported, built or checked against the files: for a shell's completion, which must be quick.
+    """
+    sources, _ = all_sources(list(plugin_files))
+    cache = _Cache()
+    found = [cache.glance(source) for source in sources]
+    return [(item["kind"], item["name"], item["doc"].strip().partition("\n")[0]) for some in found for item in some]
+
+
+def _build(
+    sources: Sequence[Source], known: dict[Source, list[Entry]], cache: _Cache, time_limit: float
+) -> list[BrokenPlugin]:
+    """Read plugins in a child process into ``known`` and the cache; returns the broken ones."""
+    from harness.registry.index_build import build
+
+    broken = []
+    for source, built in build(sources, time_limit).items():
+        if isinstance(built, BrokenPlugin):
+            broken.append(built)
+        else:
+            known[source] = built.entries
+            cache.write(source, built.entries, built.files)
+    return broken
+
+
+def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], of_suite: Iterable[Path], strict: bool) -> None:
+    files, others = ({str(path.resolve()) for path in paths} for paths in (named, of_suite))
+    fatal = [item for item in broken if item.file in files or (strict and item.file not in others)]
+    if fatal:
+        told = [f"plugin {origin(item.plugin, item.file)} cannot be loaded: {item.reason}" for item in fatal]
+        raise UserError("\n".join(told))
+
+
+class _Cache:
+    """One JSON file per plugin, valid while every file it follows from has the same bytes.
+
+    A folder that cannot be read or written only costs time.
+    """
+
+    def __init__(self) -> None:
+        self._folder = index_root()
+        self._hashes: dict[str, str] = {}
+        self._digests: Mapping[str, str] | None = None
+
+    def _path(self, *identity: str) -> Path:
+        parts = (*identity, sys.version, __version__, FORMAT, str(Path(__file__).resolve().parents[1]))
+        return self._folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
+
+    def _hash(self, file: str) -> str:
+        if file not in self._hashes:
+            try:
+                self._hashes[file] = hash_file(Path(file))
+            except OSError:
+                self._hashes[file] = ""
+        return self._hashes[file]
+
+    def _load(self, path: Path) -> Any:
+        """The content of a file of the cache where it still holds, else None."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            return data if all(self._hash(file) == known for file, known in data["files"].items()) else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _save(self, path: Path, data: Mapping[str, Any]) -> None:
+        part = path.with_suffix(f".{os.getpid()}-{uuid.uuid4().hex[:6]}.part")
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                part.write_text(json.dumps(data), encoding="utf-8")
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
+
+    def glance(self, source: Source) -> list[dict[str, Any]]:
+        """A plugin's entries as JSON, right or out of date; empty where there are none."""
+        try:
+            data = json.loads(self._path(source.module, str(source.file)).read_text(encoding="utf-8"))
+            return list(data["entries"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+
+    def read(self, source: Source) -> list[Entry] | None:
+        """A plugin's entries, or None where they must be built."""
+        data = self._load(self._path(source.module, str(source.file)))
+        try:
+            return (
+                None
+                if data is None
+                else [Entry.from_json({**item, "plugin": source.plugin}) for item in data["entries"]]
+            )
+        except (KeyError, TypeError, AttributeError):
+            return None
+
+    def write(self, source: Source, entries: Sequence[Entry], files: Mapping[str, str]) -> None:
+        """Keep a plugin's entries with the hashes of the files that they follow from."""
+        data = {"files": dict(files), "entries": [entry.to_json() for entry in entries]}
+        self._save(self._path(source.module, str(source.file)), data)
+
+    @property
+    def rooms(self) -> dict[str, str]:
+        """Path below the core -> SHA-256 of each file of its rooms."""
+        return {os.path.relpath(file, HARNESS): self._hash(file) for file in _all_rooms()}
+
+    def complete(self, entry: Entry) -> Entry:
+        """The entry with the core's rooms in its digest."""
+        if self._digests is None:
+            self._digests = self._read_rooms()
+        return replace(entry, digest=component_digest(entry.digest, self._digests[entry.kind]))
+
+    def _read_rooms(self) -> Mapping[str, str]:
+        path = self._path("rooms")
+        files = _all_rooms()
+        data = self._load(path)
+        if isinstance(data, dict) and sorted(data["files"]) == files and set(data.get("rooms", ())) == set(KINDS):
+            return dict(data["rooms"])
+        hashes = {file: self._hash(file) for file in files}
+        rooms = {kind: rooms_digest(kind) for kind in KINDS}
+        self._save(path, {"files": hashes, "rooms": rooms})
+        return rooms
+
+
+def _all_rooms() -> list[str]:
+    return sorted({str(file) for kind in KINDS for file in room_files(kind)})

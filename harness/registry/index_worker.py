@@ -1,0 +1,173 @@
+"""The child process of the index: imports plugins one by one and prints JSON lines about each."""
+
+from __future__ import annotations
+
+import faulthandler
+import inspect
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from harness import _WHERE as HOMES
+from harness.component import Component
+from harness.registry.catalog import Entry
+from harness.registry.discovery import Source, load_source
+from harness.registry.importing import PluginError
+from harness.registry.source_digest import Code, imports, read_code
+from harness.store.keys import hash_file
+
+_IDENTITY = {"kind", "name", "hparams", "reserved"}
+_MACHINERY = (
+    *("catalog", "component", "conditions", "hooks", "hparams"),
+    *("importing", "index_worker", "registry", "rooms", "source"),
+)
+_LIGHT_HOMES = ("analysis", "component", "data", "errors", "folders", "hooks", "hparams", "keys", "tracker")
+_LIGHT = {None, *(f"harness.{name}" for name in _LIGHT_HOMES)}
+_GRACE = 30.0
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """The answer for one plugin.
+
+    Returns:
+        ``entries`` (their ``digest`` is that of the plugin's own code alone) and ``files``, the SHA-256 of every file
+        that they follow from; or ``reason``, why there are none.
+    """
+    try:
+        code = source.code()
+        components = load_source(source, code)
+        codes = [code, *(_code(component, source, code.contents) for component in components)]
+        hashes = {name: digest for code in codes for name, digest in code.hashes.items()}
+        files = {str(path): hashes[name] for code in codes for path, name in code.names.items()}
+        files |= _hashes(path for component in components for path in _readers(component) if str(path) not in files)
+        entries = [entry(source, component, code) for component, code in zip(components, codes[1:], strict=True)]
+        return {"entries": [replace(item, files=hashes).to_json() for item in entries], "files": files}
+    except PluginError as error:
+        return {"reason": str(error)}
+    except SyntaxError as error:
+        return {"reason": f"it does not parse: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"}
+    except Exception as error:
+        return {"reason": f"describing it raised {type(error).__name__}: {error}"}
+
+
+def _hashes(paths: Iterable[Path]) -> dict[str, str]:
+    return {str(path): hash_file(path) for path in set(paths)}
+
+
+def _readers(component: type[Component]) -> set[Path]:
+    """Files of a class's bases, and of what reads it."""
+    home = Path(__file__).resolve().parents[1]
+    found = {home / f"{name}.py" for name in _MACHINERY}
+    for base in component.__mro__:
+        name = getattr(sys.modules.get(base.__module__), "__file__", None)
+        if name and name.endswith(".py"):
+            found.add(Path(name).resolve())
+    return found
+
+
+def _code(component: type[Component], source: Source, known: Mapping[Path, bytes]) -> Code:
+    """The code of a class, which may be elsewhere than in the plugin's own file."""
+    return read_code(Path(inspect.getfile(component)).resolve(), source.roots(), known)
+
+
+def entry(source: Source, component: type[Component], code: Code | None = None) -> Entry:
+    """The catalog's row for one class, which says nothing of the files that it is loaded from."""
+    code = code or _code(component, source, {})
+    return Entry(
+        kind=component.kind,
+        name=component.name,
+        module=component.__module__,
+        qualname=component.__qualname__,
+        file=str(code.file),
+        plugin=source.plugin,
+        digest=code.digest,
+        hparams=component.hparams,
+        doc=inspect.cleandoc(component.__doc__ or ""),
+        traits=traits(component),
+    )
+
+
+def traits(component: type[Component]) -> dict[str, Any]:
+    """The class variables that a kind's base class declares, and what the class adds in ``traits``.
+
+    Raises:
+        PluginError: one of them is not JSON.
+    """
+    names = {
+        name
+        for base in component.__mro__
+        if base.__module__.startswith("harness.")
+        for name, annotation in inspect.get_annotations(base).items()
+        if str(annotation).startswith("ClassVar") and not name.startswith("_")
+    }
+    found = {name: getattr(component, name) for name in sorted(names - _IDENTITY) if hasattr(component, name)}
+    found |= getattr(component, "traits", {})
+    return {name: _plain(value, f"{component.__name__}.{name}") for name, value in found.items()}
+
+
+def _plain(value: Any, where: str) -> Any:
+    """JSON for a class attribute, sets in order."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item, where) for name, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item, where) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, where) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise PluginError(
+        f"{where} holds {value!r}; a class attribute that the harness reads is plain text, numbers, lists"
+    )
+
+
+def main(request: Mapping[str, Any], answers: TextIO) -> None:
+    """Answer for each source: ``{"at": i}`` before it is imported, then ``{"at": i, "entries"…}`` or ``"reason"``.
+
+    The process ends itself where a plugin outlives its time and nobody is left to stop it.
+    """
+    sources = [
+        Source(item["plugin"], item["module"], Path(item["file"]), Path(item["base"])) for item in request["sources"]
+    ]
+    if any(map(_uses_torch, sources)):
+        import harness.training.bases  # noqa: F401 - must not count as the time of the plugin that comes first
+
+    _limit_memory(request["memory_limit"])
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)  # where an import is that does not end
+    with Path(os.devnull).open("w") as nowhere:
+        for position, source in enumerate(sources):
+            _send(answers, {"at": position})
+            faulthandler.dump_traceback_later(request["time_limit"] + _GRACE, exit=True, file=nowhere)
+            answer = describe(source)
+            faulthandler.cancel_dump_traceback_later()
+            _send(answers, {"at": position, **answer})
+
+
+def _limit_memory(most: int) -> None:
+    """Let allocations beyond the limit raise MemoryError, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def _uses_torch(source: Source) -> bool:
+    """Whether a plugin's own code imports torch, or a name of the authors' API that does."""
+    roots = source.roots()
+    try:
+        names = {parts for file, data in source.code().contents.items() for parts in imports(file, data, roots)}
+    except (OSError, SyntaxError):
+        return False
+    homes = {HOMES.get(parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}
+    return any(parts[0] == "torch" for parts in names) or not homes <= _LIGHT
+
+
+def _send(answers: TextIO, message: Mapping[str, Any]) -> None:
+    answers.write(json.dumps(message, allow_nan=False) + "\n")
+    answers.flush()

@@ -1,0 +1,143 @@
+"""The code that the index made an entry of: where it is on this machine, what it held then, and what a run keeps of it.
+
+No torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from harness.errors import ChangedError
+from harness.registry.catalog import Entry
+from harness.registry.core_files import PLUGINS
+from harness.registry.importing import PACKAGE, PluginError, find_spec, reader
+from harness.registry.source_digest import Code
+
+KEPT: Final = "code.json"
+"""In the run folder: plugins' code as it was planned."""
+
+
+def planned_code(entry: Entry, kept: KeptCode) -> Code:
+    """The code that an entry was made of: what this process has read of it, what is there, or what is kept.
+
+    Args:
+        kept: what a run keeps.
+
+    Raises:
+        ChangedError: a file has changed since, and is not kept.
+        PluginError: its distribution is gone.
+    """
+    contents: dict[Path, bytes] = {}
+    names: dict[Path, str] = {}
+    changed: list[Path] = []
+    for path, (name, digest) in paths_of(entry).items():
+        data = next((data for data in _readings(path, kept.content(digest)) if _sha256(data) == digest), None)
+        if data is None:
+            changed.append(path)
+        else:
+            contents[path], names[path] = data, name
+    if changed:
+        raise ChangedError(f"changed since it was planned: {', '.join(map(str, changed))}")
+    return Code(Path(entry.file), contents, names)
+
+
+def paths_of(entry: Entry) -> dict[Path, tuple[str, str]]:
+    """Where the files of an entry's code are on this machine, with their names and digests."""
+    if not entry.files:
+        return {}
+    label = Path(entry.plugin)
+    own = label.parent if label.is_absolute() else _base_of(entry.module)
+    bases = {name: PLUGINS.parent if name.startswith(f"{PACKAGE}/") else own for name in entry.files}
+    return {bases[name] / name: (name, digest) for name, digest in entry.files.items()}
+
+
+def _base_of(module: str) -> Path:
+    place = locate(module)
+    if place is None:
+        raise PluginError(f"there is no module '{module}'")
+    return place[1]
+
+
+def _readings(path: Path, kept: bytes | None) -> Iterator[bytes]:
+    """What a file held or holds, in the order of trust."""
+    loaded = reader().contents.get(path)
+    if loaded is not None:
+        yield loaded
+    with suppress(OSError):
+        yield path.read_bytes()
+    if kept is not None:
+        yield kept
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def locate(module: str) -> tuple[Path, Path] | None:
+    """File and base folder of a module, found without importing its package."""
+    top, *rest = module.split(".")
+    spec = find_spec(top)
+    if spec is None:
+        return None
+    if spec.submodule_search_locations is None:
+        file = Path(spec.origin or "")
+        return (file.resolve(), file.resolve().parent) if not rest and file.is_file() else None
+    for location in spec.submodule_search_locations:
+        folder = Path(location).resolve().joinpath(*rest)
+        for candidate in (folder.with_name(f"{folder.name}.py"), folder / "__init__.py"):
+            if candidate.is_file():
+                return candidate, Path(location).resolve().parent
+    return None
+
+
+@dataclass(frozen=True)
+class KeptCode:
+    """What a run keeps of plugins' code.
+
+    Attributes:
+        plugins: path of each plugin file that the suite names -> name -> SHA-256 of what it is loaded from; first is
+            the plugin file itself.
+        texts: content by SHA-256; bytes that are no UTF-8 are surrogates.
+    """
+
+    plugins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plugins: Iterable[Path], entries: Iterable[Entry]) -> KeptCode:
+        """What must be kept of the plugins that are not ours; files that have changed already are left out."""
+        named, texts = {}, {}
+        labels = {str(path.resolve()): str(path) for path in plugins}
+        for entry in entries:
+            own = {path: item for path, item in paths_of(entry).items() if not path.is_relative_to(PLUGINS)}
+            if entry.plugin in labels:
+                first = sorted(own.items(), key=lambda item: str(item[0]) != entry.plugin)
+                named[labels[entry.plugin]] = dict(item for _, item in first)
+            for path, (_, digest) in own.items():
+                data = next((data for data in _readings(path, None) if _sha256(data) == digest), None)
+                if data is not None:
+                    texts[digest] = data.decode("utf-8", "surrogateescape")
+        return cls(named, texts)
+
+    def to_json(self) -> str:
+        """Text that :meth:`read` takes."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, folder: Path) -> KeptCode:
+        """What a run's folder keeps; nothing where it was made before code was kept."""
+        try:
+            return cls(**json.loads((folder / KEPT).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return cls()
+
+    def content(self, digest: str) -> bytes | None:
+        """A file's content by its SHA-256, if it is kept and whole."""
+        data = self.texts.get(digest, "").encode("utf-8", "surrogateescape")
+        return data if _sha256(data) == digest else None

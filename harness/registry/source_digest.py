@@ -1,0 +1,231 @@
+"""Digests of source code: what of a component's code enters its key, and which files that is. No torch.
+
+A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
+imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout, the
+``active``, ``help`` and ``search`` of a hyperparameter, and what a class says for people and for the conformance kit
+cannot change a result and do not enter, nor does where a dataset's files come from. Imports by a computed name are not
+seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+from harness.registry.core_files import HARNESS, room_files
+
+_TEXT_ONLY = {"hparam": ("active", "help", "search")}
+_TOLD_ONLY = (
+    "equals_erm",
+    "foreign_statistics",
+    "listed",
+    "names_code",
+    "names_files",
+    "probes",
+    "untrained",
+    "unused",
+)
+"""Class attributes that nothing that computes reads."""
+_FETCHES_ONLY = ("downloads",)
+"""Methods that say where data come from; the data's own content is in the key."""
+
+
+def rooms_digest(kind: str, core: Path = HARNESS) -> str:
+    """Digest of the rooms of a kind."""
+    files = room_files(kind, core)
+    return _combined((path.relative_to(core).as_posix(), tree_digest(path, path.read_bytes())) for path in files)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A module's file and every file of its own distribution that it imports, directly or not, as they were read once.
+
+    Attributes:
+        file: the module's file.
+        contents: the bytes of each file.
+        names: the place of each file below the folder of its distribution, with ``/``.
+    """
+
+    file: Path
+    contents: Mapping[Path, bytes]
+    names: Mapping[Path, str]
+
+    @property
+    def digest(self) -> str:
+        """Digest of what the code does.
+
+        Neither the folder nor the module's own name matters, so that a plugin file can be moved.
+        """
+        trees = {path: tree_digest(path, data) for path, data in self.contents.items()}
+        helpers = sorted((self.names[path], digest) for path, digest in trees.items() if path != self.file)
+        return _combined([("", trees[self.file]), *helpers])
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each file, by name."""
+        return {self.names[path]: hashlib.sha256(data).hexdigest() for path, data in self.contents.items()}
+
+
+def read_code(file: Path, roots: Mapping[str, Path], known: Mapping[Path, bytes] = MappingProxyType({})) -> Code:
+    """Read a module with all that it imports from its own distribution.
+
+    Args:
+        file: the module's source file, below one of the roots.
+        roots: top-level names that count as its own -> the folder that holds them.
+        known: files that were read before, which are not read again.
+
+    Raises:
+        SyntaxError: a file does not parse.
+        OSError: a file cannot be read.
+    """
+    contents: dict[Path, bytes] = {}
+    waiting = [file]
+    while waiting:
+        path = waiting.pop()
+        if path not in contents:
+            contents[path] = known[path] if path in known else path.read_bytes()
+            for parts in imports(path, contents[path], roots):
+                waiting += _files(parts, roots)
+    return Code(file, contents, {path: _relative(path, roots) for path in contents})
+
+
+def own_digest(file: Path, roots: Mapping[str, Path]) -> str:
+    """Digest of a module and of what it imports from its own distribution; see :func:`read_code`."""
+    return read_code(file, roots).digest
+
+
+def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
+    """A module's file and every file of its own distribution that it imports; see :func:`read_code`."""
+    return set(read_code(file, roots).contents)
+
+
+def component_digest(own: str, rooms: str) -> str:
+    """A component's source digest, from :func:`own_digest` and :func:`rooms_digest`."""
+    return _combined([("own", own), ("rooms", rooms)])
+
+
+def _combined(named: Iterable[tuple[str, str]]) -> str:
+    return hashlib.sha256("\n".join(f"{name}\t{digest}" for name, digest in named).encode()).hexdigest()
+
+
+def _base(path: Path, roots: Mapping[str, Path]) -> Path | None:
+    """The nearest of the roots' folders that a file is in."""
+    return max((base for base in roots.values() if path.is_relative_to(base)), key=lambda b: len(b.parts), default=None)
+
+
+def _relative(path: Path, roots: Mapping[str, Path]) -> str:
+    """The place of a file below the folder of its distribution; as it is where it is in none."""
+    base = _base(path, roots)
+    return path.as_posix() if base is None else path.relative_to(base).as_posix()
+
+
+def imports(file: Path, data: bytes, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
+    """Every module that a file may import, as absolute name parts; relative ones are resolved where possible."""
+    base = _base(file, roots)
+    package = () if base is None else file.relative_to(base).parent.parts
+    return {parts for node in _computing(parse(file, data)) for parts in _names(node, package)}
+
+
+def _computing(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node of a tree except those within a method that only says where data come from."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [item for item in ast.iter_child_nodes(node) if not _only_fetches(item, node)]
+
+
+def _only_fetches(item: object, parent: ast.AST) -> bool:
+    return isinstance(parent, ast.ClassDef) and isinstance(item, ast.FunctionDef) and item.name in _FETCHES_ONLY
+
+
+def absolute_names(file: Path, data: bytes) -> set[str]:
+    """The top-level names that a file imports other than relatively."""
+    found: set[str] = set()
+    for node in ast.walk(parse(file, data)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+    if isinstance(node, ast.Import):
+        return [tuple(alias.name.split(".")) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        start = package[: len(package) - node.level + 1] if node.level else ()
+        parent = (*start, *node.module.split(".")) if node.module else start
+        named = [parent, *((*parent, alias.name) for alias in node.names)]
+        return [parts for parts in named if parts]  # `from . import x` beside a single file has no parent
+    return []
+
+
+def _files(parts: tuple[str, ...], roots: Mapping[str, Path]) -> Iterator[Path]:
+    """The module's file, and the ``__init__`` files on the way to it; nothing for others' modules."""
+    base = roots.get(parts[0]) if parts else None
+    if base is None:
+        return
+    for depth in range(1, len(parts) + 1):
+        folder = base.joinpath(*parts[:depth])
+        for candidate in (folder / "__init__.py", folder.with_name(f"{folder.name}.py")):
+            if candidate.is_file():
+                yield candidate
+
+
+@lru_cache(maxsize=512)
+def parse(path: Path, data: bytes) -> ast.Module:
+    """The syntax tree of a file's content; do not change it, it is shared.
+
+    Raises:
+        SyntaxError: it does not parse.
+    """
+    return ast.parse(data, filename=str(path))
+
+
+@lru_cache(maxsize=512)
+def tree_digest(path: Path, data: bytes) -> str:
+    """Digest of a file's syntax tree without what cannot change a result.
+
+    Raises:
+        SyntaxError: it does not parse.
+    """
+    tokens: list[str] = []
+    _tokens(parse(path, data), tokens)
+    return hashlib.sha256("\0".join(tokens).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _tokens(node: ast.AST, found: list[str]) -> None:
+    """A tree as text. Empty fields are left out: later Pythons add fields that are empty in older code."""
+    found.append(f"({type(node).__name__}")
+    if isinstance(node, ast.Constant):
+        found.append(f"{type(node.value).__name__}={node.value!r}")
+    else:
+        for name, value in ast.iter_fields(node):
+            items = value if isinstance(value, list) else [value]
+            shown = [item for item in items if item is not None and not _silent(item, node)]
+            found += [name] if shown else []
+            for item in shown:
+                if isinstance(item, ast.AST):
+                    _tokens(item, found)
+                else:
+                    found.append(repr(item))
+    found.append(")")
+
+
+def _silent(item: object, parent: ast.AST) -> bool:
+    """Whether a part of a tree does nothing: a docstring, another bare string, ``pass``, what is only told."""
+    if isinstance(item, ast.keyword) and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+        return item.arg in _TEXT_ONLY.get(parent.func.id, ())
+    if isinstance(item, ast.Assign) and isinstance(parent, ast.ClassDef):
+        return all(isinstance(target, ast.Name) and target.id in _TOLD_ONLY for target in item.targets)
+    if isinstance(item, ast.alias) and isinstance(parent, ast.ImportFrom):
+        return parent.module == "harness" and item.name == "Download"
+    if isinstance(item, ast.Expr):
+        return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
+    return isinstance(item, ast.Pass) or _only_fetches(item, parent)

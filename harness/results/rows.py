@@ -1,0 +1,361 @@
+"""The results of a run as plain data: one flat table, and what a report must know beside it. No torch, no NumPy.
+
+The table is in tidy long form: a row is one value, that of one cell (dataset, method, configuration, seed) on one
+split under one checkpoint rule. A cell without results has the same rows, with ``value`` null, a ``status`` and a
+``reason``; a cell that has not run has none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.data import Role, in_distribution
+from harness.errors import DataError
+from harness.safe_io import check_types, for_spreadsheet, parse_json, read_text, shown
+from harness.suite.spec import SelectSettings
+
+STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
+LAST = "last"
+FORMAT = 1
+
+
+def checkpoint_rule(checkpoint: str, split: str) -> str:
+    """The name of a checkpoint rule in the table: ``last``, or ``best@SPLIT`` for the first best score on a split."""
+    return LAST if checkpoint == LAST else f"best@{split}"
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One value of one cell.
+
+    Attributes:
+        dataset, method: labels from the suite.
+        config_id, hyperparameters: the configuration's short name and its tuned values by axis.
+        seed: the training seed.
+        split: where it was measured; ``checkpoint`` the rule that chose the weights (:func:`checkpoint_rule`).
+        metric: ``accuracy``, ``rocauc`` or ``mcc``; ``value`` a fraction, None unless ``status`` is ``ok``.
+        epoch: the chosen checkpoint's epoch, from 0.
+        status: one of :data:`STATUSES`; ``reason`` one line, ``traceback`` short.
+        selected: whether the suite's selection rule takes this configuration for this checkpoint rule.
+        environments: what supplies environment ids, e.g. ``random(2)``; empty for none.
+        oracle: oracle fields that were opened; ``uses_validation_labels``: validation labels shaped training.
+        cell, key: the short id of the cell, and the key of its last stage.
+        seconds, cpu_seconds: wall and processor time of the training stage; ``peak_memory`` its bytes.
+        device: the name of the GPU that it ran on, empty for the CPU; ``peak_device_memory`` the bytes taken there.
+    """
+
+    dataset: str
+    method: str
+    config_id: str
+    seed: int
+    split: str
+    metric: str
+    checkpoint: str
+    value: float | None = None
+    status: str = "ok"
+    reason: str = ""
+    epoch: int | None = None
+    selected: bool = False
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    environments: str = ""
+    oracle: tuple[str, ...] = ()
+    uses_validation_labels: bool = False
+    protocol: str = ""
+    cell: str = ""
+    key: str = ""
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    device: str = ""
+    peak_device_memory: int | None = None
+    traceback: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"unknown status '{self.status}'; there are: {', '.join(STATUSES)}")
+        if self.value is not None and not math.isfinite(self.value):
+            object.__setattr__(self, "value", None)
+            if self.status == "ok":
+                object.__setattr__(self, "status", "undefined")
+                object.__setattr__(self, "reason", self.reason or "not a finite number")
+        if (self.value is None) == (self.status == "ok"):
+            raise ValueError(f"status '{self.status}' does not go with value {self.value}")
+
+
+def spread_out(row: ResultRow, splits: Iterable[str], checkpoints: Iterable[str]) -> list[ResultRow]:
+    """The rows of a cell without results: the given one for each split and checkpoint rule."""
+    rules = list(checkpoints)
+    return [replace(row, split=split, checkpoint=rule) for split in splits for rule in rules]
+
+
+def status_of_failure(status: str) -> str:
+    """The table's status for a :class:`harness.plan.stage.Failure`'s: a killed worker or a full disk is ``failed``."""
+    return status if status in STATUSES else "failed"
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """What a report says of a dataset (see :class:`harness.data.Declaration`).
+
+    ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
+    the data it is; ``licence`` and ``citation`` are those of its downloads. Known once the data are built:
+    ``fingerprint``, a digest of the content; ``skipped``, rows of its files that were left out, with the reason;
+    ``component`` and ``values``, the component and its values that differ from the defaults.
+    """
+
+    label: str
+    metric: str = "accuracy"
+    task: str = "multiclass"
+    higher_is_better: bool = True
+    splits: Mapping[str, Role] = field(default_factory=lambda: {"train": "train", "val": "val", "test": "test"})
+    default_val: str = "val"
+    validation: str = ""
+    variant: str = ""
+    notes: tuple[str, ...] = ()
+    seed: int | None = None
+    split_seed: int | None = None
+    version: str = ""
+    licence: str = ""
+    citation: str = ""
+    fingerprint: str = ""
+    skipped: tuple[str, ...] = ()
+    component: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def test_splits(self) -> list[str]:
+        """The splits with the role ``test``, in order of display."""
+        return [name for name, role in self.splits.items() if role == "test"]
+
+    def validation_on(self, split: str) -> str:
+        """What validation on a split is: the dataset says it of the default one; of another, its name."""
+        if split == self.default_val:
+            return self.validation
+        return "in-distribution" if in_distribution(split) else f"split {split}"
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """What a report says of one method on one dataset.
+
+    Attributes:
+        configurations: configuration id -> its tuned values, in the order of declaration.
+        select: how checkpoint and configuration are chosen.
+        environments, oracle: as in :class:`ResultRow`; ``shaped_by_validation``: ids of the configurations whose
+            training validation labels shape.
+        settings: network and training by path (``train.epochs``), without what was tuned, and of the backbone only what
+            differs from its defaults; empty until a cell has been trained.
+    """
+
+    dataset: str
+    method: str
+    configurations: Mapping[str, Mapping[str, Any]]
+    select: SelectSettings = field(default_factory=SelectSettings)
+    environments: str = ""
+    oracle: tuple[str, ...] = ()
+    shaped_by_validation: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tuned(self) -> bool:
+        """Whether there is more than one configuration to choose from."""
+        return len(self.configurations) > 1
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """All that a report needs; a run folder holds it as one JSON file.
+
+    Attributes:
+        datasets, methods: in the suite's order; ``entries`` has one for each pair that the suite runs.
+        overrides: what the command line changed, as text.
+        reference: the method that differences are taken to, or None.
+        published: name of the published numbers to stand beside ours, or None.
+        statistics: whether reports have statistics where nothing else is asked.
+        status: of the run: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``; empty where unknown.
+        stored: cell -> when it failed, for those that failed in an earlier run and were not tried again.
+    """
+
+    suite: str
+    run: str
+    protocol: str
+    seeds: tuple[int, ...]
+    datasets: tuple[DatasetFacts, ...]
+    methods: tuple[str, ...]
+    entries: tuple[MethodFacts, ...]
+    rows: tuple[ResultRow, ...] = ()
+    overrides: tuple[str, ...] = ()
+    reference: str | None = None
+    published: str | None = None
+    statistics: bool = False
+    status: str = ""
+    stored: Mapping[str, str] = field(default_factory=dict)
+
+    def dataset(self, label: str) -> DatasetFacts:
+        """The dataset with this label."""
+        return self._by_label[label]
+
+    def entry(self, dataset: str, method: str) -> MethodFacts | None:
+        """The facts of a method on a dataset, or None where the suite does not run it there."""
+        return self._by_row.get((dataset, method))
+
+    @cached_property
+    def _by_label(self) -> dict[str, DatasetFacts]:
+        return {dataset.label: dataset for dataset in self.datasets}
+
+    @cached_property
+    def _by_row(self) -> dict[tuple[str, str], MethodFacts]:
+        return {(entry.dataset, entry.method): entry for entry in self.entries}
+
+    def validation_split(self, entry: MethodFacts) -> str:
+        """The split that checkpoint and configuration are chosen on."""
+        return entry.select.split if entry.select.split != "auto" else self.dataset(entry.dataset).default_val
+
+    def with_rows(self, rows: Iterable[ResultRow]) -> RunResults:
+        """The same run with other rows."""
+        return replace(self, rows=tuple(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain mapping that :meth:`from_json` reads back, free of NaN."""
+        plain: dict[str, Any] = _finite(self._head() | {"rows": [vars(row) for row in self.rows]})
+        return plain
+
+    def _head(self) -> dict[str, Any]:
+        """Everything but the rows."""
+        head = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "rows"}
+        head["datasets"] = [asdict(dataset) for dataset in self.datasets]
+        head["entries"] = [asdict(entry) for entry in self.entries]
+        return {"results": FORMAT, **head}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunResults:
+        """The inverse of :meth:`to_json`. Fields that a later version added are ignored."""
+        if not isinstance(data, Mapping):
+            raise ValueError("expected a mapping")
+        values = _known(cls, data)
+        check_types(cls, [data])
+        for part, items in ((DatasetFacts, "datasets"), (MethodFacts, "entries"), (ResultRow, "rows")):
+            check_types(part, data[items])
+        values["datasets"] = tuple(DatasetFacts(**_known(DatasetFacts, item)) for item in data["datasets"])
+        values["entries"] = tuple(_entry(item) for item in data["entries"])
+        values["rows"] = tuple(ResultRow(**_known(ResultRow, item)) for item in data["rows"])
+        found = cls(**values)
+        _check_labels(found)
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write as strict JSON with a line for each row, whole or not at all."""
+        head = dumps(self._head(), indent=None).rstrip().removesuffix("}")
+        rows = ",\n".join(dumps(vars(row), indent=None).rstrip() for row in self.rows)
+        write_text(path, f'{head}, "rows": [\n{rows}\n]}}\n')
+
+    @classmethod
+    def load(cls, path: Path) -> RunResults:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: the file is missing, not strict JSON, or not a results file.
+        """
+        try:
+            return cls.from_json(loads(read_text(path)))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path}: not a readable results file ({type(error).__name__}: {error})") from error
+
+
+@lru_cache
+def _names(cls: type) -> frozenset[str]:
+    return frozenset(item.name for item in fields(cls))
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The class's own fields, lists as tuples."""
+    names = _names(cls)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in names}
+
+
+def _check_labels(results: RunResults) -> None:
+    """Refuse names that no suite can give, and rows of datasets that are not there."""
+    known = {dataset.label for dataset in results.datasets}
+    used = {entry.dataset for entry in results.entries} | {row.dataset for row in results.rows}
+    if used - known:
+        raise ValueError(f"there is no dataset {min(used - known)!r}")
+    for label in {results.suite, results.run, *known, *results.methods, *(row.method for row in results.rows)}:
+        if not label.isprintable():
+            raise ValueError(f"{shown(label)} is no printable name")
+
+
+def _entry(data: Mapping[str, Any]) -> MethodFacts:
+    values = _known(MethodFacts, data)
+    if data.get("uses_validation_labels"):  # an earlier version knew it of a method as a whole
+        values["shaped_by_validation"] = tuple(data["configurations"])
+    return MethodFacts(**{**values, "select": SelectSettings(**_known(SelectSettings, data["select"]))})
+
+
+def _finite(value: Any) -> Any:
+    """The value with every non-finite number replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def dumps(data: Any, indent: int | None = 1) -> str:
+    """Strict JSON: a non-finite number becomes null. Ends with a line break."""
+    try:
+        text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(data), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
+
+
+def loads(text: str) -> Any:
+    """Read strict JSON.
+
+    Raises:
+        ValueError: malformed text, a number that is not finite, or brackets nested too deeply.
+    """
+    return parse_json(text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: to a temporary file beside it, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")  # not by tempfile, whose files no one else may read
+    try:
+        with part.open("x", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def rows_to_csv(rows: Iterable[ResultRow]) -> str:
+    """The flat table as CSV with a header; mappings and lists as JSON text, None as an empty field."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    names = [item.name for item in fields(ResultRow)]
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_csv_field(getattr(row, name)) for name in names])
+    return stream.getvalue()
+
+
+def _csv_field(value: Any) -> Any:
+    if isinstance(value, (Mapping, tuple)):
+        return dumps(value, indent=None).strip()
+    if isinstance(value, str):
+        return for_spreadsheet(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,227 @@
+"""Which configuration of a method a table shows: small named rules over scores that are there already. No torch."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+from harness.results.means import mean
+from harness.results.rows import LAST, MethodFacts, ResultRow, RunResults, checkpoint_rule
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration's scores on the split that decides.
+
+    Attributes:
+        values: one per seed of the suite, None where there is none; ``statuses`` says why (``missing`` where the
+            cell has not run yet).
+    """
+
+    config_id: str
+    values: tuple[float | None, ...]
+    statuses: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every seed has run."""
+        return "missing" not in self.statuses
+
+    @property
+    def clean(self) -> bool:
+        """Whether no seed that has run lacks a score."""
+        return all(status in ("ok", "missing") for status in self.statuses)
+
+    @property
+    def count(self) -> int:
+        """The number of seeds with a score."""
+        return sum(value is not None for value in self.values)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the seeds with a score; there is at least one."""
+        return mean([value for value in self.values if value is not None])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The outcome of a selection.
+
+    Attributes:
+        config_id: the chosen configuration, or None where none is eligible; ``reason`` then says why.
+        rule: name of the rule; ``oracle`` whether it looked at test scores.
+        provisional: the grid is unfinished, so that the choice may still change.
+        ineligible: configuration id -> why it could not be chosen.
+    """
+
+    config_id: str | None
+    rule: str
+    provisional: bool = False
+    oracle: bool = False
+    reason: str = ""
+    ineligible: Mapping[str, str] = field(default_factory=dict)
+
+
+def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True, rule: str = "mean-val") -> Choice:
+    """The configuration with the best mean over seeds.
+
+    A configuration that lacks the score of any seed is not eligible; ties take the first declared. While the grid is
+    unfinished the choice is provisional: among the complete configurations if there are any, else among those
+    without a failure that have the most seeds so far. A single configuration needs no scores.
+    """
+    if len(candidates) == 1:
+        return Choice(candidates[0].config_id, rule)
+    provisional = not all(candidate.finished for candidate in candidates)
+    ineligible = {c.config_id: why for c in candidates if (why := _why_not(c))}
+    pool = [c for c in candidates if c.config_id not in ineligible]
+    if not pool and provisional:
+        started = [c for c in candidates if c.clean and c.count]
+        most = max((c.count for c in started), default=0)
+        pool = [c for c in started if c.count == most]
+    if not pool:
+        reason = f"no configuration has a score for every seed ({_summary(ineligible)})" if ineligible else "no scores"
+        return Choice(None, rule, provisional, reason=reason, ineligible=ineligible)
+    sign = 1.0 if higher_is_better else -1.0
+    best = max(pool, key=lambda candidate: sign * candidate.mean)
+    return Choice(best.config_id, rule, provisional, ineligible=ineligible)
+
+
+def _why_not(candidate: Candidate) -> str:
+    """Why a configuration is not eligible; empty where it is."""
+    counts = Counter(status for status in candidate.statuses if status != "ok")
+    return ", ".join(f"{count} of {len(candidate.statuses)} seeds {status}" for status, count in counts.items())
+
+
+def _summary(ineligible: Mapping[str, str]) -> str:
+    parts = [f"{config}: {why}" for config, why in ineligible.items()]
+    return "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
+
+
+class ScoreTable:
+    """The values of a run by (dataset, method, configuration, split, checkpoint rule), aligned with its seeds."""
+
+    def __init__(self, results: RunResults) -> None:
+        self.results = results
+        self._rows: dict[tuple[str, ...], dict[int, ResultRow]] = defaultdict(dict)
+        self._cells: dict[tuple[str, ...], dict[int, ResultRow]] = defaultdict(dict)
+        for row in results.rows:
+            self._rows[row.dataset, row.method, row.config_id, row.split, row.checkpoint][row.seed] = row
+            self._cells[row.dataset, row.method, row.config_id][row.seed] = row
+
+    def rows(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> tuple[ResultRow | None, ...]:
+        """One row per seed of the suite; None where the cell has not run.
+
+        A cell that ran but has no such row had no checkpoint to choose by this rule, and is undefined here.
+        """
+        found = self._rows.get((entry.dataset, entry.method, config_id, split, rule), {})
+        cells = self._cells.get((entry.dataset, entry.method, config_id), {})
+        return tuple(
+            found.get(seed) or _without_checkpoint(cells.get(seed), split, rule) for seed in self.results.seeds
+        )
+
+    def candidate(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> Candidate:
+        """A configuration's scores on one split."""
+        rows = self.rows(entry, config_id, split, rule)
+        return Candidate(
+            config_id,
+            tuple(row.value if row else None for row in rows),
+            tuple(row.status if row else "missing" for row in rows),
+        )
+
+    def candidates(self, entry: MethodFacts, split: str, rule: str) -> list[Candidate]:
+        """All configurations of a method, in the order of declaration."""
+        return [self.candidate(entry, config_id, split, rule) for config_id in entry.configurations]
+
+
+def _without_checkpoint(cell: ResultRow | None, split: str, rule: str) -> ResultRow | None:
+    if cell is None:
+        return None
+    reason = f"no checkpoint by the rule {rule}" if cell.value is not None else cell.reason
+    status = "undefined" if cell.value is not None else cell.status
+    return replace(cell, split=split, checkpoint=rule, value=None, epoch=None, status=status, reason=reason)
+
+
+class Selector(Protocol):
+    """A way to choose a configuration."""
+
+    name: ClassVar[str]
+
+    def choose(self, scores: ScoreTable, entry: MethodFacts, rule: str, test: str) -> Choice:
+        """Choose for the table's column of one test split, under one checkpoint rule."""
+        ...
+
+
+class MeanVal:
+    """The best mean over seeds on the validation split."""
+
+    name: ClassVar[str] = "mean-val"
+
+    def choose(self, scores: ScoreTable, entry: MethodFacts, rule: str, test: str) -> Choice:
+        """The test split plays no part."""
+        del test
+        higher = scores.results.dataset(entry.dataset).higher_is_better
+        split = scores.results.validation_split(entry)
+        return best_mean(scores.candidates(entry, split, rule), higher_is_better=higher, rule=self.name)
+
+
+class Oracle:
+    """The best mean over seeds on the test split: an upper bound, flagged wherever it is shown, never a default."""
+
+    name: ClassVar[str] = "oracle"
+
+    def choose(self, scores: ScoreTable, entry: MethodFacts, rule: str, test: str) -> Choice:
+        """Every test split has a choice of its own."""
+        higher = scores.results.dataset(entry.dataset).higher_is_better
+        choice = best_mean(scores.candidates(entry, test, rule), higher_is_better=higher, rule=self.name)
+        return replace(choice, oracle=entry.tuned)
+
+
+_SELECTORS: tuple[Selector, ...] = (MeanVal(), Oracle())
+SELECTORS: Mapping[str, Selector] = {selector.name: selector for selector in _SELECTORS}
+
+
+def rule_of(results: RunResults, entry: MethodFacts, checkpoint: str | None = None) -> str:
+    """The checkpoint rule of a method in the flat table, by the suite's setting or by the one given instead."""
+    return checkpoint_rule(checkpoint or entry.select.checkpoint, results.validation_split(entry))
+
+
+def choose(scores: ScoreTable, entry: MethodFacts, test: str, checkpoint: str | None = None) -> Choice:
+    """The configuration that the suite's settings select for one method, dataset and test split."""
+    rule = rule_of(scores.results, entry, checkpoint)
+    return SELECTORS[entry.select.config].choose(scores, entry, rule, test)
+
+
+def mark_selected(results: RunResults) -> RunResults:
+    """The run with ``selected`` set on the rows of the chosen configurations.
+
+    The choice is made for each of the method's two checkpoint rules; under ``oracle`` it is that of the first test
+    split.
+    """
+    scores = ScoreTable(results)
+    chosen: set[tuple[Any, ...]] = set()
+    for entry in results.entries:
+        test = next(iter(results.dataset(entry.dataset).test_splits), "")
+        for checkpoint in ("best-val", LAST):
+            choice = choose(scores, entry, test, checkpoint)
+            chosen.add((entry.dataset, entry.method, choice.config_id, rule_of(results, entry, checkpoint)))
+    return results.with_rows(_marked(results.rows, chosen))
+
+
+def _marked(rows: Iterable[ResultRow], chosen: set[tuple[Any, ...]]) -> Iterable[ResultRow]:
+    for row in rows:
+        selected = (row.dataset, row.method, row.config_id, row.checkpoint) in chosen
+        yield row if row.selected == selected else replace(row, selected=selected)
+
+
+def without_value(results: RunResults) -> int:
+    """How many trained cells have no value on any test split, under the checkpoint rule that the suite reports."""
+    rules = {(entry.dataset, entry.method): rule_of(results, entry) for entry in results.entries}
+    trained, valued = set[str](), set[str]()
+    for row in results.rows:
+        counts = rules.get((row.dataset, row.method)) == row.checkpoint
+        if counts and row.split in results.dataset(row.dataset).test_splits and row.status in ("ok", "undefined"):
+            trained.add(row.cell)
+            valued.update([row.cell] if row.status == "ok" else ())
+    return len(trained - valued)

@@ -1,0 +1,109 @@
+"""Run one cell in this process, where breakpoints work and exceptions come through as they are raised.
+
+Nothing that is run here is stored: who is in a debugger may change any value.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.engine.devices import CPU
+from harness.engine.interruption import terminable
+from harness.engine.threads import one_thread
+from harness.errors import UserError, did_you_mean
+from harness.plan.stage import Stage
+from harness.plan.status import needed
+from harness.run.address import Addressed
+from harness.stages.context import Context
+from harness.stages.run import run_placed
+from harness.store.scratch import Scratch
+from harness.store.store import Store
+
+ALWAYS = ("train", "score")
+KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score")
+
+
+@dataclass(frozen=True)
+class Debugged:
+    """What a cell gave that was run for debugging.
+
+    Attributes:
+        scores: a row per split and checkpoint rule, as the stage ``score`` writes them.
+        stored: the scores that the store holds for the same cell, or None where it holds none.
+    """
+
+    scores: list[dict[str, Any]]
+    stored: list[dict[str, Any]] | None
+
+
+def check_kinds(again: Collection[str]) -> None:
+    """Refuse kinds of stages that no cell has.
+
+    Raises:
+        UserError: the text lists the kinds.
+    """
+    for kind in again:
+        if kind not in KINDS:
+            raise UserError(f"--again {kind}: no such stage{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
+
+
+def debug(
+    found: Addressed,
+    data_dir: Path | None,
+    say: Callable[[str], None],
+    *,
+    again: Collection[str] = ALWAYS,
+    keep_upstream: bool = False,
+    device: str = CPU,
+) -> Debugged:
+    """Run what a cell needs, stage after stage, in this process.
+
+    Args:
+        found: the cell.
+        data_dir: the user's data folder, or None.
+        say: told which stage runs, and how long it took.
+        again: kinds of stages that run although the store has them, and with them all that reads their output.
+        keep_upstream: store stages before the training, as a run would; without it nothing is stored.
+        device: where networks are trained, see :class:`harness.stages.context.Context`.
+
+    Raises:
+        Exception: whatever a stage raises.
+    """
+    plan, store = found.session.plan, found.session.store
+    with tempfile.TemporaryDirectory(prefix="bench-debug-") as folder, one_thread(), terminable():
+        scratch = Scratch(store, Path(folder), _hidden(found, again))
+        for stage in needed(plan, scratch, [found.cell.score]):
+            kept = keep_upstream and stage.kind not in ALWAYS
+            with _told(stage, say):
+                run_placed(stage, Context(store if kept else scratch, data_dir, device, found.session.catalog.rooms))
+        return Debugged(_scores(scratch, found.cell.score) or [], _scores(store, found.cell.score))
+
+
+def _hidden(found: Addressed, again: Collection[str]) -> set[str]:
+    """Keys of the stages to run again: those of the given kinds, and those that read what they write."""
+    plan = found.session.plan
+    ancestry = plan.ancestry(found.cell.score)
+    hidden: set[str] = set()
+    for key, stage in plan.stages.items():  # inputs come first
+        if key in ancestry and (stage.kind in again or hidden.intersection(stage.inputs)):
+            hidden.update((key, *stage.outputs))
+    return hidden
+
+
+@contextmanager
+def _told(stage: Stage, say: Callable[[str], None]) -> Iterator[None]:
+    say(f"running: {stage.title}")
+    began = time.monotonic()
+    yield
+    say(f"  ended after {time.monotonic() - began:.1f} s")
+
+
+def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
+    rows: list[dict[str, Any]] | None = store.open(key).read_json("scores") if store.has(key) else None
+    return rows

@@ -1,0 +1,317 @@
+"""Run an opened suite: write its record, walk its stages, collect its results. No torch in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engine import Engine, Event, Outcome, make_engine
+from harness.engine import run as run_stages
+from harness.engine.devices import CPU, CUDA, choose_devices
+from harness.engine.interruption import terminable
+from harness.errors import BenchError, UserError
+from harness.plan.stage import Failure, Stage
+from harness.plan.status import Clock, needed
+from harness.registry.planned_code import KEPT, KeptCode
+from harness.results.rows import RunResults, rows_to_csv, write_text
+from harness.results.selection import without_value
+from harness.run.analyses import analyse
+from harness.run.beginning import start_record
+from harness.run.clusters import connected
+from harness.run.collect import collect, without_rows
+from harness.run.findings import Finding
+from harness.run.page import leave_page
+from harness.run.phases import run_in_phases
+from harness.run.provenance import provenance
+from harness.run.record import RESULTS, RunRecord
+from harness.run.session import Options, Session
+from harness.run.tracking import Tracking
+from harness.stages.context import Context
+from harness.store.artifact import writing
+from harness.store.holds import begun
+from harness.suite.spec import AnalysisSpec
+
+if TYPE_CHECKING:
+    from harness.engine.cluster.connection import Cluster
+    from harness.engine.cluster.profile import Profile
+
+BODY = "harness.stages:run"
+_log = logging.getLogger(__name__)
+WORKER_LOG = "workers.log"
+"""In the run folder: what plugins and libraries printed in the workers."""
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, cluster.
+
+    ``device`` is text as for ``--device``. The cluster is the Dask engine's, see :func:`harness.engine.make_engine`.
+    """
+
+    engine: str = "processes"
+    jobs: int | None = None
+    timeout: float | None = None
+    memory: int | None = None
+    retry_failed: bool = False
+    cluster: Profile | Cluster | None = None
+    device: str = CPU
+    jobs_per_device: int | None = None
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that ``device`` names; those of a cluster are its workers', of which this machine cannot know.
+
+        Raises:
+            UserError: no such device.
+        """
+        if self.engine != "dask":
+            return choose_devices(self.device)
+        if self.device not in (CPU, CUDA):
+            raise UserError(f"--device {self.device}: with --engine dask write cuda; each worker takes the GPU it sees")
+        return () if self.device == CPU else (CUDA,)
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run left: record, results, folder, analyses, HTML report; ``saved``: whether the folder holds them."""
+
+    record: RunRecord
+    results: RunResults
+    folder: Path
+    findings: tuple[Finding, ...] = ()
+    page: Path | None = None
+    saved: bool = True
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 1 where a cell has no result, an analysis failed, or the folder could not be written."""
+        lost = not self.saved or self.record.failures or any(found.status != "ok" for found in self.findings)
+        return 1 if lost or without_rows(self.record, self.results) or without_value(self.results) else 0
+
+
+def execute(
+    session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None]
+) -> RunOutcome:
+    """Run what must run, and leave a run folder whatever happens.
+
+    Raises:
+        KeyboardInterrupt: after the record and the results so far have been written.
+        DataError: a dataset cannot be built from its files; nothing has been trained.
+        UserError: the store cannot be written to, or the engine cannot do what is asked.
+    """
+    store = session.store
+    _engine(engine_options)  # refuses what it cannot do before anything is written
+    store.require_writable()
+    with (
+        terminable(),
+        begun(store, session.suite.name) as name,
+        connected(engine_options, session.catalog) as connection,
+    ):
+        return _execute(session, options, connection, observe, store.new_run(name))
+
+
+def _execute(
+    session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None], folder: Path
+) -> RunOutcome:
+    store, plan = session.store, session.plan
+    record = start_record(session, folder.name)
+    write_text(folder / "suite.yaml", _resolved(session))
+    write_text(folder / KEPT, KeptCode.of(session.suite.plugins, session.catalog).to_json())
+    record.save(folder)
+    tracking = Tracking(session, record)
+
+    def watch(event: Event) -> None:
+        observe(event)
+        tracking.watch(event)
+
+    work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG, folder.name)
+    try:
+        stages = needed(plan, store, retry_failed=engine_options.retry_failed)
+        outcome, cached = work.run(stages), len(plan.stages) - len(stages)
+        closed = _close(record, session, folder, outcome, cached)
+        gone = without_rows(closed.record, closed.results)
+        if gone:  # scores of which it showed that they are none only when they were read: they were put aside
+            again = needed(plan, store, gone)
+            cached -= len({stage.key for stage in again} - set(outcome.finished))
+            closed = _close(record, session, folder, outcome.then(work.run(again)), cached)
+    except BaseException as error:
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        cut = replace(record, status=status, failures=_plain(work.failures))
+        with suppress(BenchError, OSError):  # where a full disk ended the run, it is not to hide that
+            tracking.finish(_leave(cut, session, folder), status)
+        raise
+    try:
+        if session.suite.analyses:
+            found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
+            closed = replace(closed, findings=tuple(found))
+    finally:  # the cells are there, whatever ends the analyses
+        tracking.finish(closed.results, closed.record.status)
+    anew = bool(outcome.finished or outcome.failures or closed.findings)
+    return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
+
+
+def _leave(record: RunRecord, session: Session, folder: Path) -> RunResults:
+    """Write what there is of a run that was cut short."""
+    with writing(folder):
+        record.save(folder)  # that it ended, even where the store cannot be read
+    results = collect(record, session.store)
+    _save(record, results, folder)
+    leave_page(record, results, session.store)
+    return results
+
+
+def execute_analyses(
+    session: Session,
+    options: Options,
+    engine_options: EngineOptions,
+    observe: Callable[[Event], None],
+    record: RunRecord,
+    specs: Sequence[AnalysisSpec],
+) -> list[Finding]:
+    """Run analyses of a run that is there; its folder holds the findings.
+
+    Raises:
+        UserError: the store cannot be written to.
+    """
+    session.store.require_writable()
+    folder = session.store.runs / record.id
+    results = collect(record, session.store)
+    with connected(engine_options, session.catalog) as connection:
+        work = _Work(session, options.data_dir, connection, record.provenance, observe, folder / WORKER_LOG, record.id)
+        found = analyse(session, results, specs, folder, work.more)
+    leave_page(record, results, session.store)
+    return found
+
+
+def run_targets(
+    session: Session,
+    options: Options,
+    engine_options: EngineOptions,
+    observe: Callable[[Event], None],
+    targets: Sequence[str],
+    log: Path,
+) -> Failure | None:
+    """Run what some stages of the plan need and nothing else; the first failure, if any. Leaves no run folder.
+
+    Raises:
+        DataError: a dataset cannot be built from its files.
+        UserError: the store cannot be written to.
+    """
+    session.store.require_writable()
+    with connected(engine_options, session.catalog) as connection:
+        work = _Work(session, options.data_dir, connection, provenance(()), observe, log)
+        outcome = work.run(needed(session.plan, session.store, targets, retry_failed=engine_options.retry_failed))
+    return next(iter(outcome.failures.values()), None)
+
+
+@dataclass
+class _Work:
+    """The stages of one run at work; ``failures`` holds those so far, for a run that is cut short.
+
+    ``name``: the run whose folder keeps code, if any does.
+    """
+
+    session: Session
+    data_dir: Path | None
+    options: EngineOptions
+    made_by: Mapping[str, Any]
+    observe: Callable[[Event], None]
+    log: Path
+    name: str = ""
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def run(self, stages: Sequence[Stage]) -> Outcome:
+        """Run the given stages of the plan, and others whose artifact turns out to be lost."""
+        running = {stage.key for stage in stages}
+        others = [stage for key, stage in self.session.plan.stages.items() if key not in running]
+        return run_in_phases(stages, others, self._run_some, self.watch)
+
+    def more(self, stages: Sequence[Stage]) -> Mapping[str, Failure]:
+        """Run stages that build on the plan's and are not part of it, and tell those that failed."""
+        return self._run_some(stages, list(self.session.plan.stages.values())).failures
+
+    def _run_some(self, wanted: Sequence[Stage], reserve: Sequence[Stage]) -> Outcome:
+        store, device = self.session.store, next(iter(self.options.devices), CPU)
+        context = Context(store, self.data_dir, device, self.session.catalog.rooms, self.name)
+        return run_stages(
+            wanted,
+            store=store,
+            body=BODY,
+            engine=_engine(self.options, self.log),
+            context=context.to_json(),
+            reserve=reserve,
+            observer=self.watch,
+            cost=_cost(Clock(store)) if wanted else None,
+            retry_failed=self.options.retry_failed,
+        )
+
+    def watch(self, event: Event) -> None:
+        """Keep failures and costs, and pass the event on."""
+        if event.failure is not None and event.kind in ("failed", "skipped"):
+            self.failures[event.stage.key] = event.failure
+        if event.kind == "finished" and not event.detail.get("elsewhere"):
+            with suppress(BenchError):  # what it cost is worth less than the stages to come
+                self.session.store.record_run(event.stage, _cost_facts(event, self.made_by))
+        self.observe(event)
+
+
+def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
+    return make_engine(
+        chosen.engine,
+        jobs=chosen.jobs,
+        timeout=chosen.timeout,
+        memory=chosen.memory,
+        log=log,
+        cluster=chosen.cluster,
+        devices=chosen.devices,
+        jobs_per_device=chosen.jobs_per_device,
+    )
+
+
+def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:
+    facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
+    status = "failed" if outcome.failures else "finished"
+    done = replace(record, status=status, failures=_plain(outcome.failures), facts=facts)
+    results = collect(done, session.store)
+    try:
+        _save(done, results, folder)
+    except BenchError as error:  # the table can be shown all the same
+        _log.warning("%s; the run's folder is incomplete", error)
+        return RunOutcome(done, results, folder, saved=False)
+    return RunOutcome(done, results, folder)
+
+
+def _save(record: RunRecord, results: RunResults, folder: Path) -> None:
+    with writing(folder):
+        record.save(folder)
+        results.save(folder / RESULTS)
+        write_text(folder / "results.csv", rows_to_csv(results.rows))
+
+
+def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
+    detail, placed = event.detail, dict(event.detail.get("placed", {}))
+    costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
+    costs["peak_device_memory"] = placed.pop("peak_device", None)
+    return {**costs, "worker": event.worker, "provenance": {**made_by, **detail.get("machine", {}), **placed}}
+
+
+def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:
+    return {key: asdict(failure) for key, failure in failures.items()}
+
+
+def _cost(clock: Clock) -> Callable[[Stage], float]:
+    def seconds(stage: Stage) -> float:
+        return clock.seconds(stage) or 1.0
+
+    return seconds
+
+
+def _resolved(session: Session) -> str:
+    import yaml
+
+    return yaml.safe_dump(dict(session.suite.resolved), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,120 @@
+"""What an analysis left in a run folder: a table, notes and the names of its figures. No torch."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.analysis import Cell
+from harness.results.rows import dumps, loads, write_text
+from harness.safe_io import FILE_NAME, check_types, for_spreadsheet, read_text
+
+FINDING = "finding.json"
+FOLDER = "analyses"
+_CELLS = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One analysis of a run.
+
+    Attributes:
+        label: its name in the suite; ``analysis`` and ``params`` the component with its values.
+        opens: what it read that no method may see: ``test labels``, oracle fields.
+        columns, rows, notes: see :class:`harness.analysis.Findings`.
+        figures: file names beside ``finding.json``: the same figure in several formats.
+        status: ``ok`` or ``failed``, with ``reason`` and ``traceback``. One that failed for some cells alone has a
+            table of the others.
+    """
+
+    label: str
+    analysis: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    opens: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    status: str = "ok"
+    reason: str = ""
+    traceback: str = ""
+
+    def failed(self, reason: str, traceback: str = "") -> Finding:
+        """The same analysis, failed."""
+        return replace(self, status="failed", reason=reason, traceback=traceback)
+
+    def done(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        notes: Sequence[str],
+        figures: Sequence[str],
+    ) -> Finding:
+        """The same analysis with what it found, numbers as plain Python ones.
+
+        Raises:
+            TypeError: a cell is something else than a text, a number or None.
+        """
+        table = tuple(tuple(plain_cell(cell) for cell in row) for row in rows)
+        return replace(self, columns=tuple(columns), rows=table, notes=tuple(notes), figures=tuple(figures))
+
+
+def plain_cell(cell: Any) -> Cell:
+    """A cell as a plain value of Python's.
+
+    Raises:
+        TypeError: it is something else than a text, a number or None.
+    """
+    item = getattr(cell, "item", None)
+    plain = item() if callable(item) and not getattr(cell, "shape", ()) else cell
+    if plain is not None and not isinstance(plain, (str, int, float)):
+        raise TypeError(f"a cell of a table is a text, a number or None, not {type(plain).__name__}")
+    return plain
+
+
+def save_finding(finding: Finding, folder: Path) -> None:
+    """Write ``finding.json`` and, where there is a table, ``table.csv``."""
+    for stale in folder.glob("*"):
+        if stale.is_file() and stale.name not in finding.figures:
+            stale.unlink()
+    write_text(folder / FINDING, dumps(vars(finding)))
+    if finding.columns:
+        stream = io.StringIO()
+        rows = [[for_spreadsheet(cell) if isinstance(cell, str) else cell for cell in row] for row in finding.rows]
+        csv.writer(stream, lineterminator="\n").writerows([map(for_spreadsheet, finding.columns), *rows])
+        write_text(folder / "table.csv", stream.getvalue())
+
+
+def _sound(finding: Finding) -> Finding:
+    """The finding, unless it is not as :func:`save_finding` writes one: it may be another's.
+
+    Raises:
+        ValueError: it is so.
+    """
+    width = len(finding.columns)
+    if any(len(row) != width or not all(type(cell) in _CELLS for cell in row) for row in finding.rows):
+        raise ValueError("a row does not fit the columns")
+    if not all(FILE_NAME.fullmatch(name) for name in finding.figures):
+        raise ValueError("a figure lies elsewhere")
+    return finding
+
+
+def load_findings(run: Path) -> list[tuple[Finding, Path]]:
+    """The analyses in a run folder with the folder of each, in the suite's order; unreadable ones are left out."""
+    found = []
+    for path in sorted((run / FOLDER).glob(f"*/{FINDING}")):
+        try:
+            data = loads(read_text(path))
+            check_types(Finding, [data])
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+            }
+            values["rows"] = tuple(tuple(row) for row in data["rows"])
+            found.append((_sound(Finding(**values)), path.parent))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found

@@ -1,0 +1,86 @@
+"""What a run was made with: versions, machine, state of the repository. Imports none of what it names."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from harness._version import __version__
+
+PACKAGES = ("torch", "torch-geometric", "PyGCL", "scikit-learn", "scipy", "numpy", "rdkit", "safetensors", "pluggy")
+
+
+def versions() -> dict[str, str]:
+    """Installed version of each package that can change a number; absent ones are left out."""
+    found = {"python": platform.python_version(), "equad-bench": __version__}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
+    """Versions, machine, repository and command line.
+
+    Args:
+        plugins: single plugin files, whose repositories are told under ``plugins`` by the file's name.
+    """
+    return {
+        "versions": versions(),
+        "platform": platform.platform(),
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "device": "cpu",
+        "threads_per_worker": 1,
+        "determinism": "same key, same bits on this machine and these versions",
+        "repository": repository(Path(__file__).resolve().parents[1]),
+        "plugins": {path.name: repository(path.resolve().parent) for path in plugins},
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+    }
+
+
+@cache
+def cpu_model() -> str:
+    """The processor's name."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def repository(folder: Path) -> dict[str, Any] | None:
+    """Commit of the repository that tracks a folder's files, and whether tracked files differ from it, or None.
+
+    A folder that lies in a repository without being part of it (an environment inside a project, say) has none.
+    """
+    try:
+        if not _git(folder, "ls-files", "--", "."):
+            return None
+        commit = _git(folder, "rev-parse", "HEAD")
+        return {"commit": commit, "changed": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *words: str) -> str:
+    env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # looking must not write to the user's repository
+    done = subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=5,
+    )
+    return done.stdout.strip()

@@ -1,0 +1,169 @@
+"""Run one cell again from nothing, and compare it bit for bit with what the store holds. No torch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.engine import Event
+from harness.errors import UserError, did_you_mean
+from harness.plan.build import Cell
+from harness.plan.stage import Failure
+from harness.run.execute import EngineOptions, run_targets
+from harness.run.find import all_runs
+from harness.run.record import CellRecord, RunRecord
+from harness.run.session import Options, Session, open_session
+from harness.store.store import Store
+from harness.suite import Overrides
+
+
+@dataclass(frozen=True)
+class Score:
+    """One value of a cell: as it was, and as it came out now (None where that side has none)."""
+
+    split: str
+    rule: str
+    metric: str
+    before: float | None
+    now: float | None
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A cell run again.
+
+    Attributes:
+        cell, run: which cell, and the run it is from.
+        same_key: code, data and settings are those of the run; where not, ``changed`` says what differs.
+        scores: every value on both sides.
+        same_logits: all predictions are equal bit for bit; None where the store no longer holds them.
+        failure: why there is nothing to compare.
+        versions: package -> (then, now), where they differ.
+    """
+
+    cell: CellRecord
+    run: str
+    same_key: bool
+    changed: str
+    scores: tuple[Score, ...]
+    same_logits: bool | None
+    failure: Failure | None
+    versions: dict[str, tuple[str, str]]
+
+    @property
+    def identical(self) -> bool:
+        """Whether everything that can be compared is equal bit for bit."""
+        equal = all(score.before == score.now for score in self.scores)
+        return self.failure is None and bool(self.scores) and equal and self.same_logits is not False
+
+
+def find_cell(cell_id: str, store: Store) -> tuple[RunRecord, CellRecord]:
+    """The latest run that has a cell, and the cell.
+
+    Raises:
+        UserError: no run has it; the text names the nearest id.
+    """
+    known: list[str] = []
+    for record in reversed(all_runs(store)):
+        for cell in record.cells:
+            if cell.id == cell_id:
+                return record, cell
+            known.append(cell.id)
+    hint = did_you_mean(cell_id, known)
+    raise UserError(f"no run in {store.root} has a cell '{cell_id}'{hint}; `bench report RUN --format csv` lists them")
+
+
+def reproduce(
+    cell_id: str,
+    options: Options,
+    engine: EngineOptions,
+    observe: Callable[[Session], Callable[[Event], None]],
+) -> Reproduction:
+    """Run a cell, and all that it builds on, in a store of its own that is removed afterwards.
+
+    Args:
+        cell_id: as the report and the run's record name it.
+        options: where store and data are; overrides are ignored.
+        engine: how stages run.
+        observe: makes the progress display of the opened suite.
+
+    Raises:
+        UserError: no run has the cell, or its run folder is incomplete.
+        DataError: the data files are gone or cannot be read.
+    """
+    store = Store(options.store)
+    record, cell = find_cell(cell_id, store)
+    with tempfile.TemporaryDirectory(prefix="bench-reproduce-") as folder:
+        session = _open(record, cell, store, options, Path(folder))
+        planned = _planned(session, cell, record)
+        failure = run_targets(session, options, engine, observe(session), [planned.score], Path(folder) / "workers.log")
+        return _compared(record, cell, planned, store, session, failure)
+
+
+def _open(record: RunRecord, cell: CellRecord, store: Store, options: Options, folder: Path) -> Session:
+    suite = store.runs / record.id / "suite.yaml"
+    if not suite.is_file():
+        raise UserError(f"run {record.id} has lost its suite ({suite} is not there)")
+    only = Overrides(seeds=str(cell.seed), datasets=(cell.dataset,), methods=(cell.method,))
+    return open_session(str(suite), replace(options, store=folder / "store", overrides=only))
+
+
+def _planned(session: Session, cell: CellRecord, record: RunRecord) -> Cell:
+    found = next((one for one in session.plan.cells if one.configuration.id == cell.config_id), None)
+    if found is None:
+        raise UserError(f"the suite of run {record.id} no longer gives the configuration '{cell.config_id}'")
+    return found
+
+
+def _compared(
+    record: RunRecord, cell: CellRecord, planned: Cell, store: Store, session: Session, failure: Failure | None
+) -> Reproduction:
+    same_key = planned.score == cell.score
+    return Reproduction(
+        cell=cell,
+        run=record.id,
+        same_key=same_key,
+        changed="" if same_key else _changed(cell, planned, store, session),
+        scores=tuple(_scores(store, cell.score, session.store, planned.score)),
+        same_logits=None if failure else _same_logits(store, cell.train, session.store, planned.train),
+        failure=failure,
+        versions=_versions(record),
+    )
+
+
+def _changed(cell: CellRecord, planned: Cell, store: Store, session: Session) -> str:
+    from harness.store.keys import difference
+
+    meta = store.meta(cell.train)
+    if meta is None:
+        return "the store no longer holds the cell's training"
+    return "; ".join(difference(meta.preimage, session.plan.stages[planned.train].preimage)) or "the score's data"
+
+
+def _scores(old: Store, old_key: str, new: Store, new_key: str) -> list[Score]:
+    before, now = _values(old, old_key), _values(new, new_key)
+    return [Score(*place, before.get(place), now.get(place)) for place in dict.fromkeys([*before, *now])]
+
+
+def _values(store: Store, key: str) -> dict[tuple[str, str, str], float | None]:
+    rows: list[dict[str, Any]] = store.open(key).read_json("scores") if store.has(key) else []
+    return {(row["split"], row["rule"], row["metric"]): row["value"] for row in rows}
+
+
+def _same_logits(old: Store, old_key: str, new: Store, new_key: str) -> bool | None:
+    if not (old.has(old_key) and new.has(new_key)):
+        return None
+    files = [store.open(key).meta.files for store, key in ((old, old_key), (new, new_key))]
+    one, other = (found["predictions.safetensors"]["sha256"] for found in files)
+    return bool(one == other)
+
+
+def _versions(record: RunRecord) -> dict[str, tuple[str, str]]:
+    from harness.run.provenance import versions
+
+    then, now = record.provenance.get("versions", {}), versions()
+    differing = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    return {name: (str(then.get(name, "absent")), str(now.get(name, "absent"))) for name in differing}

@@ -1,0 +1,76 @@
+"""Open a suite: components, suite, data, plan and store, in the order in which faults should be found. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.plan import Plan, build_plan
+from harness.plan.datasets import DatasetFacts
+from harness.plan.gc_paused import uncollected
+from harness.registry.catalog import Catalog
+from harness.registry.index import load_catalog
+from harness.run.plugin_code import Code, Tell, named_code, plugin_code
+from harness.store.store import Store
+from harness.suite import Overrides, find_suite, load_suite, peek_plugins
+from harness.suite.spec import Suite
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says beside the suite.
+
+    Attributes:
+        store: folder of the store, or None for the default.
+        data_dir: folder of the user's data, or None.
+        overrides: changes of the suite, visible in every output.
+        plugins: further plugin files.
+        strict_plugins: a plugin that cannot be loaded is an error.
+        tell: is told of the code that the suite brings, before any of it runs.
+    """
+
+    store: Path | None = None
+    data_dir: Path | None = None
+    overrides: Overrides = field(default_factory=Overrides)
+    plugins: Sequence[Path] = ()
+    strict_plugins: bool = False
+    tell: Tell | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """An opened suite."""
+
+    suite: Suite
+    catalog: Catalog
+    facts: DatasetFacts
+    plan: Plan
+    store: Store
+
+
+def open_session(name: str, options: Options) -> Session:
+    """Load a suite by path or name and plan it.
+
+    Raises:
+        UserError: anything that the user can mend; nothing has been run.
+    """
+    path = find_suite(name)
+    files = peek_plugins(path)
+    if options.tell is not None:
+        for code in plugin_code(files):
+            options.tell(code)
+    catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
+    store = Store(options.store)
+    facts = DatasetFacts(catalog, options.data_dir, store, _naming(options.tell))
+    with uncollected():
+        suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
+        plan = build_plan(suite, catalog, facts)
+    if suite.cluster is not None and options.tell is not None:
+        options.tell(Code("for --engine dask alone", suite.cluster.title))
+    return Session(suite, catalog, facts, plan, store)
+
+
+def _naming(tell: Tell | None) -> Callable[[str, str], None] | None:
+    """What is called with a dataset and the code that it names."""
+    return None if tell is None else lambda dataset, target: tell(named_code(dataset, target))

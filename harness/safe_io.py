@@ -1,0 +1,181 @@
+"""What comes from others (suites, stores, downloads) read and shown with bounds and without surprises. No torch."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+MOST_TEXT = 1 << 30
+"""Bytes of one JSON or text file that are read into memory: far more than the results of a million cells take."""
+MOST_SUITE = 64 << 20
+"""Bytes of a resolved suite in a run's folder."""
+MOST_VALUES = 5_000_000
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,120}")
+"""The name of a run's folder; it leads nowhere else."""
+FILE_NAME = re.compile(r"[^./\\:\x00-\x1f\x7f][^/\\:\x00-\x1f\x7f]{0,199}")
+"""The name of a file in an artifact, on every system."""
+PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+"""A key or the id of a cell, as a part of a path."""
+_TYPES = MappingProxyType(
+    {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "None": (type(None),), "RunResults": (dict,)}
+)
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_FORMULA = re.compile(r"[=+\-@\t\r\n].", re.DOTALL)
+
+
+def visible(text: str) -> str:
+    r"""The text with what would steer a terminal or turn the reading direction written out as ``\u001b``.
+
+    Line breaks and tabs stay. What is written out is so in the way of JSON, so that JSON stays what it was.
+    """
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def for_spreadsheet(text: str) -> str:
+    """A field of a CSV file: one that a spreadsheet would compute as a formula gets an apostrophe in front.
+
+    After OWASP, *CSV Injection*. A sign alone is no formula.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def parse_json(text: str) -> Any:
+    """Read strict JSON.
+
+    Raises:
+        ValueError: malformed text, a bare NaN or Infinity, a number that is not finite, or brackets nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is no finite number")
+    return value
+
+
+def parse_yaml(text: str) -> Any:
+    """Read plain YAML that may be another's: a suite in a run's folder, a plugin's deviations.
+
+    Raises:
+        ValueError: malformed, with foreign tags, or too many values once its aliases are expanded.
+    """
+    import yaml
+
+    try:
+        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if _expanded(found, {}) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES:,} values after aliases are expanded")
+    except yaml.YAMLError as error:
+        raise ValueError(f"not plain YAML: {error}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply, or in itself") from None
+    return found
+
+
+def _expanded(value: Any, known: dict[int, int]) -> int:
+    """How many values there are, counting shared ones as often as they appear."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_expanded(item, known) for item in items)
+    return known[id(value)]
+
+
+def read_text(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
+    """The text of a UTF-8 file of bounded size; ``errors`` as in :meth:`bytes.decode`.
+
+    Raises:
+        ValueError: it has more bytes than may be, or is not UTF-8.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"more than {size_text(most)}")
+    return data.decode("utf-8", errors)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, and without what would steer a terminal."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def check_types(cls: type, items: Iterable[Any]) -> None:
+    """Refuse mappings whose values are not of the types of a dataclass's fields: plain ones, lists and mappings.
+
+    Raises:
+        ValueError: names the field.
+    """
+    listed = list(items)
+    if not all(isinstance(item, Mapping) for item in listed):
+        raise ValueError(f"a {cls.__name__} is no mapping")
+    for field in fields(cls):
+        allowed = _allowed(str(field.type))
+        found = {type(item[field.name]) for item in listed if field.name in item}
+        wrong = next(iter(found - allowed), None) if allowed else None
+        if wrong is not None:
+            raise ValueError(f"'{field.name}' of a {cls.__name__} is a {wrong.__name__}")
+        inner = _TYPES.get(str(field.type).removeprefix("tuple[").removesuffix(", ...]"), ())
+        if str(field.type).startswith("tuple[") and inner:
+            _check_items(field.name, inner, listed)
+
+
+def _check_items(name: str, inner: tuple[type, ...], listed: Iterable[Mapping[str, Any]]) -> None:
+    wrong = next((type(one) for item in listed for one in item.get(name, ()) if type(one) not in inner), None)
+    if wrong is not None:
+        raise ValueError(f"'{name}' holds a {wrong.__name__}")
+
+
+def _allowed(annotation: str) -> frozenset[type]:
+    """Types of JSON that a field may have, by its annotation; none where any may be."""
+    found: set[type] = set()
+    for part in annotation.split(" | "):
+        if part.startswith(("Mapping[", "SelectSettings")):
+            found.add(dict)
+        elif part.startswith("tuple["):
+            found |= {list, tuple}
+        elif part in _TYPES:
+            found.update(_TYPES[part])
+        else:
+            return frozenset()
+    return frozenset(found)
+
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def size_text(count: float) -> str:
+    """``1.5 MB``: three significant digits, in decimal units, as ``--memory 1500M`` is written."""
+    unit = 0
+    while count >= 999.5 and unit < len(UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.0f} {UNITS[unit]}" if count >= 999.5 else f"{count:.3g} {UNITS[unit]}"
+
+
+def file_name(label: str, *, longest: int = 100, otherwise: str = "unnamed") -> str:
+    """A label in letters, digits, ``.``, ``_`` and single ``-``, without dashes at its ends.
+
+    Args:
+        label: any text.
+        longest: characters kept.
+        otherwise: for a label of which nothing is left.
+    """
+    text = "".join(letter if letter.isalnum() or letter in "._" else "-" for letter in label)
+    return "-".join(filter(None, text.split("-")))[:longest].strip("-.") or otherwise

@@ -1,0 +1,183 @@
+"""The resolved form of a suite: plain, immutable data that everything after the YAML works on. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.engine.cluster.profile import Profile
+
+
+@dataclass(frozen=True)
+class ComponentSpec:
+    """A component with values: only those that the suite gives, coerced to their declared types."""
+
+    kind: str
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_params(self, **params: Any) -> ComponentSpec:
+        """The same component with some values replaced."""
+        return ComponentSpec(self.kind, self.name, {**self.params, **params})
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The suite's network: a backbone with its values (``layers``, ``hidden``, ``dropout`` …), readout and head."""
+
+    backbone: ComponentSpec
+    readout: str = "sum"
+    head_layers: int = 2
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How the final classifier is trained.
+
+    Attributes:
+        epochs: passes over the training graphs.
+        batch_size: graphs per batch; ``eval_batch_size`` likewise when predicting.
+        lr, weight_decay: of the optimizer.
+        patience: stop after this many epochs without a better validation score; 0 for never.
+        warmup: epochs that do not count for ``patience``.
+        optimizer: ``adam`` (weight decay as an L2 term) or ``adamw`` (decoupled).
+        lr_drop_epoch: epoch, from 0, from which on every learning rate is multiplied by ``lr_drop_factor``; 0 for none.
+        groups_per_batch: environments per batch, for learners with fixed environments; 0 for plain shuffling.
+        drop_last: leave out a last batch that is not full.
+        max_batch_nodes: most nodes per batch, in training and when predicting; 0 for any.
+        average_over: what the loss of a multi-task batch is averaged over: its ``labels``, or the ``graphs`` with one.
+    """
+
+    epochs: int = 50
+    batch_size: int = 32
+    eval_batch_size: int = 256
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    patience: int = 0
+    warmup: int = 0
+    optimizer: str = "adam"
+    lr_drop_epoch: int = 0
+    lr_drop_factor: float = 0.1
+    groups_per_batch: int = 0
+    drop_last: bool = False
+    max_batch_nodes: int = 0
+    average_over: str = "labels"
+
+
+@dataclass(frozen=True)
+class SelectSettings:
+    """How a checkpoint and a configuration are chosen.
+
+    Attributes:
+        checkpoint: ``best-val`` (first best score on ``split``) or ``last``.
+        config: ``mean-val`` or ``oracle`` (best mean test score: flagged everywhere, never a default).
+        split: the validation split, or ``auto`` for the dataset's default.
+    """
+
+    checkpoint: str = "best-val"
+    config: str = "mean-val"
+    split: str = "auto"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """EQuAD's three steps. ``encoders`` are the pool's architectures, whose candidates are pooled."""
+
+    encoders: tuple[ComponentSpec, ...]
+    quantifier: ComponentSpec
+    decorrelator: ComponentSpec
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One point of a method's search: everything that a training needs besides dataset and seed.
+
+    Attributes:
+        id: short text that names what was tuned (``penalty=1, layers=3``), or ``-`` where nothing was.
+        values: the tuned values by axis, e.g. ``{"baseline.penalty": 1.0}``.
+        learner: the baseline, or the pipeline's decorrelator.
+        pipeline: the three steps, or None for a baseline.
+        environment: what supplies environment ids, or None.
+        model, train: the settings after all overrides.
+    """
+
+    id: str
+    values: Mapping[str, Any]
+    learner: ComponentSpec
+    pipeline: Pipeline | None
+    environment: ComponentSpec | None
+    model: ModelSettings
+    train: TrainSettings
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """One column of the table."""
+
+    label: str
+    component: ComponentSpec
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one dataset: its configurations and how one of them is selected."""
+
+    method: str
+    dataset: str
+    configurations: tuple[Configuration, ...]
+    select: SelectSettings
+    tuned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnalysisSpec:
+    """An analysis of the suite: its label, and the datasets and methods it looks at (globs; empty for all)."""
+
+    label: str
+    component: ComponentSpec
+    datasets: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What the report shows: the reference row for differences, published numbers, statistics."""
+
+    reference: str | None = None
+    published: str | None = None
+    statistics: bool = False
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite after includes, overrides, ``like``, ``matrix``, ``pool``, ``tune`` and budget.
+
+    Attributes:
+        rows: one per (dataset, method), datasets outermost, in the order of the file.
+        overrides: what the command line changed, as text, for captions.
+        files: every file of the suite with its digest, see :func:`harness.suite.files.digests`.
+        resolved: the fully resolved YAML tree, for the run folder.
+        cluster: where ``--engine dask`` runs it; not part of ``resolved``, as it says nothing of results.
+    """
+
+    name: str
+    path: Path
+    protocol: str
+    seeds: tuple[int, ...]
+    datasets: tuple[DatasetSpec, ...]
+    methods: tuple[str, ...]
+    rows: tuple[Row, ...]
+    report: ReportSettings = ReportSettings()
+    analyses: tuple[AnalysisSpec, ...] = ()
+    trackers: tuple[ComponentSpec, ...] = ()
+    cluster: Profile | None = None
+    plugins: tuple[Path, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+    resolved: Mapping[str, Any] = field(default_factory=dict)
+
+    def dataset(self, label: str) -> DatasetSpec:
+        """The dataset with this label."""
+        return next(dataset for dataset in self.datasets if dataset.label == label)

@@ -1,0 +1,135 @@
+"""PyGCL imports on a pure pip install, and its stand-ins do what the real packages do."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.nn import pygcl
+
+EXTENSIONS = ("dgl", "torch_scatter", "torch_sparse")
+absent = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) for name in EXTENSIONS),
+    reason="a real dgl, torch_scatter or torch_sparse is here",
+)
+
+
+def run(program, extra_path=""):
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(part for part in (str(extra_path), root) if part)
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_nothing_is_imported_before_it_is_asked_for():
+    done = run("import sys, harness.nn.pygcl; print(sorted({'torch', 'torch_geometric', 'GCL'} & set(sys.modules)))")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@absent
+def test_stand_ins_do_not_stay():
+    """PyG, asked later, must not take a stand-in for the real package."""
+    package = pygcl.load_pygcl()
+    assert pygcl.load_pygcl() is package
+    assert not set(EXTENSIONS) & set(sys.modules)
+    from torch_geometric import typing
+
+    assert not typing.WITH_TORCH_SCATTER
+    state = pygcl.pygcl_state()
+    assert state["version"] == "0.1.2"
+    assert state["import"] == "ok"
+    assert all(state[name] == "stand-in (not installed)" for name in EXTENSIONS)
+
+
+def test_a_broken_torch_scatter_is_named_and_replaced_and_a_real_dgl_wins(tmp_path):
+    (tmp_path / "torch_scatter.py").write_text("raise OSError('undefined symbol: _ZN5torch')\n")
+    (tmp_path / "dgl.py").write_text("class DGLGraph: pass\n")
+    program = (
+        "import json, warnings; warnings.simplefilter('ignore')\n"
+        "from harness.nn.pygcl import load_pygcl, pygcl_state\n"
+        "package = load_pygcl()\n"
+        "import torch, dgl, GCL.utils\n"
+        "assert GCL.utils.dgl is dgl\n"
+        "h, g = torch.zeros(4, 2), torch.zeros(2, 2)\n"
+        "contrast = package.models.DualBranchContrast(package.losses.JSD(), 'G2L')\n"
+        "assert contrast(h, h, g, g, torch.tensor([0, 0, 1, 1])) == 0\n"
+        "print(json.dumps(pygcl_state()))\n"
+    )
+    done = run(program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert '"dgl": "real"' in done.stdout
+    assert "stand-in (broken: OSError: undefined symbol: _ZN5torch; reinstall it" in done.stdout
+
+
+def test_without_pygcl_the_error_says_how_to_get_it():
+    program = (
+        "import importlib.util as u, harness.nn.pygcl as p\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'GCL' else real(name, *rest)\n"
+        "print(p.pygcl_state())\n"
+    )
+    done = run(program)
+    assert "pip install PyGCL==0.1.2" in done.stdout, done.stderr
+
+
+def test_scatter_adds_rows():
+    scatter = pygcl._make_torch_scatter().scatter
+    ones = torch.eye(4)
+    assert scatter(ones, torch.tensor([0, 0, 1, 1]), dim=0, reduce="sum").tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert scatter(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2, 0, 2])).tolist() == [2, 0, 4]
+    with pytest.raises(NotImplementedError, match="out"):
+        scatter(ones, torch.arange(4), out=ones)
+
+
+def test_coalesce_sorts_and_adds():
+    coalesce = pygcl._make_torch_sparse().coalesce
+    index, value = coalesce(torch.tensor([[1, 0, 1], [0, 1, 0]]), torch.tensor([1.0, 2.0, 4.0]), 2, 2)
+    assert index.tolist() == [[0, 1], [1, 0]]
+    assert value.tolist() == [2, 5]
+    assert coalesce(index, None, 2, 2)[1] is None
+
+
+def test_walks_follow_edges_and_stay_where_there_is_none():
+    adjacency = pygcl._make_torch_sparse().SparseTensor(
+        row=torch.tensor([2, 0, 0]), col=torch.tensor([0, 1, 2]), sparse_sizes=(4, 4)
+    )
+    walks = adjacency.random_walk(torch.tensor([0, 1, 2, 3] * 50), 3)
+    assert walks.shape == (200, 4)
+    steps = {tuple(step) for walk in walks.tolist() for step in pairwise(walk)}
+    assert steps == {(0, 1), (0, 2), (2, 0), (1, 1), (3, 3)}
+    empty = torch.empty(0, dtype=torch.int64)
+    lonely = pygcl._make_torch_sparse().SparseTensor(row=empty, col=empty, sparse_sizes=(2, 2))
+    assert lonely.random_walk(torch.tensor([1]), 2).tolist() == [[1, 1, 1]]
+
+
+def test_dgl_graphs_are_refused_by_name():
+    with pytest.raises(ImportError, match="dgl"):
+        pygcl._make_dgl().graph(None)
+
+
+def test_dropout_adj_is_there_where_pyg_has_dropped_it():
+    edges = torch.arange(20).view(2, 10)
+    kept, values = pygcl._dropout_adj(edges, torch.arange(10), p=0.5)
+    assert torch.equal(kept[0], values)
+    assert pygcl._dropout_adj(edges, p=0.0)[0].shape == (2, 10)
+
+
+@pytest.mark.filterwarnings("ignore:'dropout_adj' is deprecated")
+def test_pygcls_augmentors_run_on_the_stand_ins():
+    augmentors = pygcl.load_pygcl().augmentors
+    x, edges = torch.ones(5, 2), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    for augmentor in (
+        augmentors.EdgeRemoving(pe=0.5),
+        augmentors.PPRDiffusion(use_cache=False),
+        augmentors.RWSampling(num_seeds=3, walk_length=2),
+        augmentors.NodeDropping(pn=0.5),
+    ):
+        _, found, _ = augmentor(x, edges)
+        assert found.shape[0] == 2

@@ -1,0 +1,265 @@
+"""Source digests: what makes a component stale, and what does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.registry.source_digest import (
+    HARNESS,
+    closure,
+    component_digest,
+    own_digest,
+    room_files,
+    rooms_digest,
+    tree_digest,
+)
+
+GIN = '''"""GIN."""
+from harness import Backbone, hparam
+
+class GIN(Backbone):
+    """Text."""
+
+    name = "gin"
+    eps: float = hparam(0.0, help="self weight", search=[0.0, 1.0])
+
+    def forward(self, batch):
+        """Text."""
+        return batch.x * (1 + self.eps)  # a comment
+'''
+FILES = {
+    "plugins/__init__.py": "",
+    "plugins/backbones/__init__.py": "",
+    "plugins/backbones/gin.py": GIN,
+    "plugins/backbones/gcn.py": "WEIGHT = 1\n",
+    "plugins/encoders/__init__.py": "",
+    "plugins/encoders/_common.py": "from plugins.backbones.gin import GIN\n",
+    "plugins/encoders/mvgrl.py": "from . import _common\n",
+    "plugins/baselines/erm.py": "import torch\nfrom harness import Baseline\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A small ``plugins`` package, and a core of as many files as ours with next to nothing in them."""
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for file in HARNESS.rglob("*.py"):
+        path = tmp_path / "harness" / file.relative_to(HARNESS)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"NAME = {file.name!r}\n")
+    return tmp_path
+
+
+COMPONENTS = {
+    "gin": ("backbone", "plugins/backbones/gin.py"),
+    "gcn": ("backbone", "plugins/backbones/gcn.py"),
+    "mvgrl": ("encoder", "plugins/encoders/mvgrl.py"),
+    "erm": ("baseline", "plugins/baselines/erm.py"),
+    "data": ("dataset", "plugins/backbones/gcn.py"),
+}
+
+
+def digests(tree: Path) -> dict[str, str]:
+    roots = {"plugins": tree}
+    return {
+        name: component_digest(own_digest(tree / file, roots), rooms_digest(kind, tree / "harness"))
+        for name, (kind, file) in COMPONENTS.items()
+    }
+
+
+def digest_of(file: Path) -> str:
+    return tree_digest(file, file.read_bytes())
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def changed_by(tree: Path, file: str, old: str = "", new: str = "EDITED = 1\n") -> set[str]:
+    """The components whose digest an edit changes; by default a statement is appended."""
+    before = digests(tree)
+    if old:
+        edit(tree / file, old, new)
+    else:
+        with (tree / file).open("a") as stream:
+            stream.write(f"\n{new}")
+    after = digests(tree)
+    return {name for name in before if before[name] != after[name]}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "cli/main.py",
+        "report/table.py",
+        "registry/discovery.py",
+        "store/store.py",
+        "errors.py",
+        "stages/score.py",
+        "plan/build.py",
+    ],
+)
+def test_editing_what_computes_nothing_makes_nothing_stale(tree: Path, file: str) -> None:
+    assert changed_by(tree, f"harness/{file}") == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# a comment", "# another"),
+        ('"""Text."""', '"""Other text."""'),
+        ('        """Text."""\n', ""),
+        ('"""GIN."""', ""),
+        ('help="self weight"', 'help="weight of self"'),
+        ("search=[0.0, 1.0]", "search=[0.0, 0.5, 1.0]"),
+        ("return batch.x * (1 + self.eps)", "return (\n            batch.x * (1 + self.eps)\n        )"),
+        ('    name = "gin"\n', '    name = "gin"\n    """A documented attribute."""\n'),
+        ('    name = "gin"\n', '    name = "gin"\n    probes = {"*": {"eps": 1.0}}\n'),
+        ("import Backbone, hparam", "import Backbone, Download, hparam"),
+        ('    name = "gin"\n', '    name = "gin"\n    listed = ({"eps": 1.0},)\n'),
+        ("    def forward", "    def downloads(self, _):\n        import plugins.backbones.gcn\n\n    def forward"),
+    ],
+)
+def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> None:
+    assert changed_by(tree, "plugins/backbones/gin.py", old, new) == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(1 + self.eps)", "(2 + self.eps)"),
+        ("(1 + self.eps)", "(1.0 + self.eps)"),
+        ("hparam(0.0", "hparam(0.1"),
+        ("batch.x", "batch.y"),
+        ('"gin"', "'Gin'"),
+        ('    name = "gin"\n', '    name = "gin"\n    probed = {"*": {"eps": 1.0}}\n'),
+        ("return batch.x", "probes = batch.x\n        return probes"),
+        ("# a comment", "\n\n\ndef downloads():\n    pass"),
+        ("import Backbone, hparam", "import Backbone, hparam, pool"),
+    ],
+)
+def test_editing_a_module_makes_it_and_its_importers_stale(tree: Path, old: str, new: str) -> None:
+    assert changed_by(tree, "plugins/backbones/gin.py", old, new) == {"gin", "mvgrl"}
+
+
+def test_an_edit_reaches_through_a_helper_and_no_further(tree: Path) -> None:
+    assert changed_by(tree, "plugins/encoders/_common.py") == {"mvgrl"}
+    assert changed_by(tree, "plugins/encoders/__init__.py") == {"mvgrl"}
+    assert changed_by(tree, "plugins/backbones/gcn.py") == {"gcn", "data"}
+
+
+@pytest.mark.parametrize(
+    "file", ["nn/head.py", "training/bases.py", "training/loop.py", "randomness.py", "stages/train.py"]
+)
+def test_editing_a_numerics_room_makes_everything_but_datasets_stale(tree: Path, file: str) -> None:
+    assert changed_by(tree, f"harness/{file}") == {"gin", "gcn", "mvgrl", "erm"}
+
+
+def test_editing_how_graphs_are_packed_makes_everything_stale(tree: Path) -> None:
+    assert changed_by(tree, "harness/graphs/packed.py") == set(COMPONENTS)
+    assert changed_by(tree, "harness/stages/prepare.py") == {"data"}
+
+
+def test_a_new_file_in_a_room_counts(tree: Path) -> None:
+    (tree / "harness/nn/brand_new.py").touch()
+    assert changed_by(tree, "harness/nn/brand_new.py") == {"gin", "gcn", "mvgrl", "erm"}
+
+
+def test_every_room_exists() -> None:
+    assert {file.name for file in room_files("baseline")} > {
+        "packed.py",
+        "head.py",
+        "loop.py",
+        "randomness.py",
+        "train.py",
+    }
+    assert [file.name for file in room_files("dataset")] == ["packed.py", "batch.py", "checks.py", "prepare.py"]
+
+
+def test_the_closure_stops_at_other_distributions(tree: Path) -> None:
+    """Core, torch and what else lies in the same folder are not a plugin's own code."""
+    (tree / "torch").mkdir()
+    (tree / "torch/__init__.py").write_text("X = 1\n")
+    names = {path.name for path in closure(tree / "plugins/baselines/erm.py", {"plugins": tree})}
+    assert names == {"erm.py"}
+
+
+def test_moving_or_renaming_a_plugin_file_makes_nothing_stale(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two" / "deep"
+    for folder, name in ((one, "x.py"), (two, "renamed.py")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("from helper import A\nimport absent\n")
+        (folder / "helper.py").write_text("A = 1\n")
+    first = own_digest(one / "x.py", {"helper": one, "x": one})
+    assert first == own_digest(two / "renamed.py", {"helper": two, "renamed": two})
+    (two / "helper.py").write_text("A = 2\n")
+    assert first != own_digest(two / "renamed.py", {"helper": two, "renamed": two})
+
+
+def test_dotted_relative_and_cyclic_imports(tmp_path: Path) -> None:
+    texts = {
+        "pkg/__init__.py": "",
+        "pkg/plugin.py": "import pkg.sub.deep\nfrom .other import x\n",
+        "pkg/other.py": "from pkg import plugin\n",
+        "pkg/sub/__init__.py": "from ..third import y\n",
+        "pkg/sub/deep.py": "",
+        "pkg/third.py": "",
+        "pkg/unused.py": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = closure(tmp_path / "pkg/plugin.py", {"pkg": tmp_path})
+    assert {path.relative_to(tmp_path).as_posix() for path in found} == set(texts) - {"pkg/unused.py"}
+
+
+def test_a_function_of_pass_is_a_function_of_a_docstring(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f():\n    pass\n")
+    (tmp_path / "b.py").write_text('def f():\n    """Text."""\n')
+    (tmp_path / "c.py").write_text("def f():\n    return 1\n")
+    assert digest_of(tmp_path / "a.py") == digest_of(tmp_path / "b.py") != digest_of(tmp_path / "c.py")
+
+
+def test_values_of_equal_text_differ_by_type(tmp_path: Path) -> None:
+    sources = [
+        "A = 1",
+        "A = '1'",
+        "A = b'1'",
+        "A = 1.0",
+        "A = True",
+        "A = None",
+        "A = 1j",
+        "B = 1",
+        "A = -1",
+        "A = ...",
+        "A: int = 1",
+    ]
+    for number, text in enumerate(sources):
+        (tmp_path / f"{number}.py").write_text(text)
+    assert len({digest_of(tmp_path / f"{number}.py") for number in range(len(sources))}) == len(sources)
+
+
+def test_the_hash_seed_changes_nothing(tree: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from harness.registry.source_digest import own_digest, rooms_digest\n"
+        "tree = Path(sys.argv[1])\n"
+        "print(own_digest(tree / 'plugins/encoders/mvgrl.py', {'plugins': tree}), rooms_digest('encoder'))\n"
+        "print([name for name in ('torch', 'numpy') if name in sys.modules])"
+    )
+    outputs = set()
+    for seed in ("0", "1", "random"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", code, str(tree)]
+        outputs.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
+    assert len(outputs) == 1
+    assert outputs.pop().endswith("[]\n")

@@ -1,0 +1,98 @@
+"""Two sides of a comparison, made of dictionaries: runs, and what their stages were made with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+from harness.report.table import build_table
+from harness.results.compare.sides import Side
+from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
+from harness.run.record import CellRecord, RunRecord
+
+SETTINGS = {"train.epochs": 50, "model.backbone": "gin"}
+DATA = DatasetFacts("A", fingerprint="f" * 64, component="toy", values={"size": 3})
+SOURCE = "a" * 64
+
+
+class Shelf:
+    """As much of a store as a comparison looks at."""
+
+    def __init__(self, root: str, made: dict[str, tuple[str, dict]], versions: dict[str, str]) -> None:
+        self.root, self.made, self.versions = Path(root), made, versions
+
+    def meta(self, key: str) -> SimpleNamespace | None:
+        found = self.made.get(key)
+        return None if found is None else SimpleNamespace(place=found[0], preimage=found[1])
+
+    def record(self, key: str) -> dict:
+        return {"provenance": {"versions": self.versions}} if key else {}
+
+
+def train_of(method: str, *, source: str = SOURCE, **params) -> dict:
+    """The preimage of a training."""
+    return {
+        "stage": "train",
+        "protocol": 1,
+        "learner": {"kind": "baseline", "name": method.lower(), "source": source, "params": params},
+        "backbone": {"kind": "backbone", "name": "gin", "source": SOURCE, "params": {"hidden": 8}},
+        "data": "d" * 64,
+        "seed": 1,
+    }
+
+
+def side(
+    run: str = "r1",
+    cells=None,
+    *,
+    seeds=(1, 2, 3),
+    data=(DATA,),
+    settings=SETTINGS,
+    protocol="equad",
+    made=None,
+    versions=None,
+    root="store",
+    provenance=None,
+    checkpoint=None,
+    facts=None,
+) -> Side:
+    """A run from ``{method: {dataset: values}}`` or ``{method: {dataset: {configuration: values}}}``."""
+    cells = cells or {"ERM": {"A": [0.5, 0.51, 0.52]}, "IRM": {"A": [0.6, 0.61, 0.63]}}
+    entries, rows, records = [], [], []
+    for method, by_dataset in cells.items():
+        for label, values in by_dataset.items():
+            configurations = values if isinstance(values, dict) else {"-": values}
+            axes = {name: {"baseline.x": name} if len(configurations) > 1 else {} for name in configurations}
+            entry = MethodFacts(label, method, axes, settings=settings)
+            entries.append(replace(entry, **(facts or {}).get(method, {})))
+            facts_of = next(d for d in data if d.label == label)
+            for name, scores in configurations.items():
+                for seed, value in zip(seeds, scores, strict=True):
+                    records.append(
+                        CellRecord(
+                            f"{method}{seed}", label, method, name, {}, seed, f"train {method}", "", _needs(method)
+                        )
+                    )
+                    rows += _rows(facts_of, method, name, seed, value)
+    results = RunResults(run, run, protocol, tuple(seeds), data, tuple(cells), tuple(entries), tuple(rows))
+    record = RunRecord(run, "suite.yaml", results, tuple(records), {}, "", provenance=provenance or {})
+    stages = {f"train {method}": (f"train/toy/{method}", train_of(method)) for method in cells}
+    shelf = Shelf(root, {**stages, **(made or {})}, versions or {"torch": "2.13.0"})
+    return Side(record, shelf, build_table(results, checkpoint))
+
+
+def _needs(method: str) -> dict[str, str]:
+    return {f"train {method}": f"train {method}"}
+
+
+def _rows(data: DatasetFacts, method: str, config: str, seed: int, value) -> list[ResultRow]:
+    if value is None:
+        return []
+    given = {"status": "failed", "reason": value} if isinstance(value, str) else {"value": value}
+    return [
+        ResultRow(data.label, method, config, seed, split, data.metric, rule, **given)
+        for split, role in data.splits.items()
+        if role != "train"
+        for rule in (f"best@{data.default_val}", "last")
+    ]

@@ -1,0 +1,131 @@
+"""What cached stages were made with, compared with now: one line for each difference, without reading records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.plan.stage import Stage
+from harness.store.checking import inspect
+from harness.store.store import Store
+from harness.store.toolchains import FOLDER, LINES, differences
+
+NOW = {"python": "3.11.7", "torch": "2.13.0", "equad-bench": "0.2.0"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def record(store: Store, *keys: str, device: str = "cpu", **versions: str) -> None:
+    for key in keys:
+        made = {"versions": {**NOW, **versions}, "device": device}
+        store.record_run(Stage("train", key, "train/a", {}), {"seconds": 1.0, "provenance": made})
+
+
+def told(store: Store, *keys: str, device: str = "cpu", gone: str = "", versions: dict[str, str] = NOW) -> list[str]:
+    return differences(
+        store.root,
+        keys,
+        lambda key: key.startswith("t"),
+        lambda found: [key for key in found if key not in gone],
+        versions=versions,
+        device=device,
+    )
+
+
+def test_equal_versions_say_nothing(store: Store) -> None:
+    assert told(store, "t1") == []
+    record(store, "t1", "t2")
+    assert told(store, "t1", "t2") == []
+
+
+def test_stages_are_counted_by_what_differs(store: Store) -> None:
+    record(store, "t1", "t2", "q1", torch="2.12.0")
+    record(store, "t3")
+    record(store, "t4", torch="2.12.0", python="3.12.0")
+    assert told(store, "t1", "t2", "t3", "t4", "q1") == [
+        "3 cached stages were made with torch 2.12.0 (now 2.13.0)",
+        "1 cached stage was made with python 3.12.0 (now 3.11.7), torch 2.12.0 (now 2.13.0)",
+    ]
+
+
+def test_packages_that_came_or_went(store: Store) -> None:
+    record(store, "t1", rdkit="2026.9")
+    assert told(store, "t1") == ["1 cached stage was made with rdkit 2026.9 (now absent)"]
+    assert told(store, "t1", versions={**NOW, "rdkit": "2026.9", "scipy": "1.17"}) == [
+        "1 cached stage was made without scipy (now 1.17)"
+    ]
+
+
+def test_our_own_version_is_in_the_keys(store: Store) -> None:
+    record(store, "t1", **{"equad-bench": "0.1.0"})
+    assert told(store, "t1") == []
+
+
+def test_another_device_matters_to_trainings(store: Store) -> None:
+    record(store, "t1", "q1", device="NVIDIA H100")
+    record(store, "t2")
+    assert told(store, "t1", "t2", "q1") == ["1 cached stage was made on NVIDIA H100 (now the CPU)"]
+    assert told(store, "t1", "t2", device="cuda:0") == ["1 cached stage was made on the CPU (now cuda:0)"]
+
+
+def test_only_the_plans_stages_that_are_there_count(store: Store) -> None:
+    record(store, "t1", "t2", "t3", torch="2.12.0")
+    assert told(store, "t1", "t2", gone="t2") == ["1 cached stage was made with torch 2.12.0 (now 2.13.0)"]
+
+
+def test_the_latest_execution_counts(store: Store) -> None:
+    record(store, "t1", torch="2.12.0")
+    record(store, "t1")
+    assert told(store, "t1") == []
+    assert len(list((store.root / FOLDER).iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, "\xff", '{"versions": {"torch": 1}, "device": "cpu"}', '{"versions": {}, "device": "cpu"}', "[]"],
+)
+def test_a_damaged_one_is_absent_and_is_told_and_removed_when_the_store_is_checked(store: Store, content: str) -> None:
+    record(store, "t1", torch="2.12.0")
+    (path,) = (store.root / FOLDER).iterdir()
+    path.write_bytes(content.encode("latin-1"))
+    assert told(store, "t1") == []
+    (problem,) = inspect(store)
+    assert str(problem) == f"{path.name[:12]}: what stages were made with cannot be read"
+    problem.mend()
+    assert list(inspect(store)) == []
+    record(store, "t2", torch="2.12.0")
+    assert len(told(store, "t1", "t2")) == 1, "the next stage writes it again"
+
+
+def test_folders_in_the_place_of_files_are_put_aside(store: Store) -> None:
+    record(store, "t1", torch="2.12.0")
+    (path,) = (store.root / FOLDER).iterdir()
+    for file in (path, store.root / LINES):
+        file.unlink()
+        (file / "x").mkdir(parents=True)
+    assert told(store, "t1") == []
+    problems = list(inspect(store))
+    assert len(problems) == 2
+    for problem in problems:
+        problem.mend()
+    assert list(inspect(store)) == []
+    record(store, "t1", torch="2.12.0")
+    assert len(told(store, "t1")) == 1
+
+
+def test_versions_that_are_no_text_are_not_kept(store: Store) -> None:
+    store.keep_record("t1", {"provenance": {"versions": {"torch": {"deep": 1}}}})
+    assert list(inspect(store)) == []
+
+
+def test_torn_lines_and_foreign_files_are_ignored(store: Store) -> None:
+    record(store, "t1", torch="2.12.0")
+    with (store.root / LINES).open("a") as stream:
+        stream.write("t1 ../../x\nt1\n\nt2 absent\nt3 broken\nt")
+    (store.root / FOLDER / "broken.json").write_text(json.dumps([1]))
+    assert told(store, "t1", "t2", "t3") == ["1 cached stage was made with torch 2.12.0 (now 2.13.0)"]

@@ -23,11 +23,11 @@ from harness.registry.source_digest import Code, imports, read_code
 from harness.store.keys import hash_file
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
-_MACHINERY = (
-    *("catalog", "component", "conditions", "hooks", "hparams"),
-    *("importing", "index_worker", "registry", "rooms", "source"),
+_MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
+_LIGHT_HOMES = (
+    *("analysis", "component", "data", "errors", "hooks", "hparams", "tracker"),
+    *("store.folders", "store.keys"),
 )
-_LIGHT_HOMES = ("analysis", "component", "data", "errors", "folders", "hooks", "hparams", "keys", "tracker")
 _LIGHT = {None, *(f"harness.{name}" for name in _LIGHT_HOMES)}
 _GRACE = 30.0
 
@@ -63,7 +63,7 @@ def _hashes(paths: Iterable[Path]) -> dict[str, str]:
 def _readers(component: type[Component]) -> set[Path]:
     """Files of a class's bases, and of what reads it."""
     home = Path(__file__).resolve().parents[1]
-    found = {home / f"{name}.py" for name in _MACHINERY}
+    found = {path for pattern in _MACHINERY for path in home.glob(pattern)}
     for base in component.__mro__:
         name = getattr(sys.modules.get(base.__module__), "__file__", None)
         if name and name.endswith(".py"):

@@ -23,7 +23,8 @@ from harness.engine.cluster import connection
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile
 from harness.errors import UserError
-from harness.store.store import Store, locks
+from harness.store import locks
+from harness.store.store import Store
 
 
 @pytest.fixture(scope="module")

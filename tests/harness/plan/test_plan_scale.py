@@ -16,8 +16,9 @@ from harness.plan.shared import Shared
 from harness.plan.stage import Stage
 from harness.plan.status import needed, survey
 from harness.registry.index import load_catalog
+from harness.store import keys
 from harness.store.keys import Form, canonical, digest, file_digest
-from harness.store.store import Store, keys
+from harness.store.store import Store
 from harness.suite import load_suite
 from harness.suite.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
 

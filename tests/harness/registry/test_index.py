@@ -16,8 +16,9 @@ from plugin_kit import install, write_plugin
 
 from harness.errors import UserError
 from harness.registry import discovery as registry
-from harness.registry import index, index_build, load_one
+from harness.registry import index, index_build
 from harness.registry.catalog import Catalog
+from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
 
 

@@ -17,8 +17,8 @@ from unittest import mock
 from sabotage import Harm, lingering
 
 from harness.cli.main import main as command
+from harness.results.run_record import RESULTS
 from harness.run.find import all_runs
-from harness.run.record import RESULTS
 from harness.store.checking import inspect
 from harness.store.store import Store
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.run.provenance import provenance
+from harness.engine.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- measured: (?P<command>[^\n]+?) -->\n)(?P<body>.*?)(<!-- /measured -->)", re.DOTALL)

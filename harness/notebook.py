@@ -275,8 +275,8 @@ class SuiteHandle:
             return beside.results
         from dataclasses import replace
 
-        from harness.run.beginning import start_record
         from harness.run.collect import collect
+        from harness.run.record import start_record
 
         return collect(replace(start_record(self.session, ""), status=""), self.session.store)
 

@@ -16,8 +16,8 @@ from harness.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.run.findings import Finding
-    from harness.run.record import RunRecord
+    from harness.results.findings import Finding
+    from harness.results.run_record import RunRecord
     from harness.run.session import Session
     from harness.store.store import Store
     from harness.suite.spec import AnalysisSpec
@@ -52,9 +52,9 @@ def analyse(
 ) -> None:
     """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
     from harness.cli.progress import make_progress
+    from harness.results.findings import load_findings
     from harness.run.execute import EngineOptions, execute_analyses
     from harness.run.find import find_run
-    from harness.run.findings import load_findings
     from harness.run.session import open_session
     from harness.store.store import Store
 

@@ -33,7 +33,7 @@ def here(names: Sequence[str], store: Store, options: Options) -> tuple[list[str
     Raises:
         UserError: a name is neither a suite nor a run.
     """
-    from harness.run.record import RECORD
+    from harness.results.run_record import RECORD
     from harness.store.exchange import stored
     from harness.store.references import keys_of_runs
     from harness.store.source import FolderSource

@@ -45,6 +45,7 @@ def compare(
     """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
     from harness.results.compare.build import compare as compare_sides
     from harness.results.compare.sides import narrowed, open_side
+    from harness.run.collect import collect
     from harness.run.find import find_run
     from harness.store.store import Store
 
@@ -54,7 +55,10 @@ def compare(
     rule = None if checkpoint == "suite" else checkpoint
     opened = Store(store)
     other = opened if second_store is None else Store(second_store)
-    sides = [open_side(find_run(name, place, note), place, rule) for name, place in ((first, opened), (second, other))]
+    sides = []
+    for name, place in ((first, opened), (second, other)):
+        record = find_run(name, place, note)
+        sides.append(open_side(record, collect(record, place), place, rule))
     one, two = (narrowed(side, datasets or (), methods or ()) for side in sides)
     _show(compare_sides(one, two, checkpoint=rule, force=force), wanted, output)
 

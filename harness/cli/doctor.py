@@ -35,10 +35,10 @@ def doctor(
 
 def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
     """Everything ``doctor`` shows, as JSON."""
+    from harness.engine.provenance import provenance
     from harness.errors import BenchError
     from harness.nn.pygcl import pygcl_state
     from harness.registry.index import load_catalog
-    from harness.run.provenance import provenance
     from harness.store.folders import data_root, index_root
     from harness.store.store import Store
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.report.build import Located
     from harness.report.build import Options as ReportOptions
     from harness.results.rows import RunResults
-    from harness.run.record import RunRecord
+    from harness.results.run_record import RunRecord
     from harness.store.store import Store
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
@@ -54,10 +54,10 @@ def report(
 ) -> None:
     """Show the table of a run from whatever is there, finished or not."""
     from harness.report.build import NONE, Options
+    from harness.results.findings import load_findings
     from harness.results.published import load_published
     from harness.run.collect import collect
     from harness.run.find import find_run
-    from harness.run.findings import load_findings
     from harness.store.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")

@@ -14,8 +14,8 @@ from harness.cli.output import note
 from harness.safe_io import visible
 
 if TYPE_CHECKING:
+    from harness.results.run_record import RunRecord
     from harness.run.execute import RunOutcome
-    from harness.run.record import RunRecord
 
 
 @app.command()
@@ -116,7 +116,7 @@ def _interrupted(context: typer.Context, suite: str) -> str:
 
 def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.cli.report import show
-    from harness.run.findings import load_findings
+    from harness.results.findings import load_findings
 
     show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
     from harness.cli.words import counted

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.data import Dataset, Declaration, Download, check_declaration, check_files
 from harness.errors import DataError
@@ -15,8 +15,10 @@ from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one, plugins_off
 from harness.registry.returned import expect
 from harness.store.keys import FileMark, digest, file_mark
-from harness.store.store import Store
 from harness.suite.spec import ComponentSpec
+
+if TYPE_CHECKING:
+    from harness.store.store import Store
 
 
 class DatasetFacts:

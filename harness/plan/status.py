@@ -9,9 +9,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.engine.devices import CPU
+from harness.engine.provenance import versions
 from harness.plan.gc_paused import uncollected
 from harness.plan.nearest import Nearest
-from harness.run.provenance import versions
 from harness.store.keys import difference
 from harness.store.toolchains import differences
 

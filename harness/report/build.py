@@ -19,8 +19,8 @@ from harness.report.statistics import Statistics, statistics
 from harness.report.statistics_json import statistics_json
 from harness.report.statistics_text import blocks as statistics_blocks
 from harness.report.table import Table, build_table
+from harness.results.findings import Finding
 from harness.results.rows import RunResults
-from harness.run.findings import Finding
 
 Located = tuple[Finding, Path]
 NONE = "none"

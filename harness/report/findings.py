@@ -9,7 +9,7 @@ from harness.analysis import Cell
 from harness.report.block import EMPTY, Block
 from harness.report.layout import Grid, Text
 from harness.report.text import one_line
-from harness.run.findings import Finding
+from harness.results.findings import Finding
 
 
 def cell_text(cell: Cell) -> str:

@@ -25,8 +25,8 @@ from harness.registry.catalog import Catalog, Entry
 from harness.registry.index_worker import traits
 from harness.results.rows import LAST, RunResults
 from harness.results.selection import mark_selected
-from harness.run.beginning import start_record
 from harness.run.collect import collect
+from harness.run.record import start_record
 from harness.run.session import Session
 from harness.stages import score, train
 from harness.stages.context import Context

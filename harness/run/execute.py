@@ -14,21 +14,21 @@ from harness.engine import Engine, Event, Outcome, make_engine
 from harness.engine import run as run_stages
 from harness.engine.devices import CPU, CUDA, choose_devices
 from harness.engine.interruption import terminable
+from harness.engine.provenance import provenance
 from harness.errors import BenchError, UserError
 from harness.plan.stage import Failure, Stage
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
+from harness.results.findings import Finding
 from harness.results.rows import RunResults, rows_to_csv, write_text
+from harness.results.run_record import RESULTS, RunRecord
 from harness.results.selection import without_value
 from harness.run.analyses import analyse
-from harness.run.beginning import start_record
 from harness.run.clusters import connected
 from harness.run.collect import collect, without_rows
-from harness.run.findings import Finding
 from harness.run.page import leave_page
 from harness.run.phases import run_in_phases
-from harness.run.provenance import provenance
-from harness.run.record import RESULTS, RunRecord
+from harness.run.record import start_record
 from harness.run.session import Options, Session
 from harness.run.tracking import Tracking
 from harness.stages.context import Context

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import DataError, UserError, did_you_mean
-from harness.run.record import RECORD, RunRecord, path_text
+from harness.results.run_record import RECORD, RunRecord, path_text
 from harness.safe_io import visible
 from harness.store.keys import hash_file
 from harness.store.store import Store

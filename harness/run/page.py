@@ -7,10 +7,9 @@ from pathlib import Path
 
 from harness.errors import DataError
 from harness.results.rows import RunResults
-from harness.run.record import RunRecord
+from harness.results.run_record import PAGE, RunRecord
 from harness.store.store import Store
 
-PAGE = "report.html"
 _LOOKED_AT = 20
 _DRAWING = [Path(__file__).resolve().parents[1] / name for name in ("report", "results")]
 _COMPARED = ("suite.yaml", "results.csv")

@@ -1,124 +1,124 @@
-"""The record of one run: what its folder must hold so that a report needs nothing else. No torch."""
+"""The record of a run that has not begun: what its report must know of its suite. No torch."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from datetime import UTC, datetime
 
-from harness.errors import DataError
-from harness.results.rows import RunResults, dumps, loads, write_text
-from harness.safe_io import PART, RUN_ID, check_types, read_text, shown
-
-RECORD = "run.json"
-RESULTS = "results.json"
+from harness.engine.provenance import provenance
+from harness.plan.validation import shaped_by_validation
+from harness.results.rows import DatasetFacts, MethodFacts, RunResults
+from harness.results.run_record import CellRecord, RunRecord, path_text
+from harness.run.named import digests_from, named_files
+from harness.run.session import Session
+from harness.suite.files import installed_name
+from harness.suite.spec import ComponentSpec, Row
 
 
-def path_text(path: Path) -> str:
-    """What a record calls a file: absolute, with links followed, and what is no UTF-8 escaped."""
-    return os.fsencode(path.resolve()).decode("utf-8", "backslashreplace")
+def start_record(session: Session, run_id: str) -> RunRecord:
+    """The record of a run that has not begun."""
+    suite, plan = session.suite, session.plan
+    titles = {key: plan.stages[producer].title for key, producer in plan.producers.items()}
+    order = {key: position for position, key in enumerate(plan.stages)}
+    cells = tuple(
+        CellRecord(
+            id=cell.id,
+            dataset=cell.dataset,
+            method=cell.method,
+            config_id=cell.configuration.id,
+            hyperparameters=dict(cell.configuration.values),
+            seed=cell.seed,
+            train=cell.train,
+            score=cell.score,
+            needs={key: titles[key] for key in sorted(plan.ancestry(cell.score), key=order.__getitem__)},
+        )
+        for cell in plan.cells
+    )
+    named = named_files(suite, session.catalog, session.store.file_digest)
+    return RunRecord(
+        id=run_id,
+        suite_path=path_text(suite.path),
+        suite_files={**digests_from(suite.path.absolute().parent, named), **suite.files},
+        installed=installed_name(suite.path),
+        results=_skeleton(session, run_id),
+        cells=cells,
+        prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        provenance={**provenance(suite.plugins), "named": named},
+    )
 
 
-@dataclass(frozen=True)
-class CellRecord:
-    """One cell as a run folder keeps it.
-
-    Attributes:
-        id, dataset, method, config_id, hyperparameters, seed: which cell.
-        train, score: keys of its last two stages.
-        needs: key -> title of every stage it builds on, inputs first.
-    """
-
-    id: str
-    dataset: str
-    method: str
-    config_id: str
-    hyperparameters: Mapping[str, Any]
-    seed: int
-    train: str
-    score: str
-    needs: Mapping[str, str]
+def _skeleton(session: Session, run_id: str) -> RunResults:
+    suite, shaped = session.suite, _shaped_by_validation(session)
+    return RunResults(
+        suite=suite.name,
+        run=run_id,
+        protocol=suite.protocol,
+        seeds=suite.seeds,
+        datasets=tuple(_dataset_facts(session, dataset.label, dataset.component) for dataset in suite.datasets),
+        methods=suite.methods,
+        entries=tuple(_method_facts(session, row, shaped[row.dataset, row.method]) for row in suite.rows),
+        overrides=suite.overrides,
+        reference=suite.report.reference,
+        published=suite.report.published,
+        statistics=suite.report.statistics,
+    )
 
 
-@dataclass(frozen=True)
-class RunRecord:
-    """One run.
-
-    Attributes:
-        id: name of its folder.
-        suite_path: the suite's file, see :func:`path_text`; in records of earlier versions as it was typed.
-        suite_files: what the suite was made of, see :func:`harness.suite.files.digests`, and the files that
-            its datasets name by an absolute path.
-        installed: the name of the suite, where it came with the package.
-        results: everything a report knows before there are rows.
-        cells: all cells, in the order of the file.
-        prepared: dataset label -> key of its prepared data.
-        status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
-        failures: stage key -> the fields of a :class:`harness.plan.stage.Failure`, also where the store does not
-            keep it; records of earlier versions lack ``since``.
-        provenance: machine, versions, state of the repository, command line.
-        facts: seconds, counts of stages.
-    """
-
-    id: str
-    suite_path: str
-    results: RunResults
-    cells: tuple[CellRecord, ...]
-    prepared: Mapping[str, str]
-    started: str
-    status: str = "running"
-    failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    suite_files: Mapping[str, str] = field(default_factory=dict)
-    installed: str = ""
-
-    def save(self, folder: Path) -> None:
-        """Write ``run.json``, whole or not at all."""
-        data = {**vars(self), "results": self.results.to_json(), "cells": [vars(cell) for cell in self.cells]}
-        write_text(folder / RECORD, dumps(data, indent=None))
-
-    @classmethod
-    def load(cls, folder: Path) -> RunRecord:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            DataError: there is no readable record.
-        """
-        path = folder / RECORD
-        try:
-            data = loads(read_text(path))
-            check_types(cls, [data])
-            check_types(CellRecord, data["cells"])
-            data["results"] = RunResults.from_json(data["results"])
-            data["cells"] = tuple(CellRecord(**cell) for cell in data["cells"])
-            record = cls(**data)
-            _check(record)
-            return record
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{path}: not a readable run record ({type(error).__name__}: {error})") from error
+def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> DatasetFacts:
+    declared = session.facts.declare(spec)
+    values = {**session.catalog.get("dataset", spec.name).defaults, **spec.params}
+    downloads = session.facts.downloads(spec)
+    return DatasetFacts(
+        label=label,
+        metric=declared.task.metric,
+        task=declared.task.kind,
+        splits=dict(declared.splits),
+        default_val=declared.default_val,
+        validation=declared.validation,
+        variant=declared.variant,
+        version=declared.version,
+        licence="; ".join(dict.fromkeys(item.licence for item in downloads if item.licence)),
+        citation="; ".join(dict.fromkeys(item.citation for item in downloads if item.citation)),
+        notes=declared.notes,
+        seed=values.get("seed"),
+        split_seed=values.get("split_seed"),
+    )
 
 
-def _check(record: RunRecord) -> None:
-    """Refuse a record whose names would lead elsewhere, or whose failures are none: it may be another's.
+def _shaped_by_validation(session: Session) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The ids of the configurations of each dataset and method whose training validation labels shape."""
+    keys = shaped_by_validation(session.plan, session.catalog)
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in session.plan.cells:
+        ids = found.setdefault((cell.dataset, cell.method), {})
+        if cell.train in keys:
+            ids[cell.configuration.id] = None
+    return {row: tuple(ids) for row, ids in found.items()}
 
-    Raises:
-        ValueError: it is so.
-    """
-    if not RUN_ID.fullmatch(record.id):
-        raise ValueError(f"{shown(record.id)} cannot be the name of a run")
-    if "\0" in record.suite_path:
-        raise ValueError(f"{shown(record.suite_path)} cannot be a file")
-    parts = {*record.prepared.values(), *record.failures}
-    for cell in record.cells:
-        parts |= {cell.id, cell.train, cell.score, *cell.needs}
-    wrong = next((part for part in parts if not (isinstance(part, str) and PART.fullmatch(part))), None)
-    if wrong is not None:
-        raise ValueError(f"{shown(wrong)} cannot be a key")
-    for failure in record.failures.values():
-        if not {"status", "reason", "traceback", "since"} >= set(failure) >= {"status", "reason"}:
-            raise ValueError("a failure has other keys than status, reason, traceback and since")
-        if not all(isinstance(text, str) for text in failure.values()):
-            raise ValueError("a failure holds something else than texts")
+
+def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> MethodFacts:
+    first = row.configurations[0]
+    learner = session.catalog.get(first.learner.kind, first.learner.name)
+    environment = first.environment if "environments" in learner.traits.get("needs", ()) else None
+    oracle = set(learner.traits.get("oracle", ()))
+    if environment is not None:
+        oracle |= set(session.catalog.get("environment", environment.name).traits.get("oracle", ()))
+    return MethodFacts(
+        dataset=row.dataset,
+        method=row.method,
+        configurations={configuration.id: dict(configuration.values) for configuration in row.configurations},
+        select=row.select,
+        environments="" if environment is None else component_text(session, environment),
+        oracle=tuple(sorted(oracle)),
+        shaped_by_validation=shaped,
+    )
+
+
+def component_text(session: Session, spec: ComponentSpec) -> str:
+    """A component with its values as a suite would write it, e.g. ``random(2)``."""
+    entry = session.catalog.get(spec.kind, spec.name)
+    values = {**entry.defaults, **spec.params}
+    positional = entry.traits.get("positional")
+    shown = {name: value for name, value in entry.changed(spec.params).items() if name != positional}
+    inner = ([str(values[positional])] if positional else []) + [f"{name}={value}" for name, value in shown.items()]
+    return f"{spec.name}({', '.join(inner)})" if inner else spec.name

@@ -12,9 +12,9 @@ from harness.engine import Event
 from harness.errors import UserError, did_you_mean
 from harness.plan.build import Cell
 from harness.plan.stage import Failure
+from harness.results.run_record import CellRecord, RunRecord
 from harness.run.execute import EngineOptions, run_targets
 from harness.run.find import all_runs
-from harness.run.record import CellRecord, RunRecord
 from harness.run.session import Options, Session, open_session
 from harness.store.store import Store
 from harness.suite import Overrides
@@ -162,7 +162,7 @@ def _same_logits(old: Store, old_key: str, new: Store, new_key: str) -> bool | N
 
 
 def _versions(record: RunRecord) -> dict[str, tuple[str, str]]:
-    from harness.run.provenance import versions
+    from harness.engine.provenance import versions
 
     then, now = record.provenance.get("versions", {}), versions()
     differing = [name for name in {**then, **now} if then.get(name) != now.get(name)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.errors import BenchError, DataError
 from harness.results.rows import ResultRow, RunResults
-from harness.run.record import RESULTS, RunRecord
+from harness.results.run_record import RESULTS, RunRecord
 from harness.safe_io import check_types, shown
 from harness.store.store import Store
 

@@ -12,7 +12,7 @@ from harness.engine import Event
 from harness.errors import BenchError
 from harness.registry.discovery import load_one
 from harness.results.rows import RunResults
-from harness.run.record import CellRecord, RunRecord
+from harness.results.run_record import CellRecord, RunRecord
 from harness.run.session import Session
 from harness.store.store import Store
 from harness.tracker import TrackedCell, TrackedRun, TrackedStage, Tracker

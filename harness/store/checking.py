@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import DataError
-from harness.run.record import RECORD, RunRecord
+from harness.results.run_record import RECORD, RunRecord
 from harness.store import toolchains as makers
 from harness.store.artifact import META, Meta, StoreError, writing
 from harness.store.holds import running

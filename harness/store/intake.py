@@ -13,7 +13,7 @@ from typing import Any
 from harness.errors import DataError
 from harness.plan.stage import STAGE_KINDS
 from harness.registry.planned_code import KEPT
-from harness.run.record import RunRecord
+from harness.results.run_record import RunRecord
 from harness.safe_io import parse_json
 from harness.store.artifact import JSON, META, TENSORS, Meta, writing
 from harness.store.keys import DIGEST

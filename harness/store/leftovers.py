@@ -81,7 +81,7 @@ def sweep(store: Path) -> int:
 
 def close_run(folder: Path) -> None:
     """Bring the folder of a run that was cut short in order: half-written files go, and its record says so."""
-    from harness.run.record import RECORD, RunRecord
+    from harness.results.run_record import RECORD, RunRecord
 
     for path in folder.glob(".*"):
         delete(path)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from harness.errors import UserError
 from harness.registry.planned_code import KEPT
-from harness.run.record import RECORD
+from harness.results.run_record import RECORD
 from harness.store.artifact import META
 from harness.store.keys import DIGEST
 from harness.store.source import RUN_FILES, is_run_id

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.plan.stages import tier_key
-from harness.run.record import RunRecord
+from harness.results.run_record import RunRecord
 from harness.store.artifact import Meta
 from harness.store.holds import running
 from harness.store.keys import DIGEST, digest

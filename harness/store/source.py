@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from harness.errors import BenchError
-from harness.run.record import RECORD, RESULTS
+from harness.results.run_record import RECORD, RESULTS
 from harness.safe_io import RUN_ID
 from harness.store.artifact import META
 from harness.store.keys import DIGEST

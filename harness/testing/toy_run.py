@@ -16,10 +16,10 @@ from harness.registry.discovery import Source
 from harness.registry.index import load_catalog
 from harness.registry.index_worker import entry
 from harness.results.rows import RunResults
-from harness.run.beginning import start_record
+from harness.results.run_record import RunRecord
 from harness.run.collect import collect
 from harness.run.execute import EngineOptions, run_targets
-from harness.run.record import RunRecord
+from harness.run.record import start_record
 from harness.run.session import Options, Session
 from harness.stages.context import Context
 from harness.store.store import Store

@@ -10,7 +10,7 @@ import torch
 
 from harness.plan.stage import Stage
 from harness.results.rows import RunResults
-from harness.run.record import CellRecord, RunRecord
+from harness.results.run_record import CellRecord, RunRecord
 from harness.store.keys import digest
 from harness.store.store import Store
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from integration_kit import TOY
 
-from harness.run.findings import load_findings
+from harness.results.findings import load_findings
 
 pytest.importorskip("matplotlib")
 

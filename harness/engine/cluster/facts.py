@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from harness.engine.provenance import versions
 from harness.errors import UserError
 from harness.registry.core_files import HARNESS, PLUGINS
 from harness.registry.discovery import Source, distribution_sources, file_source
 from harness.registry.source_digest import own_digest
-from harness.run.provenance import versions
 from harness.store.keys import hash_file
 
 CODE = "the code of bench"

@@ -13,7 +13,7 @@ from harness.report.findings import cell_text, heading, notes
 from harness.report.html.diagram import Diagram, diagram
 from harness.report.layout import Grid, Text
 from harness.report.text import one_line
-from harness.run.findings import Finding, load_findings
+from harness.results.findings import Finding, load_findings
 
 WIDEST = 60
 """A table with more columns is left out of the page."""

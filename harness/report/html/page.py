@@ -14,8 +14,7 @@ from harness.report.html.view import COPIES, Page, build_page
 from harness.report.html.words import dataset_facts, flat, memory, moment, seconds
 from harness.report.text import one_line
 from harness.results.rows import RunResults, write_text
-from harness.run.page import PAGE
-from harness.run.record import RunRecord
+from harness.results.run_record import PAGE, RunRecord
 from harness.store.store import Store
 
 if TYPE_CHECKING:

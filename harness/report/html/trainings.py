@@ -9,7 +9,7 @@ from harness.errors import BenchError
 from harness.report.html.curves import curves, points
 from harness.report.html.timing import kind_of
 from harness.results.rows import ResultRow, RunResults
-from harness.run.record import CellRecord, RunRecord
+from harness.results.run_record import CellRecord, RunRecord
 from harness.safe_io import size_text
 from harness.store.store import Store
 

@@ -23,8 +23,8 @@ from harness.report.html.trainings import Trainings
 from harness.report.layout import Text
 from harness.report.render import render
 from harness.results.rows import LAST, RunResults
+from harness.results.run_record import RunRecord
 from harness.results.selection import ScoreTable
-from harness.run.record import RunRecord
 from harness.safe_io import MOST_SUITE, parse_yaml, read_text
 from harness.store.store import Store
 

@@ -10,9 +10,7 @@ from typing import Any
 from harness.errors import UserError, did_you_mean
 from harness.report.table import Table, TableRow, build_table
 from harness.results.rows import RunResults
-from harness.run.collect import collect
-from harness.run.record import CellRecord, RunRecord
-from harness.run.stage_inputs import preimage
+from harness.results.run_record import CellRecord, RunRecord
 from harness.store.store import Store
 
 
@@ -49,7 +47,7 @@ class Side:
         for key in cell.needs:
             meta = self.store.meta(key)
             if meta is not None:
-                found.append((meta.place, preimage(self.store, key)))
+                found.append((meta.place, meta.preimage))
         return found
 
     def versions(self, cell: CellRecord) -> Mapping[str, str]:
@@ -59,13 +57,14 @@ class Side:
         return versions
 
 
-def open_side(record: RunRecord, store: Store, checkpoint: str | None = None) -> Side:
-    """A run as it stands in its store.
+def open_side(record: RunRecord, results: RunResults, store: Store, checkpoint: str | None = None) -> Side:
+    """Return one side of a comparison.
 
     Args:
+        results: the run's results as they stand in its store.
         checkpoint: ``best-val`` or ``last`` for all methods, instead of each one's own setting.
     """
-    return Side(record, store, build_table(collect(record, store), checkpoint))
+    return Side(record, store, build_table(results, checkpoint))
 
 
 def narrowed(side: Side, datasets: Sequence[str], methods: Sequence[str]) -> Side:

@@ -21,8 +21,8 @@ from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.report.build import make_report
 from harness.report.render import render
 from harness.results.rows import RunResults
+from harness.results.run_record import RunRecord
 from harness.run.collect import collect
-from harness.run.record import RunRecord
 from harness.safe_io import size_text
 from harness.store.store import Store
 

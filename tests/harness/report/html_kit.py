@@ -10,8 +10,8 @@ from report_kit import build_run
 
 from harness.plan.stage import Stage
 from harness.results.rows import DatasetFacts, RunResults, write_text
+from harness.results.run_record import CellRecord, RunRecord
 from harness.results.selection import mark_selected
-from harness.run.record import CellRecord, RunRecord
 from harness.store.keys import digest
 from harness.store.store import Store
 

@@ -18,8 +18,8 @@ from harness.report.html.page import render_page
 from harness.report.html.view import build_page
 from harness.report.plain import encodable
 from harness.report.render import render
+from harness.results.findings import Finding, load_findings, save_finding
 from harness.results.rows import DatasetFacts, RunResults, dumps, rows_to_csv
-from harness.run.findings import Finding, load_findings, save_finding
 from harness.store.store import Store
 
 LATEX = r"\input{/etc/passwd}\write18{x}^^5cinput $x$ %"

@@ -16,9 +16,9 @@ from harness.report.html.diagram import AXIS, MOST, diagram
 from harness.report.html.page import _environment, render_page
 from harness.report.html.view import build_page
 from harness.report.layout import Grid, Text
+from harness.results.findings import Finding, save_finding
 from harness.results.ranks import Friedman, Ranking
 from harness.results.rows import write_text
-from harness.run.findings import Finding, save_finding
 
 
 def ranked(ranks: dict[str, float], critical: float | None, *groups: tuple[str, ...]) -> Ranking:

@@ -17,8 +17,8 @@ from harness.errors import UserError
 from harness.report.html.embed import asset, content_policy, packed, script_json
 from harness.report.html.page import render_page, write_page
 from harness.report.html.view import build_page
+from harness.results.findings import Finding, save_finding
 from harness.results.rows import write_text
-from harness.run.findings import Finding, save_finding
 from harness.run.page import leave_page
 
 VOID = {"meta", "br", "img", "input", "hr", "link"}

@@ -8,8 +8,8 @@ import pytest
 
 from harness.errors import DataError, UserError
 from harness.results.rows import RunResults
+from harness.results.run_record import RunRecord
 from harness.run.find import all_runs, find_run, finished_before, runs_of
-from harness.run.record import RunRecord
 from harness.store.keys import hash_file
 from harness.store.store import Store
 from harness.suite.files import digests, gather, suites_folder

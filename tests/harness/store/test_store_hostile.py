@@ -14,8 +14,8 @@ from store_kit import fill, fresh, stage
 
 from harness.errors import DataError
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
+from harness.results.run_record import CellRecord, RunRecord
 from harness.run.collect import collect
-from harness.run.record import CellRecord, RunRecord
 from harness.store.artifact import META, Meta, MissingArtifact
 from harness.store.store import Store
 

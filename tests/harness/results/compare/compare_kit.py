@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from harness.report.table import build_table
 from harness.results.compare.sides import Side
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
-from harness.run.record import CellRecord, RunRecord
+from harness.results.run_record import CellRecord, RunRecord
 
 SETTINGS = {"train.epochs": 50, "model.backbone": "gin"}
 DATA = DatasetFacts("A", fingerprint="f" * 64, component="toy", values={"size": 3})

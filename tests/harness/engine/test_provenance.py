@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.run.provenance import provenance, repository, versions
+from harness.engine.provenance import provenance, repository, versions
 from harness.store.keys import canonical
 
 
@@ -77,7 +77,7 @@ def test_without_git_there_is_no_repository(checkout: Path, monkeypatch: pytest.
 
 def test_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys; from harness.run.provenance import provenance; provenance()\n"
+        "import sys; from harness.engine.provenance import provenance; provenance()\n"
         "print([name for name in ('torch', 'numpy', 'rdkit', 'sklearn', 'GCL') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

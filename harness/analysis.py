@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.component import Component
+from harness.results.cell import CellId
 
 if TYPE_CHECKING:
     from harness.data import Array, Task
@@ -43,11 +44,10 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class MeasuredCell:
+class MeasuredCell(CellId):
     """One selected cell of a run, as the parent process sees it.
 
     Attributes:
-        dataset, method, seed, config_id: which cell.
         task: what is predicted.
         splits: split name -> role.
         validation_split: the split that chose the checkpoint.
@@ -55,10 +55,6 @@ class MeasuredCell:
         truth: split -> field (``y``, ``env``, ``num_nodes``, ``logits``) -> array; see the methods.
     """
 
-    dataset: str
-    method: str
-    seed: int
-    config_id: str
     task: Task
     splits: Mapping[str, str]
     validation_split: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.component import Component
+from harness.results.cell import CellId
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,11 @@ class TrackedStage:
 
 
 @dataclass(frozen=True)
-class TrackedCell:
+class TrackedCell(CellId):
     """A cell with its result, or why it has none.
 
     Attributes:
-        id, dataset, method, config_id, seed: which cell.
+        id: as the run's record names the cell.
         hyperparameters: the tuned values, by axis.
         history: a row per epoch: ``epoch``, the loss terms, validation scores.
         scores: ``metric/split/checkpoint rule`` -> value, a fraction.
@@ -63,11 +64,7 @@ class TrackedCell:
         status, reason: ``ok``, or what went wrong.
     """
 
-    id: str
-    dataset: str
-    method: str
-    config_id: str
-    seed: int
+    id: str = ""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[Mapping[str, Any]] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -75,12 +72,6 @@ class TrackedCell:
     cached: bool = False
     status: str = "ok"
     reason: str = ""
-
-    @property
-    def name(self) -> str:
-        """``method on dataset, seed 1``, with the configuration where there are several."""
-        chosen = "" if self.config_id == "-" else f" ({self.config_id})"
-        return f"{self.method}{chosen} on {self.dataset}, seed {self.seed}"
 
     @property
     def numbers(self) -> list[tuple[int, dict[str, float]]]:

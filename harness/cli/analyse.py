@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.results.findings import Finding
-    from harness.results.run_record import RunRecord
     from harness.run.session import Session
-    from harness.store.store import Store
     from harness.suite.spec import AnalysisSpec
 
 
@@ -54,14 +52,14 @@ def analyse(
     from harness.cli.progress import make_progress
     from harness.results.findings import load_findings
     from harness.run.execute import EngineOptions, execute_analyses
-    from harness.run.find import find_run
+    from harness.run.find import find_run, saved_suite
     from harness.run.session import open_session
     from harness.store.store import Store
 
     opened = Store(store)
     record = find_run(run, opened, note)
     given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
-    session = open_session(str(_resolved_suite(record, opened)), given)
+    session = open_session(str(saved_suite(record, opened)), given)
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
     chosen = EngineOptions(engine, jobs, retry_failed=retry_failed, device=device, jobs_per_device=jobs_per_device)
     with make_progress(session, quiet=json) as progress:
@@ -81,13 +79,6 @@ def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
         return
     text = "\n\n".join(block_text(finding_block(*item)) for item in found) + "\n"
     emit(text)
-
-
-def _resolved_suite(record: RunRecord, store: Store) -> Path:
-    path = store.runs / record.id / "suite.yaml"
-    if not path.is_file():
-        raise UserError(f"run {record.id} has lost its suite ({path} is not there)")
-    return path
 
 
 def _specs(

@@ -12,8 +12,8 @@ from harness.cli import completion, options
 from harness.cli.main import app
 
 if TYPE_CHECKING:
-    from harness.run.address import Addressed
     from harness.run.debug import Debugged
+    from harness.run.find import OpenedCell
 
 
 @app.command()
@@ -48,9 +48,9 @@ def debug(
     plugin: options.Plugins = None,
 ) -> None:
     """Run one cell in this process, with full tracebacks and breakpoints that work. Its result is not stored."""
-    from harness.run.address import find
     from harness.run.debug import ALWAYS, check_kinds
     from harness.run.debug import debug as run_here
+    from harness.run.find import open_cell
 
     given = options.session_options(
         store=store,
@@ -64,8 +64,8 @@ def debug(
     )
     check_kinds(again or ())
     chosen_device = options.one_device(device)
-    found = find(cell, given, config)
-    _introduce(found, keep_upstream)
+    opened = open_cell(cell, given, config)
+    _introduce(opened, keep_upstream)
     chosen = {*(again or ()), *(() if cached else ALWAYS)}
     with ExitStack() as stack:
         if anomaly:
@@ -74,7 +74,7 @@ def debug(
             stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
         try:
             done = run_here(
-                found, given.data_dir, _say, again=chosen, keep_upstream=keep_upstream, device=chosen_device
+                opened, given.data_dir, _say, again=chosen, keep_upstream=keep_upstream, device=chosen_device
             )
         except KeyboardInterrupt:
             raise
@@ -83,10 +83,10 @@ def debug(
     print(_text(done))
 
 
-def _introduce(found: Addressed, keep_upstream: bool) -> None:
-    _say(found.text)
-    if found.fitting > 1:
-        _say(f"the first of {found.fitting} cells; --datasets, --methods, --seeds and --config choose another")
+def _introduce(opened: OpenedCell, keep_upstream: bool) -> None:
+    _say(f"cell {opened.cell.id}: {opened.cell.name}")
+    if opened.fitting > 1:
+        _say(f"the first of {opened.fitting} cells; --datasets, --methods, --seeds and --config choose another")
     kept = "the training and its result are not stored" if keep_upstream else "nothing that is run here is stored"
     _say(f"a run for debugging: {kept}")
 

@@ -61,26 +61,26 @@ def profile(
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
     from harness.profile.cell import profile as measure
     from harness.profile.training import Limits
-    from harness.run.address import find
+    from harness.run.find import open_cell
 
     if trace is not None:
         require_folder_name(trace, "--trace")
     given = options.session_options(
         store=store, data_dir=data_dir, seeds=seeds, sets=sets, datasets=datasets, methods=methods, plugins=plugin
     )
-    found = find(cell, given, config)
-    if found.fitting > 1:
+    opened = open_cell(cell, given, config)
+    if opened.fitting > 1:
         options_text = "--datasets, --methods, --seeds and --config choose another"
-        print(f"the first of {found.fitting} cells; {options_text}", file=sys.stderr)
+        print(f"the first of {opened.fitting} cells; {options_text}", file=sys.stderr)
     limits = Limits(steps, seconds, from_epoch)
     chosen = options.one_device(device)
-    done = measure(found, given, limits, _observe, top=top, functions=functions, trace=trace, device=chosen)
+    done = measure(opened, given, limits, _observe, top=top, functions=functions, trace=trace, device=chosen)
     if json:
         from harness.results.rows import dumps
 
         print(dumps(done.to_json()), end="")
         return
-    show_text(found.text)
+    show_text(f"cell {opened.cell.id}: {opened.cell.name}")
     show(done)
 
 

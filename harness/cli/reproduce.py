@@ -64,8 +64,7 @@ def reproduce(
 
 def _text(found: Reproduction) -> str:
     cell = found.cell
-    chosen = "" if cell.config_id == "-" else f" ({cell.config_id})"
-    lines = [f"cell {cell.id} of run {found.run}: {cell.method}{chosen} on {cell.dataset}, seed {cell.seed}"]
+    lines = [f"cell {cell.id} of run {found.run}: {cell.name}"]
     if found.failure is not None:
         return "\n".join([*lines, f"it failed: {found.failure.status}: {found.failure.reason}"])
     for score in found.scores:

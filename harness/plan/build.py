@@ -9,12 +9,13 @@ from harness.plan.datasets import DatasetFacts
 from harness.plan.stage import Stage
 from harness.plan.stages import StageFactory
 from harness.registry.catalog import Catalog
+from harness.results.cell import CellId
 from harness.store.keys import Form, canonical
 from harness.suite.spec import Configuration, Row, Suite
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(CellId):
     """One (dataset, method, configuration, seed).
 
     Attributes:
@@ -23,10 +24,7 @@ class Cell:
     """
 
     id: str
-    dataset: str
-    method: str
     configuration: Configuration
-    seed: int
     train: str
     score: str
 
@@ -87,6 +85,7 @@ def _add_row(plan: Plan, factory: StageFactory, row: Row) -> None:
                     id=ids.digest({"configuration": configuration.id, "seed": seed, "train": train.key})[:8],
                     dataset=row.dataset,
                     method=row.method,
+                    config_id=configuration.id,
                     configuration=configuration,
                     seed=seed,
                     train=train.key,

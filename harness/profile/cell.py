@@ -20,8 +20,8 @@ from harness.engine.threads import one_thread
 from harness.errors import BenchError, UserError
 from harness.plan.stage import Stage
 from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
-from harness.run.address import Addressed
 from harness.run.execute import EngineOptions, run_targets
+from harness.run.find import OpenedCell
 from harness.run.session import Options
 from harness.safe_io import file_name
 from harness.stages import train
@@ -72,7 +72,7 @@ def ratio(value: float, to: float) -> float | None:
 
 
 def profile(
-    addressed: Addressed,
+    addressed: OpenedCell,
     options: Options,
     limits: Limits,
     observe: Callable[[Event], None],

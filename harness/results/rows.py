@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.data import Role, in_distribution
 from harness.errors import DataError
+from harness.results.cell import CellId
 from harness.safe_io import check_types, for_spreadsheet, parse_json, read_text, shown
 from harness.suite.spec import SelectSettings
 
@@ -34,13 +35,11 @@ def checkpoint_rule(checkpoint: str, split: str) -> str:
 
 
 @dataclass(frozen=True)
-class ResultRow:
+class ResultRow(CellId):
     """One value of one cell.
 
     Attributes:
-        dataset, method: labels from the suite.
-        config_id, hyperparameters: the configuration's short name and its tuned values by axis.
-        seed: the training seed.
+        hyperparameters: the configuration's tuned values by axis.
         split: where it was measured; ``checkpoint`` the rule that chose the weights (:func:`checkpoint_rule`).
         metric: ``accuracy``, ``rocauc`` or ``mcc``; ``value`` a fraction, None unless ``status`` is ``ok``.
         epoch: the chosen checkpoint's epoch, from 0.
@@ -53,10 +52,6 @@ class ResultRow:
         device: the name of the GPU that it ran on, empty for the CPU; ``peak_device_memory`` the bytes taken there.
     """
 
-    dataset: str
-    method: str
-    config_id: str
-    seed: int
     split: str
     metric: str
     checkpoint: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
+from harness.results.cell import CellId
 from harness.results.rows import RunResults, dumps, loads, write_text
 from harness.safe_io import PART, RUN_ID, check_types, read_text, shown
 
@@ -23,21 +24,17 @@ def path_text(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class CellRecord:
+class CellRecord(CellId):
     """One cell as a run folder keeps it.
 
     Attributes:
-        id, dataset, method, config_id, hyperparameters, seed: which cell.
+        id: short digest that commands accept; ``hyperparameters`` the tuned values by axis.
         train, score: keys of its last two stages.
         needs: key -> title of every stage it builds on, inputs first.
     """
 
     id: str
-    dataset: str
-    method: str
-    config_id: str
     hyperparameters: Mapping[str, Any]
-    seed: int
     train: str
     score: str
     needs: Mapping[str, str]

@@ -19,7 +19,7 @@ from harness.engine.threads import one_thread
 from harness.errors import UserError, did_you_mean
 from harness.plan.stage import Stage
 from harness.plan.status import needed
-from harness.run.address import Addressed
+from harness.run.find import OpenedCell
 from harness.stages.context import Context
 from harness.stages.run import run_placed
 from harness.store.scratch import Scratch
@@ -54,7 +54,7 @@ def check_kinds(again: Collection[str]) -> None:
 
 
 def debug(
-    found: Addressed,
+    found: OpenedCell,
     data_dir: Path | None,
     say: Callable[[str], None],
     *,
@@ -85,7 +85,7 @@ def debug(
         return Debugged(_scores(scratch, found.cell.score) or [], _scores(store, found.cell.score))
 
 
-def _hidden(found: Addressed, again: Collection[str]) -> set[str]:
+def _hidden(found: OpenedCell, again: Collection[str]) -> set[str]:
     """Keys of the stages to run again: those of the given kinds, and those that read what they write."""
     plan = found.session.plan
     ancestry = plan.ancestry(found.cell.score)

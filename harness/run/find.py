@@ -1,21 +1,47 @@
-"""Find the run that a report or an export is about. No torch."""
+"""Find the run or the cell that a command is about. No torch."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import DataError, UserError, did_you_mean
-from harness.results.run_record import RECORD, RunRecord, path_text
+from harness.plan.build import Cell
+from harness.plan.stage import Stage
+from harness.results.run_record import RECORD, CellRecord, RunRecord, path_text
+from harness.run.session import Options, Session, open_session
 from harness.safe_io import visible
 from harness.store.keys import hash_file
 from harness.store.store import Store
+from harness.suite import find_suite
 from harness.suite.files import installed_name, suites_folder
 
-_log = logging.getLogger(__name__)
+_CELL_ID = re.compile(r"[0-9a-f]{8}")
 _MOST = 8
 """Names that an error lists."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OpenedCell:
+    """A cell of an opened suite.
+
+    Attributes:
+        session: the suite, narrowed to what was asked for.
+        fitting: how many cells were asked for; ``cell`` is the first.
+    """
+
+    session: Session
+    cell: Cell
+    fitting: int = 1
+
+    @property
+    def train(self) -> Stage:
+        """The stage that trains it."""
+        return self.session.plan.stages[self.cell.train]
 
 
 def all_runs(store: Store) -> list[RunRecord]:
@@ -122,10 +148,85 @@ def finished_before(record: RunRecord, store: Store) -> RunRecord | None:
     """The latest earlier run of the same suite that came to its end; None where the given one did itself."""
     if record.facts:
         return None
-    earlier = (other for other in all_runs(store) if _suite(other) == _suite(record) and other.id < record.id)
-    return max((other for other in earlier if other.facts), key=lambda other: other.id, default=None)
+    earlier = [run for run in all_runs(store) if run.facts and run.id < record.id and _suite(run) == _suite(record)]
+    return earlier[-1] if earlier else None
 
 
 def _suite(record: RunRecord) -> tuple[str, str]:
-    """What makes two runs those of the same suite."""
+    """The name and the file of a run's suite."""
     return record.results.suite, record.installed or record.suite_path
+
+
+def saved_suite(record: RunRecord, store: Store) -> Path:
+    """The resolved suite in a run's folder.
+
+    Raises:
+        UserError: it is gone.
+    """
+    path = store.runs / record.id / "suite.yaml"
+    if not path.is_file():
+        raise UserError(f"run {record.id} has lost its suite ({path} is not there)")
+    return path
+
+
+def find_cell(cell_id: str, store: Store) -> tuple[RunRecord, CellRecord]:
+    """The latest run that has a cell, and the cell.
+
+    Raises:
+        UserError: no run has it; the text names the nearest id.
+    """
+    known: list[str] = []
+    for record in reversed(all_runs(store)):
+        for cell in record.cells:
+            if cell.id == cell_id:
+                return record, cell
+            known.append(cell.id)
+    hint = did_you_mean(cell_id, known)
+    raise UserError(f"no run in {store.root} has a cell '{cell_id}'{hint}; `bench report RUN --format csv` lists them")
+
+
+def open_cell(target: str, options: Options, config: str | None = None) -> OpenedCell:
+    """Open the suite of a cell with an id, or take the first cell of a suite that fits the overrides.
+
+    Args:
+        target: id of a cell of any run of the store, or a suite file or name.
+        options: where store and data are. Of the overrides of a cell with an id, epochs and sets count.
+        config: id of a configuration of a tuned method; the first where absent.
+
+    Raises:
+        UserError: there is no such cell or suite, or no such configuration.
+    """
+    if _CELL_ID.fullmatch(target) and not Path(target).is_file():
+        overrides = options.overrides
+        if config is not None or overrides.seeds is not None or overrides.datasets or overrides.methods:
+            raise UserError(f"'{target}' is one cell: --seeds, --datasets, --methods and --config narrow a suite")
+        store = Store(options.store)
+        return reopen_cell(*find_cell(target, store), store, options)
+    try:
+        find_suite(target)
+    except UserError as error:
+        raise UserError(
+            f"'{target}' is not the id of a cell (8 digits, 0-9 and a-f) and not a suite: {error}"
+        ) from None
+    return _chosen(open_session(target, options), config)
+
+
+def reopen_cell(record: RunRecord, cell: CellRecord, store: Store, options: Options) -> OpenedCell:
+    """Open the suite of a run, narrowed to one of its cells, with the epochs and sets of the options.
+
+    Raises:
+        UserError: the run's suite is gone, or no longer gives the cell's configuration.
+    """
+    only = replace(options.overrides, seeds=str(cell.seed), datasets=(cell.dataset,), methods=(cell.method,))
+    session = open_session(str(saved_suite(record, store)), replace(options, overrides=only))
+    return _chosen(session, cell.config_id)
+
+
+def _chosen(session: Session, config: str | None) -> OpenedCell:
+    cells = session.plan.cells
+    fitting = [cell for cell in cells if config is None or cell.configuration.id == config]
+    if not fitting:
+        known = list(dict.fromkeys(cell.configuration.id for cell in cells))
+        hint = did_you_mean(config or "", known)
+        raise UserError(f"no configuration is called '{config}'{hint}; there are: {'; '.join(known)}")
+    return OpenedCell(session, fitting[0], len(fitting))

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine import Event
-from harness.errors import UserError, did_you_mean
 from harness.plan.build import Cell
 from harness.plan.stage import Failure
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.execute import EngineOptions, run_targets
-from harness.run.find import all_runs
-from harness.run.session import Options, Session, open_session
+from harness.run.find import find_cell, reopen_cell
+from harness.run.session import Options, Session
 from harness.store.store import Store
-from harness.suite import Overrides
 
 
 @dataclass(frozen=True)
@@ -60,22 +58,6 @@ class Reproduction:
         return self.failure is None and bool(self.scores) and equal and self.same_logits is not False
 
 
-def find_cell(cell_id: str, store: Store) -> tuple[RunRecord, CellRecord]:
-    """The latest run that has a cell, and the cell.
-
-    Raises:
-        UserError: no run has it; the text names the nearest id.
-    """
-    known: list[str] = []
-    for record in reversed(all_runs(store)):
-        for cell in record.cells:
-            if cell.id == cell_id:
-                return record, cell
-            known.append(cell.id)
-    hint = did_you_mean(cell_id, known)
-    raise UserError(f"no run in {store.root} has a cell '{cell_id}'{hint}; `bench report RUN --format csv` lists them")
-
-
 def reproduce(
     cell_id: str,
     options: Options,
@@ -86,7 +68,7 @@ def reproduce(
 
     Args:
         cell_id: as the report and the run's record name it.
-        options: where store and data are; overrides are ignored.
+        options: where store and data are.
         engine: how stages run.
         observe: makes the progress display of the opened suite.
 
@@ -97,25 +79,10 @@ def reproduce(
     store = Store(options.store)
     record, cell = find_cell(cell_id, store)
     with tempfile.TemporaryDirectory(prefix="bench-reproduce-") as folder:
-        session = _open(record, cell, store, options, Path(folder))
-        planned = _planned(session, cell, record)
-        failure = run_targets(session, options, engine, observe(session), [planned.score], Path(folder) / "workers.log")
-        return _compared(record, cell, planned, store, session, failure)
-
-
-def _open(record: RunRecord, cell: CellRecord, store: Store, options: Options, folder: Path) -> Session:
-    suite = store.runs / record.id / "suite.yaml"
-    if not suite.is_file():
-        raise UserError(f"run {record.id} has lost its suite ({suite} is not there)")
-    only = Overrides(seeds=str(cell.seed), datasets=(cell.dataset,), methods=(cell.method,))
-    return open_session(str(suite), replace(options, store=folder / "store", overrides=only))
-
-
-def _planned(session: Session, cell: CellRecord, record: RunRecord) -> Cell:
-    found = next((one for one in session.plan.cells if one.configuration.id == cell.config_id), None)
-    if found is None:
-        raise UserError(f"the suite of run {record.id} no longer gives the configuration '{cell.config_id}'")
-    return found
+        opened = reopen_cell(record, cell, store, replace(options, store=Path(folder) / "store"))
+        session, log = opened.session, Path(folder) / "workers.log"
+        failure = run_targets(session, options, engine, observe(session), [opened.cell.score], log)
+        return _compared(record, cell, opened.cell, store, session, failure)
 
 
 def _compared(

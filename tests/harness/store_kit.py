@@ -54,7 +54,7 @@ def use(store: Store, made: Stage, second: int) -> None:
 def record_run(store: Store, made: Sequence[Stage], name: str = "20260101-000000-toy-0000") -> str:
     """A run folder that says it is made of these stages."""
     cells = tuple(
-        CellRecord("id", "Toy", "ERM", "-", {}, 1, item.key, item.key, {item.key: item.title}) for item in made
+        CellRecord("Toy", "ERM", "-", 1, "id", {}, item.key, item.key, {item.key: item.title}) for item in made
     )
     results = RunResults(
         suite="toy", run=name, protocol="equad", seeds=(1,), datasets=(), methods=(), entries=(), rows=()

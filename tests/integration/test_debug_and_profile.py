@@ -15,8 +15,8 @@ from harness.cli.profile import show
 from harness.errors import UserError
 from harness.profile.cell import profile
 from harness.profile.training import Limits
-from harness.run.address import Addressed, find
 from harness.run.debug import check_kinds, debug
+from harness.run.find import OpenedCell, open_cell
 from harness.run.session import Options
 from harness.suite import Overrides
 
@@ -66,9 +66,9 @@ def stopping(workshop: Workshop) -> Workshop:
     return workshop
 
 
-def address(workshop: Workshop, target: str | None = None, **overrides: object) -> Addressed:
+def address(workshop: Workshop, target: str | None = None, **overrides: object) -> OpenedCell:
     options = Options(store=workshop.store, overrides=Overrides(**overrides))  # type: ignore[arg-type]
-    return find(target or str(workshop.folder / "suite.yaml"), options)
+    return open_cell(target or str(workshop.folder / "suite.yaml"), options)
 
 
 def artifacts(workshop: Workshop) -> set[str]:
@@ -139,7 +139,7 @@ def test_what_is_no_cell_is_told(workshop: Workshop) -> None:
         address(workshop, "0123abcd", methods=("ERM",))
     options = Options(store=workshop.store, overrides=Overrides(methods=("ERM",)))
     with pytest.raises(UserError, match="no configuration is called 'penalty=3'"):
-        find(str(workshop.folder / "suite.yaml"), options, "penalty=3")
+        open_cell(str(workshop.folder / "suite.yaml"), options, "penalty=3")
 
 
 def test_a_profile_says_where_the_time_goes(stopping: Workshop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,10 +30,10 @@ class Trainings:
         self, record: RunRecord, results: RunResults, store: Store, costs: Mapping[str, Mapping[str, Any]]
     ) -> None:
         self._store, self._costs, self._failures = store, costs, record.failures
-        self._cells = {(c.dataset, c.method, c.config_id, c.seed): c for c in record.cells}
+        self._cells = {cell.coordinates: cell for cell in record.cells}
         self._rows: dict[Place, ResultRow] = {}
         for row in results.rows:
-            self._rows.setdefault((row.dataset, row.method, row.config_id, row.seed), row)
+            self._rows.setdefault(row.coordinates, row)
         self._numbers: dict[Place, int] = {}
         self.found: list[dict[str, Any]] = []
         self.components: dict[tuple[str, str], str] = {}

@@ -217,7 +217,7 @@ def _status(record: RunRecord) -> str:
 
 def _counts(record: RunRecord, results: RunResults, sections: tuple[Section, ...]) -> list[str]:
     """How the run's cells and the first table's entries stand."""
-    by_cell = {row.cell or (row.dataset, row.method, row.config_id, row.seed): row.status for row in results.rows}
+    by_cell = {row.cell or row.coordinates: row.status for row in results.rows}
     statuses = Counter(by_cell.values())
     waiting = len(record.cells) - len(by_cell)
     counts = [f"{statuses.pop('ok', 0)} of {len(record.cells)} cells with a result"]

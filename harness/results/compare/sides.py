@@ -24,7 +24,7 @@ class Side:
     _cells: Mapping[tuple[Any, ...], CellRecord] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        cells = {(c.dataset, c.method, c.config_id, c.seed): c for c in self.record.cells}
+        cells = {cell.coordinates: cell for cell in self.record.cells}
         object.__setattr__(self, "_cells", cells)
 
     @property

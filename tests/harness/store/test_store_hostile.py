@@ -124,7 +124,7 @@ def record() -> dict[str, Any]:
         methods=("M",),
         entries=(MethodFacts("A", "M", {"-": {}}),),
     )
-    cell = CellRecord("c0ffee", "A", "M", "-", {}, 1, KEY, KEY, {KEY: "train"})
+    cell = CellRecord("A", "M", "-", 1, "c0ffee", {}, KEY, KEY, {KEY: "train"})
     made = RunRecord(RUN, "toy.yaml", results, (cell,), {"A": KEY}, "2026")
     return {**vars(made), "results": results.to_json(), "cells": [vars(cell)]}
 

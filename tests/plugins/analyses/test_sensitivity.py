@@ -31,7 +31,7 @@ def study():
     ]
     dataset = DatasetFacts("Set", splits=ROLES, default_val="ood_val")
     results = RunResults("s", "r", "p", (1,), (dataset,), ("M",), (MethodFacts("Set", "M", GRID),), tuple(rows))
-    cell = MeasuredCell("Set", "M", 1, SELECTED, Task("binary", 2), ROLES, "ood_val")
+    cell = MeasuredCell("Set", "M", SELECTED, 1, Task("binary", 2), ROLES, "ood_val")
     return Study("Sensitivity", results, (cell,))
 
 

@@ -25,8 +25,8 @@ def cells():
     common = {"dataset": "Toy", "method": "ERM", "config_id": "-", "seed": 1}
     history = [{"epoch": epoch, "loss": 1.0 / (epoch + 1), "score": {"val": 0.5, "late": None}} for epoch in range(2)]
     scores = {"accuracy/test/best@val": 0.75, "accuracy/test/last": 0.5}
-    yield TrackedCell("c1", **common, hyperparameters={"learner.rate": 0.1}, history=history, scores=scores)
-    yield TrackedCell("c2", **common | {"seed": 2}, status="failed", reason="ValueError: no such thing")
+    yield TrackedCell(id="c1", **common, hyperparameters={"learner.rate": 0.1}, history=history, scores=scores)
+    yield TrackedCell(id="c2", **common | {"seed": 2}, status="failed", reason="ValueError: no such thing")
 
 
 def follow(tracker, run):

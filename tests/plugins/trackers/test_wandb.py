@@ -45,7 +45,7 @@ def tracked(monkeypatch, tmp_path):
     return start
 
 
-CELL = TrackedCell("c1", dataset="Toy", method="ERM", config_id="-", seed=1, history=[{"epoch": 0, "loss": 1.0}])
+CELL = TrackedCell("Toy", "ERM", "-", 1, id="c1", history=[{"epoch": 0, "loss": 1.0}])
 
 
 def test_a_run_is_closed_although_logging_fails(tracked):

@@ -71,7 +71,7 @@ def side(
                 for seed, value in zip(seeds, scores, strict=True):
                     records.append(
                         CellRecord(
-                            f"{method}{seed}", label, method, name, {}, seed, f"train {method}", "", _needs(method)
+                            label, method, name, seed, f"{method}{seed}", {}, f"train {method}", "", _needs(method)
                         )
                     )
                     rows += _rows(facts_of, method, name, seed, value)

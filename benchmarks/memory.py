@@ -33,8 +33,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.engine.meter import Meter
-from harness.plan.stage import Stage
 from harness.run.session import Options, Session, open_session
+from harness.store.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20

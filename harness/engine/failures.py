@@ -1,4 +1,4 @@
-"""From an exception to a :class:`~harness.plan.stage.Failure`: the status, one line, a short traceback."""
+"""From an exception to a :class:`~harness.store.stage.Failure`: the status, one line, a short traceback."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final
 
 from harness.engine.devices import DeviceError
 from harness.errors import BenchError, ChangedError, DataError, DivergedError
-from harness.plan.stage import Failure
 from harness.registry.importing import lacking
 from harness.store.artifact import DiskFullError, MissingArtifact, StoreError
+from harness.store.stage import Failure
 
 _HERE: Final = Path(__file__).parent
 _CORE: Final = _HERE.parent
@@ -35,7 +35,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def status_of(error: BaseException) -> str:
-    """The status of a :class:`~harness.plan.stage.Failure`; an exception raised ``from`` another counts as that."""
+    """The status of a :class:`~harness.store.stage.Failure`; an exception raised ``from`` another counts as that."""
     if isinstance(error, (DataError, ChangedError)):
         return "data" if isinstance(error, DataError) else "changed"
     link: BaseException | None = error

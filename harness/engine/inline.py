@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from harness.engine.contract import Job, Report
 from harness.engine.worker import execute
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 
 
 class Inline:

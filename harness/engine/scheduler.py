@@ -15,7 +15,7 @@ from harness.engine.interruption import terminable
 from harness.engine.ready import Heap, Ready
 from harness.engine.threads import one_thread
 from harness.engine.worker import attempt, execute
-from harness.plan.stage import Failure, Stage
+from harness.store.stage import Failure, Stage
 
 _FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
 _LAST_LOOK: Final = 2.0

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.plan.alike import PROTOCOL_VERSION
 from harness.plan.build import Cell, Plan
-from harness.plan.identity import identity, reference
-from harness.plan.stage import Stage
+from harness.plan.components import identity, reference
 from harness.registry.catalog import Catalog
 from harness.results.rows import RunResults
 from harness.results.selection import rule_of
 from harness.store.keys import digest
+from harness.store.stage import PROTOCOL_VERSION, Stage
 from harness.suite.analyses import fits
 from harness.suite.spec import AnalysisSpec
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from harness.component import LEARNER_KINDS
 from harness.plan.datasets import DatasetFacts
-from harness.plan.stage import Stage
-from harness.plan.stages import StageFactory
+from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
 from harness.results.cell import CellId
-from harness.store.keys import Form, canonical
+from harness.results.rows import LAST
+from harness.store.keys import digest
+from harness.store.stage import Stage
 from harness.suite.spec import Configuration, Row, Suite
 
 
@@ -31,7 +33,7 @@ class Cell(CellId):
 
 @dataclass
 class Plan:
-    """The stages a suite needs, in an order where inputs come first, and its cells in the order of the file."""
+    """The stages of a suite, inputs first, and its cells in the order of the file."""
 
     suite: Suite
     stages: dict[str, Stage] = field(default_factory=dict)
@@ -48,7 +50,7 @@ class Plan:
                     self.producers[key] = stage.key
 
     def ancestry(self, key: str) -> set[str]:
-        """Keys of all stages that the one writing ``key`` builds on, itself included."""
+        """Return the keys of all stages on which the one that writes ``key`` builds, itself included."""
         seen: set[str] = set()
         waiting = [key]
         while waiting:
@@ -60,41 +62,64 @@ class Plan:
 
 
 def build_plan(suite: Suite, catalog: Catalog, facts: DatasetFacts) -> Plan:
-    """The plan of a suite.
+    """Return the plan of a suite.
 
     Raises:
         DataError: an input file is missing or cannot be read.
     """
     plan = Plan(suite)
     factory = StageFactory(catalog, facts)
+    datasets = {label: factory.data(suite.dataset(label)) for label in {row.dataset: None for row in suite.rows}}
     for row in suite.rows:
-        _add_row(plan, factory, row)
+        for configuration in row.configurations:
+            chains = factory.cells(datasets[row.dataset], row, configuration, suite.seeds)
+            for seed, chain in zip(suite.seeds, chains, strict=True):
+                plan.add(chain)
+                plan.cells.append(_cell(row, configuration, seed, chain))
     return plan
 
 
-def _add_row(plan: Plan, factory: StageFactory, row: Row) -> None:
-    dataset = plan.suite.dataset(row.dataset)
-    ids = _cell_ids(row)
-    for configuration in row.configurations:
-        chains = factory.cells(dataset, row, configuration, plan.suite.seeds)
-        for seed, chain in zip(plan.suite.seeds, chains, strict=True):
-            plan.add(chain)
-            train, score = chain[-2], chain[-1]
-            plan.cells.append(
-                Cell(
-                    id=ids.digest({"configuration": configuration.id, "seed": seed, "train": train.key})[:8],
-                    dataset=row.dataset,
-                    method=row.method,
-                    config_id=configuration.id,
-                    configuration=configuration,
-                    seed=seed,
-                    train=train.key,
-                    score=score.key,
-                )
-            )
+def _cell(row: Row, configuration: Configuration, seed: int, chain: Sequence[Stage]) -> Cell:
+    train, score = chain[-2], chain[-1]
+    identity = {
+        "dataset": row.dataset,
+        "method": row.method,
+        "configuration": configuration.id,
+        "seed": seed,
+        "train": train.key,
+    }
+    return Cell(
+        id=digest(identity)[:8],
+        dataset=row.dataset,
+        method=row.method,
+        config_id=configuration.id,
+        configuration=configuration,
+        seed=seed,
+        train=train.key,
+        score=score.key,
+    )
 
 
-def _cell_ids(row: Row) -> Form:
-    """What makes the ids of a row's cells: the same cell has the same id in every run."""
-    common = {"dataset": canonical(row.dataset), "method": canonical(row.method)}
-    return Form(common, "configuration", "seed", "train")
+def shaped_by_validation(plan: Plan, catalog: Catalog) -> frozenset[str]:
+    """Return the keys of the stages that read validation labels, or build on one that does.
+
+    A choice by validation scores counts as reading: of the kept quantifiers, of an upstream training's best
+    checkpoint, and of the epoch in which patience ends.
+    """
+    keys: set[str] = set()
+    for stage in plan.stages.values():  # inputs come first
+        if not keys.isdisjoint(stage.inputs) or _reads_validation(stage, catalog):
+            keys.add(stage.key)
+    return frozenset(keys)
+
+
+def _reads_validation(stage: Stage, catalog: Catalog) -> bool:
+    upstream = stage.payload.get("upstream", {}).values()
+    if any(item["kind"] in LEARNER_KINDS and item["checkpoint"] != LAST for item in upstream):
+        return True
+    if stage.kind != "train":
+        return False
+    loop, learner = stage.payload["loop"], stage.payload["learner"]
+    may_stop = 0 < loop["patience"] < loop["epochs"] - loop["warmup"]
+    listens = catalog.get(learner["kind"], learner["name"]).traits.get("reads_validation_score")
+    return bool(stage.payload["quantify"] or may_stop or listens)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness.engine.devices import CPU
 from harness.engine.provenance import versions
-from harness.plan.gc_paused import uncollected
-from harness.plan.nearest import Nearest
 from harness.store.keys import difference
 from harness.store.toolchains import differences
 
 if TYPE_CHECKING:
     from harness.plan.build import Plan
-    from harness.plan.stage import Failure, Stage
+    from harness.store.stage import Failure, Stage
     from harness.store.store import Store
 
+_COMPARED = 200
+"""Stored artifacts that are compared with a stage, the newest."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_Settings = frozenset[tuple[str, str]]
 State = Literal["cached", "unneeded", "new", "stale", "failed"]
 
 
@@ -93,7 +96,6 @@ class _Look:
         return self._store.failure(key) if key in self._failed else None
 
 
-@uncollected()
 def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
     """Every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
     look = _Look(plan, store)
@@ -119,6 +121,58 @@ def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
     differences = difference(stored, stage.preimage)
     text = "; ".join(differences) or "its artifact was removed"
     return ("new" if all(item.startswith("seed") for item in differences) else "stale"), text
+
+
+class Nearest:
+    """Finds the stored artifact that is most like a planned stage, so that a plan can say what differs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._places: dict[str, dict[_Settings, list[_Stored]]] = {}
+
+    def find(self, stage: Stage) -> Mapping[str, Any] | None:
+        """Return the preimage with the fewest different values at the stage's place, None where nothing is stored.
+
+        Of many, those with the same settings are compared, which differ in code or data; where there are none, the
+        newest with each setting.
+        """
+        if stage.place not in self._places:
+            self._places[stage.place] = self._read(stage.place)
+        groups = self._places[stage.place]
+        wanted = dict(_leaves(stage.preimage))
+        same = groups.get(_settings(wanted))
+        candidates = same or [group[-1] for group in groups.values()]
+        wanted_items = wanted.items()
+        nearest = min(
+            candidates[-_COMPARED:], key=lambda stored: len(stored.leaves.items() ^ wanted_items), default=None
+        )
+        return nearest and nearest.preimage
+
+    def _read(self, place: str) -> dict[_Settings, list[_Stored]]:
+        groups: dict[_Settings, list[_Stored]] = defaultdict(list)
+        for _, preimage in self._store.preimages(place):
+            leaves = dict(_leaves(preimage))
+            groups[_settings(leaves)].append(_Stored(preimage, leaves))
+        return dict(groups)
+
+
+class _Stored(NamedTuple):
+    preimage: Mapping[str, Any]
+    leaves: dict[str, str]
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield dotted path and text of every value that is not a mapping."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _leaves(item, f"{path}.{name}")
+    else:
+        yield path, repr(value)
+
+
+def _settings(leaves: Mapping[str, str]) -> _Settings:
+    """Return the values that are no digests of code or data."""
+    return frozenset(item for item in leaves.items() if not _DIGEST.search(item[1]))
 
 
 class Clock:

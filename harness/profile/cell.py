@@ -18,7 +18,6 @@ from harness.engine import Event
 from harness.engine.devices import CPU, on_device
 from harness.engine.threads import one_thread
 from harness.errors import BenchError, UserError
-from harness.plan.stage import Stage
 from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
 from harness.run.execute import EngineOptions, run_targets
 from harness.run.find import OpenedCell
@@ -26,6 +25,7 @@ from harness.run.session import Options
 from harness.safe_io import file_name
 from harness.stages import train
 from harness.stages.context import Context
+from harness.store.stage import Stage
 from harness.training import bases
 from harness.training.loop import LoopSettings, TrainingData
 

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from harness.plan.stage import span
 from harness.report.average import AverageColumn
 from harness.report.table import Table, TableRow
 from harness.results.rows import LAST, DatasetFacts
+from harness.store.stage import span
 
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 

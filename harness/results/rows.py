@@ -93,7 +93,7 @@ def spread_out(row: ResultRow, splits: Iterable[str], checkpoints: Iterable[str]
 
 
 def status_of_failure(status: str) -> str:
-    """The table's status for a :class:`harness.plan.stage.Failure`'s: a killed worker or a full disk is ``failed``."""
+    """The table's status for a :class:`harness.store.stage.Failure`'s: a killed worker or a full disk is ``failed``."""
     return status if status in STATUSES else "failed"
 
 

@@ -54,7 +54,7 @@ class RunRecord:
         cells: all cells, in the order of the file.
         prepared: dataset label -> key of its prepared data.
         status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
-        failures: stage key -> the fields of a :class:`harness.plan.stage.Failure`, also where the store does not
+        failures: stage key -> the fields of a :class:`harness.store.stage.Failure`, also where the store does not
             keep it; records of earlier versions lack ``since``.
         provenance: machine, versions, state of the repository, command line.
         facts: seconds, counts of stages.

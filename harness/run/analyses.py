@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
 from harness.errors import BenchError
 from harness.plan.analyses import ChosenCell, chosen_cells
-from harness.plan.stage import Failure, Stage
 from harness.registry.discovery import load_one
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.results.findings import FOLDER, Finding, load_findings, plain_cell, save_finding
 from harness.results.rows import RunResults
 from harness.run.session import Session
 from harness.safe_io import file_name
+from harness.store.stage import Failure, Stage
 from harness.store.store import Store
 from harness.suite.spec import AnalysisSpec
 

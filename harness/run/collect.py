@@ -8,13 +8,13 @@ from typing import Any
 
 from harness.engine.devices import CPU
 from harness.errors import BenchError, DataError
-from harness.plan.stage import Failure
 from harness.report.caption import METRICS
 from harness.results.rows import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
 from harness.results.run_record import CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.run import stage_inputs as made
 from harness.run.saved_results import Kept, read_scores
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")

@@ -39,7 +39,7 @@ from harness.training.loop import best_rule, predict
 if TYPE_CHECKING:
     from harness.graphs import Batch
     from harness.plan.build import Cell
-    from harness.plan.stage import Stage
+    from harness.store.stage import Stage
     from harness.training.networks import LearnerInfo
 
 FLAG = "not a registered method: no key, not cached"

@@ -17,12 +17,12 @@ from harness.engine.devices import CPU
 from harness.engine.interruption import terminable
 from harness.engine.threads import one_thread
 from harness.errors import UserError, did_you_mean
-from harness.plan.stage import Stage
 from harness.plan.status import needed
 from harness.run.find import OpenedCell
 from harness.stages.context import Context
 from harness.stages.run import run_placed
 from harness.store.scratch import Scratch
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 ALWAYS = ("train", "score")

@@ -16,7 +16,6 @@ from harness.engine.devices import CPU, CUDA, choose_devices
 from harness.engine.interruption import terminable
 from harness.engine.provenance import provenance
 from harness.errors import BenchError, UserError
-from harness.plan.stage import Failure, Stage
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
 from harness.results.findings import Finding
@@ -34,6 +33,7 @@ from harness.run.tracking import Tracking
 from harness.stages.context import Context
 from harness.store.artifact import writing
 from harness.store.holds import begun
+from harness.store.stage import Failure, Stage
 from harness.suite.spec import AnalysisSpec
 
 if TYPE_CHECKING:

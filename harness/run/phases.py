@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness.engine import Event, Outcome
 from harness.errors import DataError
-from harness.plan.stage import Failure, Stage
+from harness.store.stage import Failure, Stage
 
 RunStages = Callable[[Sequence[Stage], Sequence[Stage]], Outcome]
 """Runs stages, given those that must run and those that may be made again when an artifact of theirs is lost."""

@@ -12,7 +12,7 @@ from harness.engine import make_engine
 from harness.engine import run as run_stages
 from harness.errors import BenchError, DataError
 from harness.plan.datasets import DatasetFacts
-from harness.plan.stages import StageFactory
+from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
 from harness.report.caption import METRICS
 from harness.run.execute import BODY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from harness.engine.provenance import provenance
-from harness.plan.validation import shaped_by_validation
+from harness.plan.build import shaped_by_validation
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord, path_text
 from harness.run.named import digests_from, named_files

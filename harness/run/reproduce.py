@@ -10,11 +10,11 @@ from typing import Any
 
 from harness.engine import Event
 from harness.plan.build import Cell
-from harness.plan.stage import Failure
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.execute import EngineOptions, run_targets
 from harness.run.find import find_cell, reopen_cell
 from harness.run.session import Options, Session
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 

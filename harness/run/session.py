@@ -8,7 +8,6 @@ from pathlib import Path
 
 from harness.plan import Plan, build_plan
 from harness.plan.datasets import DatasetFacts
-from harness.plan.gc_paused import uncollected
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.run.plugin_code import Code, Tell, named_code, plugin_code
@@ -63,9 +62,8 @@ def open_session(name: str, options: Options) -> Session:
     catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
     facts = DatasetFacts(catalog, options.data_dir, store, _naming(options.tell))
-    with uncollected():
-        suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
-        plan = build_plan(suite, catalog, facts)
+    suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
+    plan = build_plan(suite, catalog, facts)
     if suite.cluster is not None and options.tell is not None:
         options.tell(Code("for --engine dask alone", suite.cluster.title))
     return Session(suite, catalog, facts, plan, store)

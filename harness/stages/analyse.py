@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from harness.analysis import Analysis
-from harness.plan.stage import Stage
 from harness.randomness import seeded
 from harness.registry.returned import expect, expect_json
 from harness.stages.cell import TrainedCell
 from harness.stages.context import Context, component
+from harness.store.stage import Stage
 
 
 def body(stage: Stage, context: Context) -> None:

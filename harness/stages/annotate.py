@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from harness.graphs import PackedGraphs
-from harness.plan.stage import Stage
 from harness.randomness import generator, seeded
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.stages.context import Context, component
@@ -23,6 +22,7 @@ from harness.stages.reading import (
     read_oracle,
 )
 from harness.stages.upstream import read_upstream
+from harness.store.stage import Stage
 from harness.training.bases import Environment
 from harness.training.environments import check_ids
 from harness.training.loop import LoopSettings, total_steps

@@ -15,9 +15,9 @@ from torch import Tensor
 from harness.data import Dataset, Declaration, RawDataset, RawGraph, check_built, check_declaration
 from harness.errors import DataError
 from harness.graphs.packed import GROUP, PackedGraphs, order_edges
-from harness.plan.stage import Stage
 from harness.stages.context import Context, component
 from harness.store.keys import FileMark, file_mark
+from harness.store.stage import Stage
 
 TIERS = ("oracle", "sealed")
 

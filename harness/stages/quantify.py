@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.plan.stage import Stage
 from harness.randomness import derive
 from harness.registry.returned import expect, expect_array, expect_json, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.reading import read_labels, read_task
+from harness.store.stage import Stage
 from harness.training.bases import Fitted, Quantifier
 from harness.training.metrics import score_probabilities
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from harness.engine.devices import CPU, on_device
-from harness.plan.stage import Stage
 from harness.stages.context import Context, load_planned
+from harness.store.stage import Stage
 
 BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 

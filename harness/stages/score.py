@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.plan.stage import Stage
 from harness.stages.context import Context
 from harness.stages.reading_numpy import read_arrays, read_some
+from harness.store.stage import Stage
 from harness.training.metrics import Score, score, task_from_json
 
 

@@ -13,7 +13,6 @@ from harness.data import Task
 from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import holds
-from harness.plan.stage import Stage
 from harness.randomness import generator
 from harness.registry.returned import ReturnedError, expect
 from harness.stages.context import Context, component, component_class
@@ -28,6 +27,7 @@ from harness.stages.reading import (
     read_task,
 )
 from harness.stages.upstream import read_upstream
+from harness.store.stage import Stage
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
 from harness.training.environments import check_ids

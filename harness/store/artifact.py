@@ -96,7 +96,7 @@ class Meta:
     """What an artifact says of itself.
 
     Attributes:
-        key, kind, place, title: as in :class:`harness.plan.stage.Stage`.
+        key, kind, place, title: as in :class:`harness.store.stage.Stage`.
         preimage: what the key is a digest of.
         created: seconds since 1970.
         provenance: versions and the like, as given by the writer.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from harness.plan.stage import STAGE_KINDS
 from harness.registry.planned_code import KEPT
 from harness.results.run_record import RunRecord
 from harness.safe_io import parse_json
@@ -20,6 +19,7 @@ from harness.store.keys import DIGEST
 from harness.store.placing import move
 from harness.store.references import keys_of_stage, stage_key
 from harness.store.source import RUN_FILES, Refused, Source, chunks, is_run_id
+from harness.store.stage import STAGE_KINDS
 from harness.store.store import Store
 
 _MOST_TEXT = 64 << 20

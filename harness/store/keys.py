@@ -50,24 +50,6 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Form:
-    """The :func:`digest` of mappings that differ in few values: the text of all others is made once.
-
-    Args:
-        common: the canonical text of each value that all have.
-        own: the names of the others.
-    """
-
-    def __init__(self, common: Mapping[str, str], *own: str) -> None:
-        texts = {name: text.replace("%", "%%") for name, text in common.items()} | dict.fromkeys(own, "%s")
-        items = ",".join([f"{_quoted(name).replace('%', '%%')}:{texts[name]}" for name in sorted(texts)])
-        self._text, self._own = f"{{{items}}}", sorted(own)
-
-    def digest(self, own: Mapping[str, Any]) -> str:
-        """Of the mapping with these values of its own."""
-        return _sha256(self._text % tuple([canonical(own[name]) for name in self._own]))
-
-
 def _text(value: Any, where: _Where) -> str:
     kind = type(value)
     if kind is str:

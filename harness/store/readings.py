@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.plan.stage import Stage
 from harness.store.artifact import Artifact, MissingArtifact
 from harness.store.keys import digest
 from harness.store.locks import Lease
+from harness.store.stage import Stage
 
 if TYPE_CHECKING:
     from harness.store.store import Store

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from harness.errors import DataError
-from harness.plan.stages import tier_key
 from harness.results.run_record import RunRecord
 from harness.store.artifact import Meta
 from harness.store.holds import running
 from harness.store.keys import DIGEST, digest
+from harness.store.stage import tier_key
 
 if TYPE_CHECKING:
     from harness.store.store import Store

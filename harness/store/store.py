@@ -20,7 +20,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.plan.stage import Failure, Stage, moment
 from harness.safe_io import parse_json, read_text
 from harness.store import leftovers
 from harness.store import listing as upkeep
@@ -43,6 +42,7 @@ from harness.store.listing import Info
 from harness.store.locks import Lease, try_lock
 from harness.store.placing import move
 from harness.store.shards import present
+from harness.store.stage import Failure, Stage, moment
 
 __all__ = [
     "Artifact",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from harness.engine.cluster.profile import KINDS, QUEUES, Profile
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
-from harness.plan.stage import STAGE_KINDS
+from harness.store.stage import STAGE_KINDS
 from harness.suite.tree import Leaf, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_file
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from harness.plan.stage import Stage
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.store.keys import digest
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 

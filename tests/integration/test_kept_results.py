@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from integration_kit import TOY, Workshop
 
-from harness.plan.stage import Failure
 from harness.results.rows import RunResults
 from harness.run.find import find_run
 from harness.store.artifact import META, Draft, Meta
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 

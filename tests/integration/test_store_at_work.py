@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from integration_kit import TOY, Workshop, bench
 
-from harness.plan.stage import Stage
 from harness.run.find import all_runs
 from harness.store.collecting import Rules, choose, remove
+from harness.store.stage import Stage
 from harness.store.store import DiskFullError, Store
 
 

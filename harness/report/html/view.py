@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.plan.stage import Failure
 from harness.report.block import Block
 from harness.report.build import Options, Report, Section, make_report
 from harness.report.caption import METRICS
@@ -26,6 +25,7 @@ from harness.results.rows import LAST, RunResults
 from harness.results.run_record import RunRecord
 from harness.results.selection import ScoreTable
 from harness.safe_io import MOST_SUITE, parse_yaml, read_text
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 COPIES = ("latex", "markdown", "csv")

@@ -16,7 +16,6 @@ from harness.cli.main import main
 from harness.cli.words import counted
 from harness.errors import UserError
 from harness.hparams import HParam
-from harness.plan.stage import Stage
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.report.build import make_report
 from harness.report.render import render
@@ -24,6 +23,7 @@ from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.collect import collect
 from harness.safe_io import size_text
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]

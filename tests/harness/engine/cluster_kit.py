@@ -21,7 +21,7 @@ from harness.engine import Outcome, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
 from harness.engine.cluster.profile import Profile
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 HERE = Path(__file__).parent

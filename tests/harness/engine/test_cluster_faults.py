@@ -26,7 +26,7 @@ from harness.engine.cluster.engine import Dask
 from harness.engine.cluster.profile import Profile
 from harness.engine.cluster.starting import start_cluster
 from harness.errors import UserError
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 

@@ -15,7 +15,7 @@ from harness.engine.processes import Processes
 from harness.engine.ready import Ready
 from harness.engine.worker import attempt
 from harness.errors import UserError
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 
 
 class Slots:

@@ -18,8 +18,8 @@ from toy import STORED_BODY, ToyStore, diamond, stored_stage
 from harness.engine import Outcome, make_engine, run
 from harness.engine.failures import failure_of
 from harness.errors import DivergedError
-from harness.plan.stage import Failure, Stage
 from harness.store.artifact import DiskFullError, writing
+from harness.store.stage import Failure, Stage
 from harness.store.store import Store
 
 ROOT = Path(__file__).parents[3]

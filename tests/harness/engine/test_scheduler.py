@@ -14,7 +14,7 @@ from toy import BODY, Recorder, ToyStore, stage
 from harness.engine import Outcome, make_engine, run
 from harness.engine.graph import StageGraph
 from harness.errors import UserError
-from harness.plan.stage import Failure, Stage
+from harness.store.stage import Failure, Stage
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from typing import Any
 
 from harness.engine import Event
 from harness.errors import DivergedError
-from harness.plan.stage import Failure, Stage
 from harness.store.keys import digest
+from harness.store.stage import Failure, Stage
 
 BODY = "toy:body"
 

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from harness.plan import nearest
-from harness.plan.nearest import Nearest
-from harness.plan.stage import Stage
+from harness.plan.status import Nearest
 from harness.store.keys import digest
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 OLD, NEW = digest("old code"), digest("new code")
@@ -35,10 +34,8 @@ def find(stored: Stored, wanted: dict[str, Any]) -> Any:
     return Nearest(cast("Store", stored)).find(Stage("train", digest(wanted), "train/data/erm", wanted))
 
 
-@pytest.fixture(params=["few", "many"])
-def stored(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stored:
-    if request.param == "many":
-        monkeypatch.setattr(nearest, "FEW", 5)
+@pytest.fixture
+def stored() -> Stored:
     return Stored([preimage(seed, lr / 100) for lr in range(1, 21) for seed in range(1, 6)])
 
 

@@ -12,9 +12,9 @@ from harness.data import Declaration, Features, Task
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.plan.datasets import DatasetFacts
-from harness.plan.stage import Stage
-from harness.plan.stages import StageFactory
+from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog, Entry
+from harness.store.stage import Stage
 from harness.suite.spec import (
     ComponentSpec,
     Configuration,
@@ -103,7 +103,9 @@ def chain(learner: str, *, environment: str | None = None, train: dict[str, Any]
     )
     factory = StageFactory(CATALOG, cast("DatasetFacts", Facts()))
     dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
-    (stages,) = factory.cells(dataset, Row("M", "D", (configuration,), SelectSettings()), configuration, [1])
+    (stages,) = factory.cells(
+        factory.data(dataset), Row("M", "D", (configuration,), SelectSettings()), configuration, [1]
+    )
     return stages[:-1]
 
 

@@ -6,7 +6,7 @@ import pytest
 from plan_kit import CATALOG, Facts, baseline, entry, pipeline, plan_of
 
 from harness import upstream
-from harness.plan.validation import shaped_by_validation
+from harness.plan.build import shaped_by_validation
 from harness.registry.catalog import Catalog
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Row, SelectSettings
 

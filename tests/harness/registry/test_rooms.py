@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ChangedError
-from harness.plan.stage import Stage
 from harness.registry import core_files as rooms
 from harness.registry.catalog import Catalog
 from harness.registry.core_files import HARNESS, is_as_at_start, refuse_changed
 from harness.registry.index import load_catalog
 from harness.stages import run
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 

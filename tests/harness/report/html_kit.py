@@ -8,11 +8,11 @@ from pathlib import Path
 
 from report_kit import build_run
 
-from harness.plan.stage import Stage
 from harness.results.rows import DatasetFacts, RunResults, write_text
 from harness.results.run_record import CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.store.keys import digest
+from harness.store.stage import Stage
 from harness.store.store import Store
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from store_kit import fill, flip, fresh, stage, truncate
 
-from harness.plan.stage import Failure
 from harness.store.artifact import META, Meta
 from harness.store.checking import inspect
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 Harm = Callable[[Path], object]

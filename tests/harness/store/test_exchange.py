@@ -17,11 +17,11 @@ from store_kit import fill, flip, fresh, stage
 from test_collecting import record_run
 
 from harness.errors import UserError
-from harness.plan.stage import Failure
 from harness.run.find import find_run
 from harness.store.artifact import META
 from harness.store.exchange import open_target
 from harness.store.objects import Objects
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 

@@ -17,7 +17,7 @@ from harness.store.store import Store
 KILLED = """
 import os, sys
 from pathlib import Path
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 from harness.store.store import Store
 import harness.store.store
 store = Store(Path(sys.argv[1]))

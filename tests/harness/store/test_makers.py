@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.stage import Stage
 from harness.store.checking import inspect
+from harness.store.stage import Stage
 from harness.store.store import Store
 from harness.store.toolchains import FOLDER, LINES, differences
 

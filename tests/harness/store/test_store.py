@@ -15,9 +15,9 @@ import pytest
 import torch
 from store_kit import fill, fresh, stage
 
-from harness.plan.stage import Failure
 from harness.store.artifact import Meta, MissingArtifact, dump, strict
 from harness.store.keys import digest
+from harness.store.stage import Failure
 from harness.store.store import Store
 
 

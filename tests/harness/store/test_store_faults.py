@@ -152,7 +152,7 @@ def test_tensors_that_do_not_fit_are_a_full_disk(store: Store) -> None:
 import resource, signal, sys
 from pathlib import Path
 import torch
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 from harness.store.store import DiskFullError, Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))

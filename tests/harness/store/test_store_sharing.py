@@ -18,7 +18,7 @@ from harness.store.store import Store
 WRITER = """
 import sys, time
 from pathlib import Path
-from harness.plan.stage import Stage
+from harness.store.stage import Stage
 from harness.store.store import Store
 root, key, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
 stage = Stage(kind="train", key=key, place="train/x/y", preimage={"seed": 1})

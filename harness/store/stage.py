@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.store.keys import digest
+
+PROTOCOL_VERSION = 1
+"""Part of every key; bumped when a default of the harness changes what a stage computes."""
 STAGE_KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 
 
@@ -83,3 +87,8 @@ def span(moments: Iterable[str]) -> str:
     """When some failures were stored: the one moment, or the first and the last."""
     ordered = sorted(set(moments))
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def tier_key(key: str, tier: str) -> str:
+    """Return the key of the oracle or sealed tier of a prepared dataset."""
+    return digest({"tier": tier, "of": key})

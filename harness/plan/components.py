@@ -1,0 +1,162 @@
+"""Components and settings as they stand in keys, payloads and titles. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+from harness.component import LEARNER_KINDS
+from harness.hparams import ENVIRONMENTS, effective, holds
+from harness.registry.catalog import Catalog, Entry
+from harness.suite.settings import effective_train
+from harness.suite.spec import ComponentSpec, Configuration, TrainSettings
+
+_SILENT_DEFAULTS = (
+    *("optimizer", "lr_drop_epoch", "lr_drop_factor"),
+    *("groups_per_batch", "drop_last", "max_batch_nodes", "average_over"),
+)
+"""Training settings that leave no trace in a key at their default."""
+_LOOP = (
+    *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
+    *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last", "max_batch_nodes"),
+)
+_ENVIRONMENT_LOOP = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "max_batch_nodes")
+"""Training settings that environments use which train networks."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A component on which another one builds, in a role, with the configuration and checkpoint of its training."""
+
+    role: str
+    component: ComponentSpec
+    configuration: Configuration
+    checkpoint: str
+
+
+def identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
+    """Return a component's part of a key: kind, name, source and the values that differ from the defaults."""
+    paths = {*entry.traits.get("names_code", ()), *entry.traits.get("names_files", ())}
+    changed = entry.changed(spec.params).items()
+    params = {name: _last_part(value) if name in paths else value for name, value in changed}
+    return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": params}
+
+
+def _last_part(path: Any) -> Any:
+    return [_last_part(item) for item in path] if isinstance(path, list) else path and PurePath(path).name
+
+
+def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
+    """Return the facts from which a worker constructs a component."""
+    place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin", "files")}
+    return {**place, "params": effective(entry.hparams, spec.params)[0]}
+
+
+def brief(entry: Entry, spec: ComponentSpec) -> str:
+    """Return a component for people: its name, and in parentheses the values that differ from the defaults."""
+    changed = entry.changed(spec.params)
+    inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
+    return f"{entry.name} ({inner})" if inner else entry.name
+
+
+def upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the upstream stages' part of a key; the default checkpoint leaves no trace."""
+    return {
+        role: item["key"] if item["checkpoint"] == "best-val" else [item["key"], item["checkpoint"]]
+        for role, item in upstream.items()
+    }
+
+
+def with_used_settings(configuration: Configuration, environments: str) -> Configuration:
+    """Return the configuration with the defaults of the training settings that have no effect in it.
+
+    Args:
+        environments: ``fixed`` if the training has an environment id per graph, else ``none``.
+    """
+    used = effective_train(configuration.train, {ENVIRONMENTS: environments})
+    return configuration if used is configuration.train else replace(configuration, train=used)
+
+
+def model_identity(configuration: Configuration) -> dict[str, Any]:
+    """Return the part of a key that readout and head have."""
+    return {"readout": configuration.model.readout, "head_layers": configuration.model.head_layers}
+
+
+def train_identity(train: TrainSettings) -> dict[str, Any]:
+    """Return the training settings' part of a key, once those without effect have their defaults."""
+    values = vars(train)
+    silent = [name for name in _SILENT_DEFAULTS if values.get(name) == getattr(TrainSettings, name)]
+    return {name: value for name, value in values.items() if name not in silent}
+
+
+class Components:
+    """Reads components and configurations with the facts of a catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def entry(self, spec: ComponentSpec) -> Entry:
+        """Return the catalog's entry of a component."""
+        return self._catalog.get(spec.kind, spec.name)
+
+    def identity(self, spec: ComponentSpec) -> dict[str, Any]:
+        """Return :func:`identity` of a component."""
+        return identity(self.entry(spec), spec)
+
+    def reference(self, spec: ComponentSpec) -> dict[str, Any]:
+        """Return :func:`reference` to a component."""
+        return reference(self.entry(spec), spec)
+
+    def brief(self, spec: ComponentSpec) -> str:
+        """Return :func:`brief` of a component."""
+        return brief(self.entry(spec), spec)
+
+    def networks(self, configuration: Configuration) -> dict[str, Any]:
+        """Return the facts from which a worker makes and trains the suite's networks."""
+        model, train = configuration.model, configuration.train
+        return {
+            "backbone": self.reference(model.backbone),
+            "readout": model.readout,
+            "head_layers": model.head_layers,
+            "lr": train.lr,
+            "weight_decay": train.weight_decay,
+            "optimizer": train.optimizer,
+            "average_over": train.average_over,
+            "loop": {name: getattr(train, name) for name in _LOOP},
+        }
+
+    def networks_identity(self, configuration: Configuration) -> dict[str, Any]:
+        """Return the networks' part of the key of environments that train some."""
+        train = train_identity(with_used_settings(configuration, "none").train)
+        return {
+            "backbone": self.identity(configuration.model.backbone),
+            "model": model_identity(configuration),
+            "train": {name: train[name] for name in _ENVIRONMENT_LOOP if name in train},
+        }
+
+    def upstream(self, spec: ComponentSpec, configuration: Configuration) -> Iterator[Upstream]:
+        """Yield the components on which one builds with its values, by role."""
+        entry = self.entry(spec)
+        values = {**entry.defaults, **spec.params}
+        for role, declared in sorted(entry.traits.get("upstream", {}).items()):
+            if not holds(declared["when"], values):
+                continue
+            target = self._catalog.get(declared["kind"], declared["name"])
+            component = ComponentSpec(target.kind, target.name, _filled(declared["params"], values))
+            below = configuration
+            if target.kind in LEARNER_KINDS:
+                train = replace(configuration.train, **_filled(declared["train"], values))
+                below = Configuration("-", {}, component, None, None, configuration.model, train)
+            checkpoint = _filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
+            yield Upstream(role, component, below, checkpoint)
+
+
+def _filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace ``$name`` by the component's value of that hyperparameter; leave out those that are None."""
+    filled = {
+        name: values[value[1:]] if isinstance(value, str) and value.startswith("$") else value
+        for name, value in params.items()
+    }
+    return {name: value for name, value in filled.items() if value is not None}

@@ -1,10 +1,10 @@
 """Digests of source code: what of a component's code enters its key, and which files that is. No torch.
 
 A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
-imports, directly or not, and of the core's rooms whose numerics its kind depends on. Comments, docstrings, layout, the
-``active``, ``help`` and ``search`` of a hyperparameter, and what a class says for people and for the conformance kit
-cannot change a result and do not enter, nor does where a dataset's files come from. Imports by a computed name are not
-seen.
+imports, directly or not, and of the core's files whose numerics its kind depends on. These parts cannot change a result
+and do not enter: comments, docstrings, layout, names of local variables, the place of a core file, imports from the
+core, the ``active``, ``help`` and ``search`` of a hyperparameter, class attributes for people and for the conformance
+kit, and the addresses of a dataset's files. Imports by a computed name are not seen.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _TOLD_ONLY = (
     "unused",
 )
 """Class attributes that nothing that computes reads."""
+_ASKS = ("locals", "vars", "eval", "exec", "dir")
+"""Functions that may read a local variable by its name."""
 _FETCHES_ONLY = ("downloads",)
 """Methods that say where data come from; the data's own content is in the key."""
 
 
 def rooms_digest(kind: str, core: Path = HARNESS) -> str:
     """Digest of the rooms of a kind."""
-    files = room_files(kind, core)
-    return _combined((path.relative_to(core).as_posix(), tree_digest(path, path.read_bytes())) for path in files)
+    return _combined(("", digest) for digest in sorted(tree_digest(f, f.read_bytes()) for f in room_files(kind, core)))
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,19 @@ def tree_digest(path: Path, data: bytes) -> str:
     return hashlib.sha256("\0".join(tokens).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _tokens(node: ast.AST, found: list[str]) -> None:
-    """A tree as text. Empty fields are left out: later Pythons add fields that are empty in older code."""
+def _tokens(node: ast.AST, found: list[str], local: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Append a tree as text; empty fields are left out: later Pythons add fields that are empty in older code.
+
+    Args:
+        local: name -> what stands for it, of the variables of the function that the node is in.
+    """
     found.append(f"({type(node).__name__}")
+    if isinstance(node, ast.FunctionDef) and not local:
+        local = _local_variables(node)
     if isinstance(node, ast.Constant):
         found.append(f"{type(node.value).__name__}={node.value!r}")
+    elif isinstance(node, ast.Name):
+        found += [local.get(node.id, node.id), type(node.ctx).__name__]
     else:
         for name, value in ast.iter_fields(node):
             items = value if isinstance(value, list) else [value]
@@ -212,20 +221,41 @@ def _tokens(node: ast.AST, found: list[str]) -> None:
             found += [name] if shown else []
             for item in shown:
                 if isinstance(item, ast.AST):
-                    _tokens(item, found)
+                    _tokens(item, found, local)
                 else:
                     found.append(repr(item))
     found.append(")")
 
 
+def _local_variables(function: ast.FunctionDef) -> dict[str, str]:
+    """Number the variables that a function assigns, by first use.
+
+    A name that stands for something else too, in the function or in one within it, keeps its name; so do all where code
+    could ask for names, or where a class within the function makes them attributes.
+    """
+    nodes = list(ast.walk(function))
+    if any(isinstance(node, ast.ClassDef) or (isinstance(node, ast.Name) and node.id in _ASKS) for node in nodes):
+        return {}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Constant)):
+            fields = (value for _, value in ast.iter_fields(node))
+            texts = (item for value in fields for item in (value if isinstance(value, list) else [value]))
+            assigned -= {text for text in texts if isinstance(text, str)}
+    ordered = dict.fromkeys(node.id for node in names if node.id in assigned)
+    return {name: f"local {number}" for number, name in enumerate(ordered)}
+
+
 def _silent(item: object, parent: ast.AST) -> bool:
-    """Whether a part of a tree does nothing: a docstring, another bare string, ``pass``, what is only told."""
+    """Return True for a part of a tree that does nothing: a docstring, another bare string, ``pass`` …"""
     if isinstance(item, ast.keyword) and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
         return item.arg in _TEXT_ONLY.get(parent.func.id, ())
     if isinstance(item, ast.Assign) and isinstance(parent, ast.ClassDef):
         return all(isinstance(target, ast.Name) and target.id in _TOLD_ONLY for target in item.targets)
-    if isinstance(item, ast.alias) and isinstance(parent, ast.ImportFrom):
-        return parent.module == "harness" and item.name == "Download"
+    if isinstance(item, ast.ImportFrom):
+        of_core = not item.level and (item.module or "").split(".")[0] in ("harness", "__future__")
+        return of_core and not any(alias.asname for alias in item.names)
     if isinstance(item, ast.Expr):
         return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
     return isinstance(item, ast.Pass) or _only_fetches(item, parent)

@@ -145,7 +145,6 @@ def test_text_and_layout_make_nothing_stale(tree: Path, old: str, new: str) -> N
         ('    name = "gin"\n', '    name = "gin"\n    probed = {"*": {"eps": 1.0}}\n'),
         ("return batch.x", "probes = batch.x\n        return probes"),
         ("# a comment", "\n\n\ndef downloads():\n    pass"),
-        ("import Backbone, hparam", "import Backbone, hparam, pool"),
     ],
 )
 def test_editing_a_module_makes_it_and_its_importers_stale(tree: Path, old: str, new: str) -> None:
@@ -263,3 +262,64 @@ def test_the_hash_seed_changes_nothing(tree: Path) -> None:
         outputs.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
     assert len(outputs) == 1
     assert outputs.pop().endswith("[]\n")
+
+
+LOCAL = """
+def f(a, *, b=1):
+    total = a + b
+    for item in a:
+        total += g(item)
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("total", "result"),
+        ("item", "graph"),
+        ("def f", "from harness.nn import g\n\ndef f"),
+    ],
+)
+def test_names_of_variables_and_imports_from_the_core_do_not_enter(tmp_path: Path, old: str, new: str) -> None:
+    file = tmp_path / "x.py"
+    file.write_text(LOCAL)
+    before = digest_of(file)
+    edit(file, old, new)
+    assert digest_of(file) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return total", "return item"),
+        ("total += g(item)", "total += g(total)"),
+        ("*, b=1", "*, total=1"),
+        ("a, *", "c, *"),
+        ("g(item)", "h(item)"),
+        ("    total = a + b\n", "    global total\n    total = a + b\n"),
+        ("def f", "from torch import g\n\ndef f"),
+        ("def f", "from harness.nn import h as g\n\ndef f"),
+    ],
+)
+def test_another_use_of_a_name_enters(tmp_path: Path, old: str, new: str) -> None:
+    file = tmp_path / "x.py"
+    file.write_text(LOCAL)
+    before = digest_of(file)
+    edit(file, old, new)
+    assert digest_of(file) != before
+
+
+def test_a_parameter_within_is_not_the_variable_outside(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    digests = set()
+    for name in ("x", "y"):
+        file.write_text(f"def f():\n    {name} = 1\n    def g(x):\n        return {name}\n    return g\n")
+        digests.add(digest_of(file))
+    assert len(digests) == 2
+
+
+def test_a_core_file_may_move(tree: Path) -> None:
+    before = digests(tree)
+    (tree / "harness/nn/pool.py").rename(tree / "harness/nn/zzz.py")
+    assert digests(tree) == before

@@ -13,16 +13,16 @@ from harness.safe_io import visible
 if TYPE_CHECKING:
     from harness.engine.cluster.profile import Profile
     from harness.registry.catalog import Catalog
-    from harness.run.plugin_code import Code
+    from harness.run.suite_code import SuiteCode
     from harness.suite.spec import Suite
 
 
-def tell(code: Code) -> None:
+def tell(code: SuiteCode) -> None:
     """Tell of code, whatever it is: for commands that are asked what a suite would do."""
     print(visible(f"code of this suite: {code}"), file=sys.stderr, flush=True)
 
 
-def tell_strange(code: Code) -> None:
+def tell_strange(code: SuiteCode) -> None:
     """Tell of code that has not run before and is no file below the current folder: for commands that run suites."""
     if not code.known and not (code.digest and Path(code.place).is_relative_to(Path.cwd())):
         tell(code)
@@ -55,6 +55,6 @@ def cluster_of(suite: Suite) -> Profile | None:
 
 def as_json(plugins: Sequence[Path]) -> list[dict[str, str]]:
     """The plugin files of a suite for commands that print JSON."""
-    from harness.run.plugin_code import plugin_code
+    from harness.run.suite_code import plugin_code
 
     return [{"file": code.place, "sha256": code.digest} for code in plugin_code(plugins)]

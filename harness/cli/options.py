@@ -16,8 +16,8 @@ from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.registry.catalog import Entry
-    from harness.run.plugin_code import Tell
     from harness.run.session import Options
+    from harness.run.suite_code import Tell
 
 Suite = Annotated[
     str,

@@ -1,103 +1,190 @@
-"""From a run's record and the store to its results: finished or not. No torch."""
+"""Collect the results of a run, finished or not, from its record and the store. No torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from harness.engine.devices import CPU
 from harness.errors import BenchError, DataError
 from harness.report.caption import METRICS
-from harness.results.rows import MethodFacts, ResultRow, RunResults, checkpoint_rule, spread_out, status_of_failure
-from harness.results.run_record import CellRecord, RunRecord
+from harness.results.rows import (
+    DatasetFacts,
+    MethodFacts,
+    ResultRow,
+    RunResults,
+    checkpoint_rule,
+    spread_out,
+    status_of_failure,
+)
+from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
-from harness.run import stage_inputs as made
-from harness.run.saved_results import Kept, read_scores
+from harness.safe_io import check_types, shown
 from harness.store.stage import Failure
 from harness.store.store import Store
 
 TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
-"""What the store's record of a stage says of its cost."""
-
+"""Costs in the store's record of a stage."""
 _LACKING = {"1 class": "holds one class", "no labels": "has no labels"}
-"""What :func:`harness.training.metrics.score` says of labels that allow no score."""
+"""Reasons of :func:`harness.training.metrics.score` for labels that allow no score."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """A row that the stage ``score`` writes."""
+
+    split: str
+    rule: str
+    epoch: int | None
+    metric: str
+    value: float | None
+    status: str
+    reason: str
 
 
 def collect(record: RunRecord, store: Store) -> RunResults:
-    """The results of a run as they stand in the store, with the selected configurations marked.
+    """Return the results of a run as they stand in the store, with the selected configurations marked.
 
     What is gone from the store is taken from the run's folder: its table outlives its artifacts.
 
     Raises:
         DataError: the record names cells of rows that it does not have.
     """
-    facts = {(entry.dataset, entry.method): entry for entry in record.results.entries}
-    stray = next((cell for cell in record.cells if (cell.dataset, cell.method) not in facts), None)
-    if stray is not None:
-        raise DataError(f"run {record.id}: the cell {stray.id} is of no row of its results")
-    kept = Kept(record, store)
-    cells = [(cell, *_cell_rows(record, cell, facts[cell.dataset, cell.method], store, kept)) for cell in record.cells]
-    rows = [row for _, found, _ in cells for row in found]
-    stored = {cell.id: since for cell, _, since in cells if since}
-    built = {label: _built(store, key) or kept.dataset(label) for label, key in record.prepared.items()}
-    datasets = tuple(replace(dataset, **built.get(dataset.label, {})) for dataset in record.results.datasets)
-    trained = _trained(record)
-    entries = tuple(
-        replace(entry, settings=_settings(store, trained, entry) or kept.settings(entry.dataset, entry.method))
-        for entry in record.results.entries
+    entries = {(entry.dataset, entry.method): entry for entry in record.results.entries}
+    saved = _saved_results(record, store)
+    saved_rows: dict[tuple[str, str], list[ResultRow]] = {}
+    for row in saved.rows:
+        saved_rows.setdefault((row.cell, row.key), []).append(row)
+    rows: list[ResultRow] = []
+    stored: dict[str, str] = {}
+    trained: dict[tuple[str, str], list[str]] = {}
+    for cell in record.cells:
+        if (cell.dataset, cell.method) not in entries:
+            raise DataError(f"run {record.id}: the cell {cell.id} is of no row of its results")
+        entry = entries[cell.dataset, cell.method]
+        cell_rows, since = _cell_rows(record, cell, entry, store, saved_rows.get((cell.id, cell.score), []))
+        rows += cell_rows
+        stored |= {cell.id: since} if since else {}
+        trained.setdefault((cell.dataset, cell.method), []).append(cell.train)
+    return mark_selected(
+        replace(
+            record.results,
+            datasets=tuple(
+                _with_data(dataset, store, record.prepared.get(dataset.label, ""), saved)
+                for dataset in record.results.datasets
+            ),
+            entries=tuple(
+                _with_settings(entry, store, trained.get(place, ()), saved) for place, entry in entries.items()
+            ),
+            rows=tuple(rows),
+            status=record.status,
+            stored=stored,
+        )
     )
-    found = replace(
-        record.results, datasets=datasets, entries=entries, rows=tuple(rows), status=record.status, stored=stored
-    )
-    return mark_selected(found)
 
 
 def without_rows(record: RunRecord, results: RunResults) -> list[str]:
-    """Keys of the scores of cells of which nothing is known."""
+    """Return the keys of the scores of cells that have no rows."""
     known = {row.cell for row in results.rows}
     return [cell.score for cell in record.cells if cell.id not in known]
 
 
-def _built(store: Store, key: str) -> dict[str, Any]:
-    """What is known of a dataset only once it is built; empty where it is not."""
+def read_scores(store: Store, key: str) -> list[dict[str, Any]] | None:
+    """Return the rows of a score's artifact; None where there is none, or a damaged one, which is put aside."""
+    if not store.has(key):
+        return None
     try:
-        info = store.open(key).read_json("info") if store.has(key) else None
+        rows: list[dict[str, Any]] = store.open(key).read_json("scores")
+        _check_scores(rows)
+    except BenchError:
+        return None
+    except (KeyError, ValueError) as error:
+        store.put_aside(key, f"these are no scores: {error.args[0]}")
+        return None
+    return rows
+
+
+def _check_scores(rows: Any) -> None:
+    """Refuse what the stage cannot have written, whatever its checksum: every metric lies between -1 and 1.
+
+    Raises:
+        ValueError: says what is wrong.
+    """
+    if not isinstance(rows, list):
+        raise ValueError(f"a {type(rows).__name__} is no list of rows")
+    check_types(ScoreRow, rows)
+    for row in rows:
+        lacking = min({field.name for field in fields(ScoreRow)} - row.keys(), default=None)
+        if lacking is not None:
+            raise ValueError(f"a row lacks '{lacking}'")
+        if row["status"] not in ("ok", "undefined") or (row["value"] is None) == (row["status"] == "ok"):
+            raise ValueError(f"status {shown(row['status'])} does not go with value {row['value']}")
+        if row["value"] is not None and not -1 <= row["value"] <= 1:
+            raise ValueError(f"{row['value']} is no {shown(row['metric'])}")
+
+
+def _saved_results(record: RunRecord, store: Store) -> RunResults:
+    """Return the results in the run's folder; those of the record, which have no rows, where there are none."""
+    path = store.runs / record.id / RESULTS
+    try:
+        return RunResults.load(path) if path.is_file() else record.results
+    except DataError as error:
+        _log.warning("%s", error)
+        return record.results
+
+
+def _with_data(dataset: DatasetFacts, store: Store, key: str, saved: RunResults) -> DatasetFacts:
+    """Add what is known of a dataset only once it is built: from the store, else from the saved results."""
+    meta = store.meta(key) if key and store.has(key) else None
+    try:
+        info = store.open(key).read_json("info") if meta is not None else None
     except BenchError:
         info = None
-    if not isinstance(info, Mapping):
-        return {}
-    lists = {name: tuple(info.get(name, ())) for name in ("notes", "skipped")}
-    return {"fingerprint": str(info.get("fingerprint", "")), **lists, **made.dataset(store, key)}
+    if meta is None or not isinstance(info, Mapping):
+        return next((other for other in saved.datasets if other.label == dataset.label), dataset)
+    component = meta.preimage.get("dataset", {"name": "", "params": {}})
+    return replace(
+        dataset,
+        fingerprint=str(info.get("fingerprint", "")),
+        notes=tuple(info.get("notes", ())),
+        skipped=tuple(info.get("skipped", ())),
+        component=component["name"],
+        values=dict(component["params"]),
+    )
 
 
-def _settings(store: Store, trained: Mapping[tuple[str, str], list[str]], entry: MethodFacts) -> dict[str, Any]:
-    return made.settings(store, trained.get((entry.dataset, entry.method), ()), entry)
-
-
-def _trained(record: RunRecord) -> dict[tuple[str, str], list[str]]:
-    """The keys of the trainings of each dataset and method, in the order of the file."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for cell in record.cells:
-        found.setdefault((cell.dataset, cell.method), []).append(cell.train)
-    return found
+def _with_settings(entry: MethodFacts, store: Store, keys: Sequence[str], saved: RunResults) -> MethodFacts:
+    """Add network and training by the paths of a suite, from the first training that the store or the folder holds."""
+    preimage = next((meta.preimage for meta in map(store.meta, keys) if meta is not None), None)
+    if preimage is None:
+        other = saved.entry(entry.dataset, entry.method)
+        return entry if other is None else replace(entry, settings=other.settings)
+    settings = {
+        f"{part}.{name}": value for part in ("train", "model") for name, value in preimage.get(part, {}).items()
+    }
+    backbone = preimage.get("backbone")
+    if backbone:
+        settings["model.backbone"] = backbone["name"]
+        settings |= {f"model.{name}": value for name, value in backbone["params"].items()}
+    tuned = {path for values in entry.configurations.values() for path in values}
+    return replace(entry, settings={path: value for path, value in settings.items() if path not in tuned})
 
 
 def _cell_rows(
-    record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store, kept: Kept
+    record: RunRecord, cell: CellRecord, entry: MethodFacts, store: Store, saved: list[ResultRow]
 ) -> tuple[list[ResultRow], str]:
-    """The rows of a cell, and where it failed in an earlier run, when."""
+    """Return the rows of a cell, and where it failed in an earlier run, when."""
     dataset = record.results.dataset(cell.dataset)
     base = ResultRow(
-        dataset=cell.dataset,
-        method=cell.method,
-        config_id=cell.config_id,
-        hyperparameters=cell.hyperparameters,
-        seed=cell.seed,
+        *cell.coordinates,
         split="",
         metric=dataset.metric,
         checkpoint="",
         status="missing",
+        hyperparameters=cell.hyperparameters,
         environments=entry.environments,
         oracle=tuple(entry.oracle),
         uses_validation_labels=cell.config_id in entry.shaped_by_validation,
@@ -111,15 +198,13 @@ def _cell_rows(
     scores = read_scores(store, cell.score)
     if scores is not None:
         return _scored(base, scores, store.record(cell.train), splits, rules, validation), ""
-    failed = any(key in record.failures for key in cell.needs)
-    before = [] if failed else kept.rows(cell.id, cell.score)
-    failure = (
-        None if before else _failure(record, cell, store)
-    )  # else a later run's failure would hide this one's value
+    if saved and not any(key in record.failures for key in cell.needs):
+        return saved, ""  # a later run's failure does not hide this one's value
+    failure = _failure(record, cell, store)
     if failure is None:
-        return before, ""
-    shown = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
-    return spread_out(shown, splits, rules), failure.since
+        return [], ""
+    row = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
+    return spread_out(row, splits, rules), failure.since
 
 
 def _scored(
@@ -130,48 +215,41 @@ def _scored(
     rules: list[str],
     validation: str,
 ) -> list[ResultRow]:
-    times: dict[str, Any] = {name: recorded.get(name) for name in TIMES} | {"device": _device(recorded)}
+    """Return a row for each checkpoint rule and split, with what the training cost."""
+    device = str(recorded.get("provenance", {}).get("device", CPU))
+    times: dict[str, Any] = {name: recorded.get(name) for name in TIMES}
+    base = replace(base, device="" if device == CPU else device, **times)
     by_place = {(row["rule"], row["split"]): row for row in scores}
+    best, last = rules
+    no_checkpoint = {
+        best: _no_checkpoint(base.metric, validation, by_place.get((last, validation))),
+        last: "the weights were not finite at the end of training",
+    }
     rows = []
     for rule in dict.fromkeys([*rules, *(row["rule"] for row in scores)]):
         for split in splits:
-            found = by_place.get((rule, split))
-            if found is None:
-                rows.append(
-                    replace(
-                        base,
-                        split=split,
-                        checkpoint=rule,
-                        status="undefined",
-                        reason=_no_checkpoint(base.metric, validation, by_place.get((rules[1], validation)))
-                        if rule != rules[1]
-                        else "the weights were not finite at the end of training",
-                        **times,
-                    )
-                )
-                continue
-            value: dict[str, Any] = {
-                name: found[name] for name in ("split", "metric", "value", "epoch", "status", "reason")
-            }
-            rows.append(replace(base, checkpoint=rule, **value, **times))
+            score = by_place.get((rule, split))
+            if score is None:
+                reason = no_checkpoint.get(rule, no_checkpoint[best])
+                rows.append(replace(base, split=split, checkpoint=rule, status="undefined", reason=reason))
+            else:
+                values: dict[str, Any] = {
+                    name: score[name] for name in ("split", "metric", "value", "epoch", "status", "reason")
+                }
+                rows.append(replace(base, checkpoint=rule, **values))
     return rows
 
 
 def _no_checkpoint(metric: str, split: str, last: Mapping[str, Any] | None) -> str:
-    """Why no epoch had a validation score: where its labels allow none, the last epoch's score says so."""
+    """Say why no epoch had a validation score: where its labels allow none, the last epoch's score says so."""
     lacking = _LACKING.get(last["reason"] if last else "")
     if lacking is None:
         return "no checkpoint: the validation score was undefined in every epoch"
     return f"no checkpoint: validation split '{split}' {lacking}: {METRICS.get(metric, metric)} is undefined"
 
 
-def _device(recorded: Mapping[str, Any]) -> str:
-    device = str(recorded.get("provenance", {}).get("device", CPU))
-    return "" if device == CPU else device
-
-
 def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | None:
-    """Why a cell has no score: what its own stages met, else the nearest stage it builds on."""
+    """Say why a cell has no score: what its own stages met, else the nearest stage it builds on."""
     skipped = None
     for key in reversed(list(cell.needs)):
         known = record.failures.get(key)
@@ -189,7 +267,7 @@ def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | Non
 
 
 def _stored_failure(record: RunRecord, key: str, store: Store) -> Failure | None:
-    """What the store holds of a run that has not told of its failures: one since its start is of the run itself."""
+    """Return the stored failure of a stage; one since the start of the run is of the run itself."""
     failure = store.failure(key)
     began = record.started[:16].replace("T", " ")
     return replace(failure, since="") if failure is not None and failure.since >= began else failure

@@ -25,9 +25,8 @@ from harness.results.selection import without_value
 from harness.run.analyses import analyse
 from harness.run.clusters import connected
 from harness.run.collect import collect, without_rows
-from harness.run.page import leave_page
 from harness.run.phases import run_in_phases
-from harness.run.record import start_record
+from harness.run.record import leave_page, start_record
 from harness.run.session import Options, Session
 from harness.run.tracking import Tracking
 from harness.stages.context import Context

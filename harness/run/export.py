@@ -15,8 +15,8 @@ from harness.registry.planned_code import KeptCode
 from harness.results.rows import RunResults, rows_to_csv, write_text
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.collect import collect
-from harness.run.named import archived
 from harness.run.selected import resolved_suite, selected_suites
+from harness.run.suite_code import archived
 from harness.safe_io import file_name
 from harness.store.store import Store
 

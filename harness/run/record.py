@@ -1,35 +1,38 @@
-"""The record of a run that has not begun: what its report must know of its suite. No torch."""
+"""Write what a run leaves in its folder: its record before it begins, and its page. No torch."""
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from harness.engine.provenance import provenance
+from harness.errors import DataError
 from harness.plan.build import shaped_by_validation
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
-from harness.results.run_record import CellRecord, RunRecord, path_text
-from harness.run.named import digests_from, named_files
+from harness.results.run_record import PAGE, CellRecord, RunRecord, path_text
 from harness.run.session import Session
+from harness.run.suite_code import digests_from, named_files
+from harness.store.store import Store
 from harness.suite.files import installed_name
 from harness.suite.spec import ComponentSpec, Row
 
+_log = logging.getLogger(__name__)
+
 
 def start_record(session: Session, run_id: str) -> RunRecord:
-    """The record of a run that has not begun."""
+    """Return the record of a run that has not begun."""
     suite, plan = session.suite, session.plan
-    titles = {key: plan.stages[producer].title for key, producer in plan.producers.items()}
     order = {key: position for position, key in enumerate(plan.stages)}
     cells = tuple(
         CellRecord(
+            *cell.coordinates,
             id=cell.id,
-            dataset=cell.dataset,
-            method=cell.method,
-            config_id=cell.configuration.id,
             hyperparameters=dict(cell.configuration.values),
-            seed=cell.seed,
             train=cell.train,
             score=cell.score,
-            needs={key: titles[key] for key in sorted(plan.ancestry(cell.score), key=order.__getitem__)},
+            needs={key: plan.stages[key].title for key in sorted(plan.ancestry(cell.score), key=order.__getitem__)},
         )
         for cell in plan.cells
     )
@@ -39,7 +42,7 @@ def start_record(session: Session, run_id: str) -> RunRecord:
         suite_path=path_text(suite.path),
         suite_files={**digests_from(suite.path.absolute().parent, named), **suite.files},
         installed=installed_name(suite.path),
-        results=_skeleton(session, run_id),
+        results=_results_without_rows(session, run_id),
         cells=cells,
         prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -47,7 +50,7 @@ def start_record(session: Session, run_id: str) -> RunRecord:
     )
 
 
-def _skeleton(session: Session, run_id: str) -> RunResults:
+def _results_without_rows(session: Session, run_id: str) -> RunResults:
     suite, shaped = session.suite, _shaped_by_validation(session)
     return RunResults(
         suite=suite.name,
@@ -56,7 +59,7 @@ def _skeleton(session: Session, run_id: str) -> RunResults:
         seeds=suite.seeds,
         datasets=tuple(_dataset_facts(session, dataset.label, dataset.component) for dataset in suite.datasets),
         methods=suite.methods,
-        entries=tuple(_method_facts(session, row, shaped[row.dataset, row.method]) for row in suite.rows),
+        entries=tuple(_method_facts(session, row, shaped.get((row.dataset, row.method), ())) for row in suite.rows),
         overrides=suite.overrides,
         reference=suite.report.reference,
         published=suite.report.published,
@@ -86,14 +89,13 @@ def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> Dataset
 
 
 def _shaped_by_validation(session: Session) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The ids of the configurations of each dataset and method whose training validation labels shape."""
+    """Return, for each dataset and method, the ids of the configurations whose training validation labels shape."""
     keys = shaped_by_validation(session.plan, session.catalog)
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    ids: dict[tuple[str, str], dict[str, None]] = {}
     for cell in session.plan.cells:
-        ids = found.setdefault((cell.dataset, cell.method), {})
         if cell.train in keys:
-            ids[cell.configuration.id] = None
-    return {row: tuple(ids) for row, ids in found.items()}
+            ids.setdefault((cell.dataset, cell.method), {})[cell.config_id] = None
+    return {row: tuple(shaped) for row, shaped in ids.items()}
 
 
 def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> MethodFacts:
@@ -108,17 +110,50 @@ def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> Method
         method=row.method,
         configurations={configuration.id: dict(configuration.values) for configuration in row.configurations},
         select=row.select,
-        environments="" if environment is None else component_text(session, environment),
+        environments="" if environment is None else _component_text(session, environment),
         oracle=tuple(sorted(oracle)),
         shaped_by_validation=shaped,
     )
 
 
-def component_text(session: Session, spec: ComponentSpec) -> str:
-    """A component with its values as a suite would write it, e.g. ``random(2)``."""
+def _component_text(session: Session, spec: ComponentSpec) -> str:
+    """Write a component with its values as a suite would, e.g. ``random(2)``."""
     entry = session.catalog.get(spec.kind, spec.name)
-    values = {**entry.defaults, **spec.params}
     positional = entry.traits.get("positional")
-    shown = {name: value for name, value in entry.changed(spec.params).items() if name != positional}
-    inner = ([str(values[positional])] if positional else []) + [f"{name}={value}" for name, value in shown.items()]
-    return f"{spec.name}({', '.join(inner)})" if inner else spec.name
+    changed = [f"{name}={value}" for name, value in entry.changed(spec.params).items() if name != positional]
+    if positional:
+        changed.insert(0, str({**entry.defaults, **spec.params}[positional]))
+    return f"{spec.name}({', '.join(changed)})" if changed else spec.name
+
+
+def leave_page(record: RunRecord, results: RunResults, store: Store, *, anew: bool = True) -> Path | None:
+    """Write the HTML report of a run into its folder, and return where; None, with a warning, where that fails.
+
+    Args:
+        anew: False where no stage was run: then an earlier run's page is returned, if it shows the same, since
+            drawing one takes longer than all the rest of such a run.
+    """
+    folder = store.runs / record.id
+    earlier = None if anew else _same_page(folder, record.suite_path)
+    if earlier is not None:
+        return earlier
+    try:
+        from harness.report.html.page import write_page
+
+        return write_page(record, results, store)
+    except Exception as error:
+        _log.warning("no HTML report was written (%s: %s)", type(error).__name__, str(error).partition("\n")[0])
+        return None
+
+
+def _same_page(folder: Path, suite_path: str) -> Path | None:
+    """Return the page of the latest run of the same suite, if that had the same settings and results."""
+    label = folder.name[16:-5]  # between the time and the random end
+    pages = sorted(path for path in folder.parent.glob(f"*-{label}-????/{PAGE}") if path.parent != folder)
+    with suppress(OSError, DataError):
+        for page in pages[-1:]:
+            names = ("suite.yaml", "results.csv")
+            same = all((page.parent / name).read_bytes() == (folder / name).read_bytes() for name in names)
+            if same and RunRecord.load(page.parent).suite_path == suite_path:
+                return page
+    return None

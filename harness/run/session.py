@@ -10,7 +10,7 @@ from harness.plan import Plan, build_plan
 from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
-from harness.run.plugin_code import Code, Tell, named_code, plugin_code
+from harness.run.suite_code import SuiteCode, Tell, named_code, plugin_code
 from harness.store.store import Store
 from harness.suite import Overrides, find_suite, load_suite, peek_plugins
 from harness.suite.spec import Suite
@@ -65,7 +65,7 @@ def open_session(name: str, options: Options) -> Session:
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
     plan = build_plan(suite, catalog, facts)
     if suite.cluster is not None and options.tell is not None:
-        options.tell(Code("for --engine dask alone", suite.cluster.title))
+        options.tell(SuiteCode("for --engine dask alone", suite.cluster.title))
     return Session(suite, catalog, facts, plan, store)
 
 

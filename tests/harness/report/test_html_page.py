@@ -19,7 +19,7 @@ from harness.report.html.page import render_page, write_page
 from harness.report.html.view import build_page
 from harness.results.findings import Finding, save_finding
 from harness.results.rows import write_text
-from harness.run.page import leave_page
+from harness.run.record import leave_page
 
 VOID = {"meta", "br", "img", "input", "hr", "link"}
 

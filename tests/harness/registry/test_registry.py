@@ -353,7 +353,9 @@ def test_an_edit_within_the_same_second_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     code = "import sys; from pathlib import Path; from harness.registry.discovery import *\n"
     code += "print(load_components([Path(sys.argv[1])])['dataset', 'mine']().size)"
-    code = code.replace("import *", "import *; from harness import registry; registry.built_in_sources = list", 1)
+    code = code.replace(
+        "import *", "import *; from harness.registry import discovery; discovery.built_in_sources = list", 1
+    )
     command = [sys.executable, "-c", code, str(path)]
     env = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
     moment = time.time() + 600  # so that both files are young however long a process takes

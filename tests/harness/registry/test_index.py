@@ -289,7 +289,7 @@ def test_a_cache_without_permission_only_costs_time(cache: Path, tmp_path: Path)
 def test_concurrent_builds_leave_one_sound_cache(cache: Path, tmp_path: Path, built: list[str]) -> None:
     files = [write_plugin(tmp_path / f"{name}.py", name) for name in ("a", "b", "c")]
     code = (
-        "import sys; from pathlib import Path; from harness.registry import discovery; discovery.built_in_sources = list\n"
+        "import sys; from pathlib import Path; from harness.registry import discovery as d; d.built_in_sources = list\n"
         "from harness.registry.index import load_catalog\n"
         "print(load_catalog([Path(name) for name in sys.argv[1:]]).names('dataset'))"
     )

@@ -354,7 +354,7 @@ def test_an_edit_within_the_same_second_is_seen(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from harness.registry.discovery import *\n"
     code += "print(load_components([Path(sys.argv[1])])['dataset', 'mine']().size)"
     code = code.replace(
-        "import *", "import *; from harness.registry import discovery; discovery.built_in_sources = list", 1
+        "import *", "import *; from harness.registry import discovery as d; d.built_in_sources = list", 1
     )
     command = [sys.executable, "-c", code, str(path)]
     env = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from harness import DiffusedGraphs, Diffusion, Features, PackedGraphs, RawGraph
+from harness import Features, PackedGraphs, RawGraph
+from harness.graphs import DiffusedGraphs, Diffusion
 from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator
 from plugins.datasets.spmotif import SPMotif

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 import harness
+import harness.graphs
+import harness.nn
 from harness.reference.markdown import cell, code, docstring, escaped, table
 from harness.reference.syntax import (
     Definition,
@@ -24,8 +26,8 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "data": ("Datasets", ("harness.data",)),
     "analyses": ("Analyses and trackers", ("harness.analysis", "harness.tracker", "harness.stages.cell")),
     "graphs": ("Graphs and batches", ("harness.graphs", "harness.graphs.augment", "harness.graphs.diffusion")),
+    "losses": ("Losses and environments", ("harness.nn.losses", "harness.nn.environments")),
     "networks": ("Networks", ("harness.nn.", "harness.training.optim")),
-    "losses": ("Losses and environments", ("harness.training.losses", "harness.training.environments")),
     "errors": (
         "Errors, files, locks",
         ("harness.errors", "harness.store.folders", "harness.store.keys", "harness.store.locks"),
@@ -40,12 +42,17 @@ _SORTS = {"hyperparameter": "Hyperparameters", "attribute": "Attributes", "prope
 
 def names() -> list[str]:
     """What plugins may import."""
-    return [name for name in harness.__all__ if not name.startswith("__")]
+    listed = {*harness.__all__, *harness.graphs.__all__, *harness.nn.__all__}
+    return sorted(name for name in listed if not name.startswith("__"))
 
 
 def home(name: str) -> str:
     """The module that a name is loaded from."""
-    return harness._WHERE[name]
+    if name in harness._WHERE:
+        return harness._WHERE[name]
+    package = harness.nn if name in harness.nn.__all__ else harness.graphs
+    module: str = getattr(package, name).__module__
+    return module
 
 
 def pages() -> dict[str, str]:
@@ -85,7 +92,7 @@ def _group(module: str) -> str:
 def _index(groups: Mapping[str, Sequence[str]]) -> str:
     parts = [
         "# The authors' API",
-        "Everything that a plugin imports is in `harness`; names load on first use. [Writing components]"
+        "What a plugin imports is in `harness`, `harness.nn` and `harness.graphs`. [Writing components]"
         "(../../plugins.md) shows them at work.",
     ]
     for slug, group in groups.items():

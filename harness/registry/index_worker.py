@@ -24,11 +24,8 @@ from harness.store.keys import hash_file
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
-_LIGHT_HOMES = (
-    *("analysis", "component", "data", "errors", "hooks", "hparams", "tracker"),
-    *("store.folders", "store.keys"),
-)
-_LIGHT = {None, *(f"harness.{name}" for name in _LIGHT_HOMES)}
+_HEAVY = ("graphs", "nn", "harness.graphs", "harness.stages.cell", "harness.training.bases", "harness.training.optim")
+"""What of the authors' API imports torch."""
 _GRACE = 30.0
 
 
@@ -158,14 +155,14 @@ def _limit_memory(most: int) -> None:
 
 
 def _uses_torch(source: Source) -> bool:
-    """Whether a plugin's own code imports torch, or a name of the authors' API that does."""
+    """Return True if a plugin's own code imports torch, or a name of the authors' API that does."""
     roots = source.roots()
     try:
         names = {parts for file, data in source.code().contents.items() for parts in imports(file, data, roots)}
     except (OSError, SyntaxError):
         return False
-    homes = {HOMES.get(parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}
-    return any(parts[0] == "torch" for parts in names) or not homes <= _LIGHT
+    homes = {HOMES.get(parts[1], parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}
+    return any(parts[0] == "torch" for parts in names) or not homes.isdisjoint(_HEAVY)
 
 
 def _send(answers: TextIO, message: Mapping[str, Any]) -> None:

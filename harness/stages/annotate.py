@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harness.graphs import PackedGraphs
+from harness.nn.environments import check_ids
 from harness.randomness import generator, seeded
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.stages.context import Context, component
@@ -24,7 +25,6 @@ from harness.stages.reading import (
 from harness.stages.upstream import read_upstream
 from harness.store.stage import Stage
 from harness.training.bases import Environment
-from harness.training.environments import check_ids
 from harness.training.loop import LoopSettings, total_steps
 
 

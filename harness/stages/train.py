@@ -13,6 +13,7 @@ from harness.data import Task
 from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import holds
+from harness.nn.environments import check_ids
 from harness.randomness import generator
 from harness.registry.returned import ReturnedError, expect
 from harness.stages.context import Context, component, component_class
@@ -30,7 +31,6 @@ from harness.stages.upstream import read_upstream
 from harness.store.stage import Stage
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
-from harness.training.environments import check_ids
 from harness.training.loop import LAST, LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
 from harness.training.metrics import score
 

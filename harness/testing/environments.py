@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import UserError
+from harness.nn.environments import check_ids
 from harness.randomness import generator
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.rig import SEED, assign
@@ -20,7 +21,6 @@ from harness.testing.rng import all_states
 from harness.testing.settings import EVERYWHERE, effects_as_declared
 from harness.testing.toys import Toy, toy
 from harness.training.bases import Environment
-from harness.training.environments import check_ids
 
 Assigned = dict[str, Tensor]
 IDS = "ids"

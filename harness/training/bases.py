@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from harness.component import Component
 from harness.hparams import hparam
+from harness.nn.losses import check_terms, label_share, per_sample_loss, weighted_sum
 from harness.randomness import generator, seeded
-from harness.training.losses import check_terms, label_share, per_sample_loss, weighted_sum
 from harness.training.networks import MODULE_NAMES, Backbone, LearnerInfo, ModelSpec, NetworkMaker
 from harness.training.spurious import Encoder, Fitted, Quantifier
 
@@ -149,7 +149,7 @@ class Learner(NetworkMaker, Component, nn.Module):
         return loss if share is None else loss * share
 
     def label_share(self, y: Tensor) -> Tensor | None:
-        """What each of a batch's graphs counts in :meth:`risk`: see :func:`harness.training.losses.label_share`."""
+        """What each of a batch's graphs counts in :meth:`risk`: see :func:`harness.nn.losses.label_share`."""
         return label_share(y, self.info.task, self.info.average_over)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:

@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Backbone, Batch, BatchNorm, Features, hparam, make_front
+from harness import Backbone, Batch, Features, hparam
+from harness.nn import BatchNorm, make_front
 
 
 class Stack(Backbone):

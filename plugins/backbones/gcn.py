@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, Features, GCNConv, hookimpl, make_front, propagate
+from harness import Batch, Features, hookimpl
+from harness.nn import GCNConv, make_front, propagate
 from plugins.backbones._stack import Stack
 
 

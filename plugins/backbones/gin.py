@@ -1,6 +1,7 @@
 """GIN: graph isomorphism network (Xu et al., *How Powerful are Graph Neural Networks?*, ICLR 2019)."""
 
-from harness import GINConv, hookimpl
+from harness import hookimpl
+from harness.nn import GINConv
 from plugins.backbones._stack import Stack
 
 

@@ -1,6 +1,7 @@
 """LEConv: local extremum network (Ranjan, Sanyal and Talukdar, *ASAP*, AAAI 2020)."""
 
-from harness import LEConv, hookimpl
+from harness import hookimpl
+from harness.nn import LEConv
 from plugins.backbones._stack import Stack
 
 

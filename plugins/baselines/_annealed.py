@@ -5,7 +5,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, environment_mean, hparam, labelled_environments
+from harness import Baseline, Batch, hparam
+from harness.nn import environment_mean, labelled_environments
 
 
 class EnvironmentPenalty(Baseline):

@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, generalized_cross_entropy, hparam
+from harness import Baseline, Batch, hparam
+from harness.nn import generalized_cross_entropy
 
 
 class Debiased(Baseline):

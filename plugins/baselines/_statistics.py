@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import nn
 
-from harness import Baseline, hparam, keeping_statistics
+from harness import Baseline, hparam
+from harness.nn import keeping_statistics
 
 MIXED = {"statistics": ("both",)}
 """The setting with which they follow both, for ``foreign_statistics``."""

@@ -3,19 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import (
-    Backbone,
-    Baseline,
-    Batch,
-    EdgeScorer,
-    Subgraph,
-    average_directions,
-    edge_ends,
-    hparam,
-    pool,
-    subgraph,
-    top_k_edges,
-)
+from harness import Backbone, Baseline, Batch, hparam
+from harness.nn import EdgeScorer, Subgraph, average_directions, edge_ends, pool, subgraph, top_k_edges
 
 
 class SubgraphLearner(Baseline):

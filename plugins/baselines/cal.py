@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, BatchNorm, GCNConv, edge_ends, hookimpl, hparam
+from harness import Baseline, Batch, hookimpl, hparam
+from harness.nn import BatchNorm, GCNConv, edge_ends
 
 
 class CAL(Baseline):

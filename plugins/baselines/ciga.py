@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from harness import Batch, Subgraph, hookimpl, hparam, supervised_contrastive
+from harness import Batch, hookimpl, hparam
+from harness.nn import Subgraph, supervised_contrastive
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 from plugins.baselines._subgraphs import SubgraphLearner
 

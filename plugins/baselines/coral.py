@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from harness import Batch, environment_moments, hookimpl, hparam
+from harness import Batch, hookimpl, hparam
+from harness.nn import environment_moments
 from plugins.baselines._annealed import EnvironmentPenalty
 
 

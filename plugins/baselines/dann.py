@@ -5,7 +5,8 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, hookimpl, hparam, labelled_environments, reverse_gradient
+from harness import Baseline, Batch, hookimpl, hparam
+from harness.nn import labelled_environments, reverse_gradient
 
 
 class DANN(Baseline):

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Backbone, Baseline, Batch, Subgraph, edge_ends, hookimpl, hparam, pool, subgraph, top_k_edges
+from harness import Backbone, Baseline, Batch, hookimpl, hparam
+from harness.nn import Subgraph, edge_ends, pool, subgraph, top_k_edges
 from plugins.backbones.leconv import LEConvStack
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 

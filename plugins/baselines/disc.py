@@ -5,7 +5,8 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, BatchNorm, Features, GCNConv, edge_ends, hookimpl, hparam, make_front, neighbour_sum
+from harness import Batch, Features, hookimpl, hparam
+from harness.nn import BatchNorm, GCNConv, edge_ends, make_front, neighbour_sum
 from plugins.baselines._debiased import Debiased, amplified
 
 

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, EdgeScorer, Subgraph, hookimpl, hparam, subgraph, top_k_edges
+from harness import Batch, hookimpl, hparam
+from harness.nn import EdgeScorer, Subgraph, subgraph, top_k_edges
 from plugins.baselines._debiased import Debiased
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 

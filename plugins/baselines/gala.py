@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from harness import Batch, PackedGraphs, environment_contrastive, hookimpl, hparam, kmeans, upstream
+from harness import Batch, PackedGraphs, hookimpl, hparam, upstream
+from harness.nn import environment_contrastive, kmeans
 from plugins.baselines._subgraphs import SubgraphLearner
 
 

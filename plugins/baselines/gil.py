@@ -6,16 +6,12 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from harness import (
-    Baseline,
-    Batch,
+from harness import Baseline, Batch, PackedGraphs, hookimpl, hparam
+from harness.nn import (
     EdgeScorer,
-    PackedGraphs,
     average_directions,
     environment_mean,
     evaluating,
-    hookimpl,
-    hparam,
     instance_norm,
     kmeans,
     labelled_environments,

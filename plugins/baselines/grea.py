@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, BatchNorm, UserError, hookimpl, hparam, pool
+from harness import Baseline, Batch, UserError, hookimpl, hparam
+from harness.nn import BatchNorm, pool
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
 

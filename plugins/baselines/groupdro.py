@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, UserError, environment_mean, hookimpl, hparam, labelled_environments
+from harness import Baseline, Batch, UserError, hookimpl, hparam
+from harness.nn import environment_mean, labelled_environments
 
 
 class GroupDRO(Baseline):

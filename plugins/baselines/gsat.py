@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, EdgeScorer, NodeScorer, average_directions, hookimpl, hparam
+from harness import Baseline, Batch, hookimpl, hparam
+from harness.nn import EdgeScorer, NodeScorer, average_directions
 
 
 class GSAT(Baseline):

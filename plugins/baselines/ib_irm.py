@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from harness import Batch, environment_variance, hookimpl, hparam
+from harness import Batch, hookimpl, hparam
+from harness.nn import environment_variance
 from plugins.baselines.irm import IRM
 
 

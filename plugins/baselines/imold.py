@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Backbone, Baseline, Batch, BatchNorm, Codebook, evaluating, hookimpl, hparam, pool
+from harness import Backbone, Baseline, Batch, hookimpl, hparam
+from harness.nn import BatchNorm, Codebook, evaluating, pool
 
 
 class IMoLD(Baseline):

@@ -3,16 +3,8 @@
 import torch
 from torch import Tensor
 
-from harness import (
-    Batch,
-    UserError,
-    environment_mean,
-    environment_size,
-    hookimpl,
-    hparam,
-    position_in_environment,
-    scale_gradient,
-)
+from harness import Batch, UserError, hookimpl, hparam
+from harness.nn import environment_mean, environment_size, position_in_environment, scale_gradient
 from plugins.baselines._annealed import EnvironmentPenalty
 
 

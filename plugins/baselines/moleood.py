@@ -4,17 +4,8 @@ import math
 
 from torch import Tensor, nn
 
-from harness import (
-    Baseline,
-    Batch,
-    UserError,
-    environment_mean,
-    has_label,
-    hookimpl,
-    hparam,
-    labelled_environments,
-    per_sample_loss,
-)
+from harness import Baseline, Batch, UserError, hookimpl, hparam
+from harness.nn import environment_mean, has_label, labelled_environments, per_sample_loss
 
 
 class MoleOOD(Baseline):

@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from harness import Batch, environment_mean, hookimpl, hparam
+from harness import Batch, hookimpl, hparam
+from harness.nn import environment_mean
 from plugins.baselines._annealed import EnvironmentPenalty
 
 

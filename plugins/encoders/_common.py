@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
-from harness import Batch, DataError, DivergedError, Encoder, Features, GINConv, PackedGraphs, UserError, make_front
+from harness import Batch, DataError, DivergedError, Encoder, Features, PackedGraphs, UserError
+from harness.nn import GINConv, make_front
 
 
 class GIN(nn.Module):

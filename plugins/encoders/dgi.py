@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Encoder, hookimpl, hparam, keeping_statistics, local_global_jsd, pool, propagate
+from harness import Encoder, hookimpl, hparam
+from harness.nn import keeping_statistics, local_global_jsd, pool, propagate
 from plugins.encoders._common import GIN, train
 
 

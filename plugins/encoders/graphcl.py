@@ -6,19 +6,9 @@ from functools import partial
 import torch
 from torch import nn
 
-from harness import (
-    Encoder,
-    UserError,
-    drop_nodes,
-    grow_subgraph,
-    hookimpl,
-    hparam,
-    info_nce,
-    mask_rows,
-    perturb_edges,
-    pool,
-    propagate,
-)
+from harness import Encoder, UserError, hookimpl, hparam
+from harness.graphs import drop_nodes, grow_subgraph, mask_rows, perturb_edges
+from harness.nn import info_nce, pool, propagate
 from plugins.encoders._common import GIN, mlp, train
 
 _AUGMENTATIONS = {"node-drop": drop_nodes, "edge-perturb": perturb_edges, "mask": mask_rows, "subgraph": grow_subgraph}

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Encoder, hookimpl, hparam, local_global_jsd, pool, reverse_gradient
+from harness import Encoder, hookimpl, hparam
+from harness.nn import local_global_jsd, pool, reverse_gradient
 from plugins.encoders._common import GIN, train
 from plugins.encoders.mvgrl import Residual
 

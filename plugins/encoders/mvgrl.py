@@ -6,20 +6,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from harness import (
-    DiffusedGraphs,
-    Diffusion,
-    Encoder,
-    batch_blocks,
-    block_sum,
-    by_size,
-    hookimpl,
-    hparam,
-    local_global_jsd,
-    padded_slots,
-    pool,
-    propagate,
-)
+from harness import Encoder, hookimpl, hparam
+from harness.graphs import DiffusedGraphs, Diffusion, batch_blocks, by_size
+from harness.nn import block_sum, local_global_jsd, padded_slots, pool, propagate
 from plugins.encoders._common import GIN, mlp, train
 
 _EMBED = 2**19  # most numbers in one block tensor while embedding

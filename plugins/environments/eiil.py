@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Adam, Environment, PackedGraphs, Task, has_label, hookimpl, hparam, scale_gradient, upstream
+from harness import Adam, Environment, PackedGraphs, Task, hookimpl, hparam, upstream
+from harness.nn import has_label, scale_gradient
 
 FLAT = 1e-4
 """A reference whose derivatives have a median below this has fitted nearly every graph: there is nothing to split."""

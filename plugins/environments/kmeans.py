@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl, hparam, kmeans, upstream
+from harness import Environment, PackedGraphs, hookimpl, hparam, upstream
+from harness.nn import kmeans
 
 
 class KMeans(Environment):

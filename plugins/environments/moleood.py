@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Batch, Environment, PackedGraphs, Task, has_label, hookimpl, hparam, per_sample_loss
+from harness import Batch, Environment, PackedGraphs, Task, hookimpl, hparam
+from harness.nn import has_label, per_sample_loss
 
 
 class MoleOOD(Environment):

@@ -10,6 +10,8 @@ from docs_kit import ROOT
 from typer.testing import CliRunner
 
 import harness
+import harness.graphs
+import harness.nn
 from harness import hooks
 from harness.cli.main import app
 from harness.reference import deviations, headline
@@ -69,7 +71,7 @@ def test_each_name_of_the_api_has_a_docstring_and_a_place(name: str) -> None:
 
 
 def test_every_public_name_is_an_api_name() -> None:
-    assert set(names()) == set(harness.__all__) - {"__version__"}
+    assert set(names()) == {*harness.__all__, *harness.graphs.__all__, *harness.nn.__all__} - {"__version__"}
 
 
 def test_signatures_are_those_of_the_objects() -> None:

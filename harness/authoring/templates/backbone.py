@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from harness import (
-    Backbone,
-    Batch,
-    Features,
-    Register,
-    hookimpl,
-    hparam,
-    make_front,
-    neighbour_sum,
-)
+from harness import Backbone, Batch, Features, Register, hookimpl, hparam
+from harness.nn import make_front, neighbour_sum
 from torch import Tensor, nn
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from harness import Baseline, Batch, Register, environment_mean, hookimpl, hparam
+from harness import Baseline, Batch, Register, hookimpl, hparam
+from harness.nn import environment_mean
 from torch import Tensor
 
 

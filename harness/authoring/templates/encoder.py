@@ -6,17 +6,8 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
-from harness import (
-    Batch,
-    Encoder,
-    Features,
-    GINConv,
-    PackedGraphs,
-    Register,
-    hookimpl,
-    make_front,
-    pool,
-)
+from harness import Batch, Encoder, Features, PackedGraphs, Register, hookimpl
+from harness.nn import GINConv, make_front, pool
 from torch import Tensor, nn
 
 

@@ -8,8 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import PackedGraphs, RawGraph, drop_nodes, grow_subgraph, mask_rows, perturb_edges, pool
+from harness import PackedGraphs, RawGraph
+from harness.graphs import drop_nodes, grow_subgraph, mask_rows, perturb_edges
 from harness.graphs.augment import keep_nodes
+from harness.nn import pool
 
 ALL = [drop_nodes, grow_subgraph, mask_rows, perturb_edges]
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 from scipy.linalg import expm
 
-from harness import DiffusedGraphs, Diffusion, PackedGraphs, RawGraph, batch_blocks, by_size
+from harness import PackedGraphs, RawGraph
+from harness.graphs import DiffusedGraphs, Diffusion, batch_blocks, by_size
 
 
 def make(nodes, edges, undirected=True):
@@ -225,7 +226,8 @@ def test_a_large_batch_stays_below_two_gigabytes():
     """256 graphs of 100 nodes: as one dense matrix these would take 2.6 GB for each copy."""
     program = """
 import resource, numpy as np, torch
-from harness import DiffusedGraphs, Diffusion, PackedGraphs, RawGraph
+from harness import PackedGraphs, RawGraph
+from harness.graphs import DiffusedGraphs, Diffusion
 torch.set_num_threads(1)
 edges = np.stack([np.arange(99), np.arange(1, 100)])
 packed = PackedGraphs.pack([RawGraph(np.ones((100, 1), np.float32), edges, 0) for _ in range(256)])

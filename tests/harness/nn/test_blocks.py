@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from harness import PackedGraphs, RawGraph, block_sum, neighbour_sum, padded_slots
+from harness import PackedGraphs, RawGraph
 from harness.graphs.diffusion import adjacency_blocks
+from harness.nn import block_sum, neighbour_sum, padded_slots
 
 
 def make_batch():

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from harness import Codebook
+from harness.nn import Codebook
 
 
 def gen(seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from harness import environment_contrastive, supervised_contrastive
+from harness.nn import environment_contrastive, supervised_contrastive
 
 
 @pytest.fixture(autouse=True)

@@ -7,17 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from harness import (
-    Batch,
-    EdgeScorer,
-    NodeScorer,
-    PackedGraphs,
-    RawGraph,
-    average_directions,
-    edge_ends,
-    instance_norm,
-    reverse_edges,
-)
+from harness import Batch, PackedGraphs, RawGraph
+from harness.nn import EdgeScorer, NodeScorer, average_directions, edge_ends, instance_norm, reverse_edges
 from harness.nn.edges import drop
 
 

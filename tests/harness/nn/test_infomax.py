@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from harness import info_nce, local_global_jsd
+from harness.nn import info_nce, local_global_jsd
 from harness.nn.pygcl import load_pygcl
 
 OWNER = torch.tensor([0, 0, 1, 1, 1, 2])

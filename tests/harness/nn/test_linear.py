@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness import GINConv
+from harness.nn import GINConv
 from harness.nn.linear import Linear
 
 SHAPES = [(4, 64), (32, 64), (64, 32), (1, 8), (8, 1), (1, 1)]

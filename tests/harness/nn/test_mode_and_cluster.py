@@ -8,7 +8,8 @@ import torch
 from sklearn.cluster import KMeans
 from torch import nn
 
-from harness import BatchNorm, DivergedError, evaluating, keeping_statistics, kmeans
+from harness import DivergedError
+from harness.nn import BatchNorm, evaluating, keeping_statistics, kmeans
 
 
 def gen(seed=0):

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from harness import BatchNorm, Features, make_front
+from harness import Features
+from harness.nn import BatchNorm, make_front
 
 
 def test_norm_is_torch_batch_norm() -> None:

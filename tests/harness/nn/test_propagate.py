@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from harness import Batch, PackedGraphs, RawGraph, neighbour_sum, pool, propagate, sum_to_targets
+from harness import Batch, PackedGraphs, RawGraph
+from harness.nn import neighbour_sum, pool, propagate, sum_to_targets
 
 
 def random_batch(dtype: torch.dtype = torch.float64, width: int = 3, graphs: int = 5) -> Batch:

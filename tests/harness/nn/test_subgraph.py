@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness import PackedGraphs, RawGraph, pool, subgraph, top_k_edges
+from harness import PackedGraphs, RawGraph
+from harness.nn import pool, subgraph, top_k_edges
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness import Baseline, Decorrelator, environment_mean, hparam
+from harness import Baseline, Decorrelator, hparam
+from harness.nn import environment_mean
 
 
 class Sound(Baseline):

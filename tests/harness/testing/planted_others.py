@@ -14,15 +14,13 @@ from harness import (
     Environment,
     Features,
     Fitted,
-    GINConv,
     Quantifier,
     RawDataset,
     RawGraph,
     Task,
     hparam,
-    make_front,
-    pool,
 )
+from harness.nn import GINConv, make_front, pool
 
 
 class Network(nn.Module):

@@ -3,7 +3,8 @@
 import torch
 from torch import nn
 
-from harness import Baseline, hparam, keeping_statistics
+from harness import Baseline, hparam
+from harness.nn import keeping_statistics
 
 
 class MixedStatistics(Baseline):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness import (
-    Task,
+from harness import Task
+from harness.nn import (
     environment_mean,
     environment_moments,
     environment_size,
@@ -15,7 +15,7 @@ from harness import (
     labelled_environments,
     position_in_environment,
 )
-from harness.training.environments import check_ids
+from harness.nn.environments import check_ids
 
 ENV = [4, -1, 0, 4, 7, 0, 4, -1, 0, 4]
 COUNTED = [0, 4]

@@ -4,14 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from harness import (
-    Task,
-    environment_mean,
-    generalized_cross_entropy,
-    per_sample_loss,
-    reverse_gradient,
-    scale_gradient,
-)
+from harness import Task
+from harness.nn import environment_mean, generalized_cross_entropy, per_sample_loss, reverse_gradient, scale_gradient
 
 MULTICLASS, MULTITASK = Task("multiclass", 3), Task("multitask", 2, num_tasks=3, metric="rocauc")
 

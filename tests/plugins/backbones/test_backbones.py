@@ -11,7 +11,8 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
-from harness import Backbone, Batch, Features, LEConv, PackedGraphs, RawGraph, Task, pool
+from harness import Backbone, Batch, Features, PackedGraphs, RawGraph, Task
+from harness.nn import LEConv, pool
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN

@@ -6,7 +6,8 @@ import torch
 from learner_kit import BINARY, graphs, make, reached, running_statistics_are_the_predictions
 from learner_kit import gradients as gradients_of
 
-from harness import PackedGraphs, RawGraph, subgraph
+from harness import PackedGraphs, RawGraph
+from harness.nn import subgraph
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN
 from plugins.baselines.ciga import CIGA, hinge

@@ -19,7 +19,7 @@ from learner_kit import (
 )
 from learner_kit import gradients as gradients_of
 
-from harness import per_sample_loss, subgraph
+from harness.nn import per_sample_loss, subgraph
 from plugins.backbones.leconv import LEConvStack
 from plugins.baselines.dir import DIR
 

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from learner_kit import BINARY, MULTICLASS, graphs, make, reached, same, train
 from learner_kit import gradients as gradients_of
 
-from harness import Features, PackedGraphs, RawGraph, generalized_cross_entropy
+from harness import Features, PackedGraphs, RawGraph
+from harness.nn import generalized_cross_entropy
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN

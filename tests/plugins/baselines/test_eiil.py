@@ -3,7 +3,7 @@
 import torch
 from learner_kit import graphs, make, same, train
 
-from harness import environment_mean, scale_gradient
+from harness.nn import environment_mean, scale_gradient
 from plugins.baselines.eiil import EIIL
 from plugins.baselines.erm import ERM
 from plugins.baselines.irm import IRM

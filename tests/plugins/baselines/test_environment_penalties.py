@@ -7,7 +7,7 @@ import pytest
 import torch
 from learner_kit import MULTITASK, gradients, graphs, make, reached, same, train
 
-from harness import environment_mean, environment_moments, environment_size, environment_variance
+from harness.nn import environment_mean, environment_moments, environment_size, environment_variance
 from plugins.baselines.coral import Coral
 from plugins.baselines.erm import ERM
 from plugins.baselines.ib_irm import IBIRM

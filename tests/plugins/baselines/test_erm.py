@@ -6,7 +6,7 @@ import torch
 from learner_kit import BINARY, MULTITASK, graphs, make
 
 from harness import PackedGraphs, RawGraph
-from harness.training.losses import per_sample_loss
+from harness.nn.losses import per_sample_loss
 from plugins.backbones.gin import GIN
 from plugins.baselines.erm import ERM
 from plugins.baselines.groupdro import GroupDRO

@@ -7,7 +7,7 @@ import torch
 from learner_kit import BINARY, graphs, make, reached, same, train
 from learner_kit import gradients as gradients_of
 
-from harness import environment_contrastive, supervised_contrastive
+from harness.nn import environment_contrastive, supervised_contrastive
 from harness.randomness import generator
 from harness.stages.upstream import UpstreamTraining
 from plugins.backbones.gin import GIN

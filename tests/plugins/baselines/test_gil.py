@@ -10,9 +10,10 @@ from learner_kit import BINARY, MULTICLASS, MULTITASK, TinyBackbone, graphs, mak
 from learner_kit import gradients as gradients_of
 from torch import nn
 
-from harness import BatchNorm, PackedGraphs, RawGraph, UserError, environment_mean, subgraph
+from harness import PackedGraphs, RawGraph, UserError
+from harness.nn import BatchNorm, environment_mean, subgraph
 from harness.nn.edges import reverse_edges
-from harness.training.losses import per_sample_loss
+from harness.nn.losses import per_sample_loss
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN
 from plugins.baselines.gil import GIL, gradient_variance, normalised_by

@@ -15,7 +15,8 @@ from learner_kit import (
 )
 from learner_kit import gradients as gradients_of
 
-from harness import UserError, per_sample_loss
+from harness import UserError
+from harness.nn import per_sample_loss
 from plugins.baselines.erm import ERM
 from plugins.baselines.grea import GREA, recombine
 

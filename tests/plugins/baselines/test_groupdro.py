@@ -6,8 +6,9 @@ import pytest
 import torch
 from learner_kit import MULTITASK, graphs, make, same, train
 
-from harness import UserError, environment_mean
+from harness import UserError
 from harness.hparams import holds
+from harness.nn import environment_mean
 from plugins.baselines.groupdro import GroupDRO
 
 

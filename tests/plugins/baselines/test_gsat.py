@@ -10,7 +10,7 @@ from learner_kit import BINARY, MULTICLASS, MULTITASK, graphs, make, reached, sa
 from learner_kit import gradients as gradients_of
 from torch.distributions import Bernoulli, kl_divergence
 
-from harness import EdgeScorer, NodeScorer, reverse_edges
+from harness.nn import EdgeScorer, NodeScorer, reverse_edges
 from plugins.baselines.erm import ERM
 from plugins.baselines.gsat import GSAT, divergence
 

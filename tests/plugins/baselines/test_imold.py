@@ -10,7 +10,8 @@ from learner_kit import BINARY, MULTICLASS, MULTITASK, graphs, make, reached, sa
 from learner_kit import gradients as gradients_of
 from torch import nn
 
-from harness import PackedGraphs, RawGraph, pool
+from harness import PackedGraphs, RawGraph
+from harness.nn import pool
 from harness.randomness import seeded
 from plugins.backbones.gcn import GCN
 from plugins.backbones.gin import GIN

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from learner_kit import BINARY, MULTICLASS, MULTITASK, gradients, graphs, make, reached, same, train
 
-from harness import UserError, scale_gradient
+from harness import UserError
+from harness.nn import scale_gradient
 from plugins.baselines.erm import ERM
 from plugins.baselines.irm import IRM, environment_penalties
 

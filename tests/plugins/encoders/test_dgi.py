@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from harness import Features, PackedGraphs, RawGraph, local_global_jsd
+from harness import Features, PackedGraphs, RawGraph
 from harness.errors import DataError
+from harness.nn import local_global_jsd
 from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.dgi import DGI, Summarised, constant_features, shuffle

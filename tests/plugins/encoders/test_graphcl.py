@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from harness import Features, PackedGraphs, RawGraph, pool
+from harness import Features, PackedGraphs, RawGraph
 from harness.errors import DivergedError, UserError
+from harness.nn import pool
 from harness.randomness import generator, seeded
 from plugins.encoders import graphcl
 from plugins.encoders.graphcl import Contrast, GraphCL

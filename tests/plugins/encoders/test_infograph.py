@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from harness import Features, PackedGraphs, RawGraph, pool
+from harness import Features, PackedGraphs, RawGraph
 from harness.errors import DataError, DivergedError
+from harness.nn import pool
 from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.infograph import InfoGraph, LocalGlobal

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness import Diffusion, DivergedError, Features, PackedGraphs, RawGraph, batch_blocks, local_global_jsd, pool
+from harness import DivergedError, Features, PackedGraphs, RawGraph
 from harness.errors import DataError, UserError
+from harness.graphs import Diffusion, batch_blocks
+from harness.nn import local_global_jsd, pool
 from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.mvgrl import MVGRL, TwoViews

@@ -8,7 +8,7 @@ import pytest
 import torch
 from learner_kit import MULTICLASS, MULTITASK, graphs
 
-from harness import scale_gradient
+from harness.nn import scale_gradient
 from harness.randomness import generator
 from plugins.environments.eiil import EIIL, objective, task_of
 

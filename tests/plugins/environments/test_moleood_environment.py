@@ -7,7 +7,8 @@ import pytest
 import torch
 from learner_kit import BINARY, MULTICLASS, MULTITASK, TinyBackbone, graphs
 
-from harness import Backbone, Features, PackedGraphs, RawGraph, per_sample_loss
+from harness import Backbone, Features, PackedGraphs, RawGraph
+from harness.nn import per_sample_loss
 from harness.randomness import generator
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.environments.moleood import LatentModel, MoleOOD, as_vector

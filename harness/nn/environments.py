@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harness.data import Task
-from harness.training.losses import has_label
+from harness.nn.losses import has_label
 
 
 def check_ids(ids: Any, graphs: int, number: int | None = None) -> None:

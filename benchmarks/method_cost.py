@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import Decorrelator, Features, Learner, PackedGraphs, Task
 from harness.component import LEARNER_KINDS
-from harness.registry.discovery import load_components
+from harness.registry.discovery import load_one
+from harness.registry.index import load_catalog
 from harness.testing.rig import upstream_outputs, votes
 from harness.testing.toys import Toy
 from harness.training.bases import LearnerInfo, ModelSpec
@@ -117,7 +118,7 @@ def measure(sides: Mapping[str, Iterator[None]], repetitions: int) -> dict[str, 
 def learners(only: Sequence[str]) -> dict[str, tuple[type[Learner], Mapping[str, Any]]]:
     """Label -> class and values, the reference first; variants follow their method."""
     found: dict[str, tuple[type[Learner], Mapping[str, Any]]] = {}
-    known = {name: cls for (kind, name), cls in load_components().items() if kind in LEARNER_KINDS}
+    known = {entry.name: load_one(entry) for entry in load_catalog() if entry.kind in LEARNER_KINDS}
     for name in [REFERENCE, *sorted(set(known) - {REFERENCE})]:
         if name != REFERENCE and only and name not in only:
             continue

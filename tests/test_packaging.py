@@ -18,7 +18,7 @@ import pytest
 import harness
 import harness.graphs
 import harness.nn
-from harness.registry.discovery import load_components
+from harness.registry.index import load_catalog
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "harness").rglob("*.py"))
@@ -189,7 +189,7 @@ def test_the_core_names_no_method() -> None:
 
     Datasets may be named, as messages show examples; analyses and trackers are no methods and bear plain words.
     """
-    names = {name for kind, name in load_components(strict=True) if kind not in NAMED} - PLAIN
+    names = {entry.name for entry in load_catalog(strict=True) if entry.kind not in NAMED} - PLAIN
     assert {"mvgrl", "irm", "gin"} <= names
     found = [
         f"{file.relative_to(ROOT)}:{line}: {word}"
@@ -231,7 +231,7 @@ def test_no_module_is_long() -> None:
 
 
 def test_every_component_has_a_file_that_bears_its_name() -> None:
-    for (kind, name), component in load_components(strict=True).items():
-        module = component.__module__.split(".")
+    for entry in load_catalog(strict=True):
+        module = entry.module.split(".")
         if module[0] == "plugins":
-            assert module[-1] == name.replace("-", "_"), f"{kind} {name}"
+            assert module[-1] == entry.name.replace("-", "_"), f"{entry.kind} {entry.name}"

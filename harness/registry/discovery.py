@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +36,6 @@ GROUP = "equad_bench"
 NO_PLUGINS = "BENCH_NO_PLUGINS"
 """Where this variable is set, no plugin is loaded but ours and those that the command line names."""
 _NAME = re.compile(r"\w[\w.+-]*")
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -307,37 +305,3 @@ def load_one(entry: Entry, kept: KeptCode = KeptCode()) -> type[Any]:  # noqa: B
     except PluginError as error:
         raise UserError(f"{entry.kind} '{entry.name}' of {entry.plugin} cannot be loaded: {error}") from error
     return found  # type: ignore[no-any-return]
-
-
-def load_components(files: Sequence[Path] = (), *, strict: bool = False) -> Mapping[tuple[str, str], type[Component]]:
-    """Import every plugin into this process: (kind, name) -> class.
-
-    Meant for notebooks and tests; the harness itself reads the index and imports what it uses. A plugin that cannot
-    be loaded is told as a warning in the log.
-
-    Raises:
-        UserError: two plugins register one name; with ``strict``, a plugin cannot be loaded.
-    """
-    sources, missing = all_sources(files)
-    sources, _ = allowed(sources, files)
-    faults = [f"plugin {name} cannot be loaded: {reason}" for name, reason in missing.items()]
-    found: dict[tuple[str, str], tuple[Source, type[Component]]] = {}
-    for source in sources:
-        try:
-            loaded = load_source(source)
-        except PluginError as error:
-            faults.append(f"plugin {source.plugin} ({source.file.name}) cannot be loaded: {error}")
-            continue
-        for component in loaded:
-            other, _ = found.setdefault((component.kind, component.name), (source, component))
-            if other is not source:
-                raise UserError(
-                    f"two plugins register the {component.kind} '{component.name}': "
-                    f"{origin(other.plugin, str(other.file))} and {origin(source.plugin, str(source.file))}; "
-                    "rename one of them"
-                )
-    if faults and strict:
-        raise UserError("\n".join(faults))
-    for fault in faults:
-        _log.warning("%s", fault)
-    return {identity: component for identity, (_, component) in found.items()}

@@ -13,7 +13,7 @@ from integration_kit import Workshop
 
 from harness.cli.options import session_options
 from harness.errors import DataError
-from harness.registry.discovery import NO_PLUGINS, load_components, plugins_off
+from harness.registry.discovery import NO_PLUGINS, plugins_off
 from harness.registry.index import load_catalog
 from harness.run.session import open_session
 
@@ -145,7 +145,7 @@ def test_installed_plugins_are_withheld_too(strange: Path, monkeypatch: pytest.M
     assert load_catalog().withheld == ("far",)
     with monkeypatch.context() as alone:
         alone.setattr("harness.registry.discovery.built_in_sources", lambda: [])
-        assert load_components() == {}
+        assert list(load_catalog()) == []
     assert not (strange / "ran").exists()
     assert "not loaded, as --no-plugins asks: far\n" in workshop.command("list", "encoders").stderr
     monkeypatch.setenv(NO_PLUGINS, "0")

@@ -352,14 +352,6 @@ def test_digests_do_not_depend_on_the_cache(warm: dict[str, str], tmp_path: Path
     assert outputs[0] == outputs[1]
 
 
-def test_a_library_user_sees_the_same_plugins(warm: dict[str, str]) -> None:
-    code = (
-        "from harness.registry.index import load_catalog; from harness.registry.discovery import load_components\n"
-        "assert {(e.kind, e.name) for e in load_catalog()} == set(load_components(strict=True))"
-    )
-    subprocess.run([sys.executable, "-c", code], env=warm, check=True)
-
-
 def test_an_orphaned_child_ends_itself(tmp_path: Path) -> None:
     """A plugin that hangs must not outlive a parent that was killed."""
     code = """

@@ -8,12 +8,13 @@ import psutil
 import pytest
 
 from harness import TrackedCell, TrackedRun
-from harness.registry.discovery import load_components
+from harness.registry.discovery import load_one
+from harness.registry.index import load_catalog
 
 
 @pytest.fixture(scope="module")
 def components():
-    return load_components()
+    return {(entry.kind, entry.name): load_one(entry) for entry in load_catalog() if entry.kind == "tracker"}
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness import TrackedCell, TrackedRun
-from harness.registry.discovery import load_components
+from harness.registry.discovery import load_one
+from harness.registry.index import load_catalog
 
 
 class Library(SimpleNamespace):
@@ -38,7 +39,7 @@ def tracked(monkeypatch, tmp_path):
 
     def start(library):
         monkeypatch.setitem(sys.modules, "wandb", library)
-        tracker = load_components()["tracker", "wandb"](mode="offline")
+        tracker = load_one(load_catalog().get("tracker", "wandb"))(mode="offline")
         tracker.start(TrackedRun("run-1", "tiny", "equad", (1,), tmp_path))
         return tracker
 

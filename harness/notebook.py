@@ -234,51 +234,26 @@ class SuiteHandle:
             UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
             Exception: whatever the network raises.
         """
-        from harness.run import custom_network as rows
-
-        chosen = self._labels(datasets)
-        given = rows.network_of(network, call)
-        self._prepare(chosen)
-        made = rows.own_row(label, given, self.session, self.options.data_dir, trained=trained, datasets=chosen)
-        above = self._results(beside)
-        return Run(rows.beside(above, made), self)
-
-    def _labels(self, datasets: Iterable[str]) -> tuple[str, ...]:
-        from harness.errors import did_you_mean
-
-        known = [dataset.label for dataset in self.session.suite.datasets]
-        wanted = _texts(datasets, "datasets")
-        for label in wanted:
-            if label not in known:
-                hint = did_you_mean(label, known)
-                raise UserError(f"the suite has no dataset '{label}'{hint}; there are: {', '.join(known)}")
-        return wanted or tuple(known)
-
-    def _prepare(self, datasets: Sequence[str]) -> None:
-        """Build the datasets that are not in the store; they are stored as in a run."""
-        import tempfile
-
-        from harness.errors import BenchError
-        from harness.run.custom_network import prepared
-        from harness.run.execute import EngineOptions, run_targets
-
-        cells = [cell for cell in self.session.plan.cells if cell.dataset in datasets]
-        with tempfile.TemporaryDirectory(prefix="bench-notebook-") as folder:
-            log, inline = Path(folder) / "workers.log", EngineOptions("inline", retry_failed=True)
-            failure = run_targets(self.session, self.options, inline, _quiet, prepared(self.session, cells), log)
-        if failure is not None:
-            raise BenchError(f"a dataset could not be prepared: {failure.reason}")
-
-    def _results(self, beside: Run | None) -> RunResults:
-        """The rows above: a run's, or what the store holds of this suite."""
-        if beside is not None:
-            return beside.results
         from dataclasses import replace
 
+        from harness.run import custom_network
         from harness.run.collect import collect
         from harness.run.record import start_record
 
-        return collect(replace(start_record(self.session, ""), status=""), self.session.store)
+        row = custom_network.evaluate(
+            label,
+            network,
+            self.session,
+            self.options,
+            call=call,
+            trained=trained,
+            datasets=_texts(datasets, "datasets"),
+        )
+        if beside is None:  # what the store holds of this suite
+            above = collect(replace(start_record(self.session, ""), status=""), self.session.store)
+        else:
+            above = beside.results
+        return Run(custom_network.beside(above, row), self)
 
 
 @dataclass(frozen=True)

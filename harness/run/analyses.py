@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,32 @@ from harness.store.store import Store
 from harness.suite.spec import AnalysisSpec
 
 if TYPE_CHECKING:
+    from harness.analysis import Reader
     from harness.data import Array, Declaration
 
+FORMATS = ("svg", "pdf", "png")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+"""Colours that colour-blind readers can tell apart: Okabe and Ito, *Color Universal Design*, 2008."""
+STYLE: Any = {
+    "axes.prop_cycle": f"cycler('color', {PALETTE})",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.6,
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "legend.frameon": False,
+    "figure.dpi": 100.0,
+    "savefig.dpi": 200.0,
+    "savefig.bbox": "tight",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "bench",
+    "pdf.fonttype": 42,
+    "image.cmap": "viridis",
+}
+"""Settings of matplotlib, the same for every figure."""
 RunStages = Callable[[Sequence[Stage]], Mapping[str, Failure]]
 """Runs the stages that are not stored, and tells those that failed."""
 
@@ -52,7 +75,7 @@ def analyse(
     failures = run(missing) if missing else {}
     found = []
     for spec in specs:
-        target = place_for(spec.label, folder)
+        target = _folder_of(spec.label, folder)
         finding = _present(session, results, spec, chosen[spec.label], failures, target)
         save_finding(finding, target)
         found.append(finding)
@@ -63,11 +86,11 @@ def _oracle_of(session: Session, dataset: str) -> tuple[str, ...]:
     return session.facts.declare(session.suite.dataset(dataset).component).oracle
 
 
-def place_for(label: str, run: Path) -> Path:
-    """The folder of an analysis in a run folder: the one that has its label, else a new one behind the others."""
-    there = load_findings(run)
-    known = next((folder for finding, folder in there if finding.label == label), None)
-    return known or run / FOLDER / f"{len(there) + 1:02d}-{file_name(label.lower(), longest=60)}"
+def _folder_of(label: str, run: Path) -> Path:
+    """Return the folder of an analysis: the one that has its label, else a new one behind the others."""
+    stored = load_findings(run)
+    known = next((folder for finding, folder in stored if finding.label == label), None)
+    return known or run / FOLDER / f"{len(stored) + 1:02d}-{file_name(label.lower(), longest=60)}"
 
 
 def _present(
@@ -83,23 +106,20 @@ def _present(
     opens = _opens(entry.traits, chosen, results)
     base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=opens)
     if not chosen:
-        return base.failed(_nothing(session, results))
-    lost = {item.stage.key: item.stage for item in chosen if item.stage and item.stage.key in failures}
+        return base.failed(_why_none(session, results))
+    lost = [item.stage for item in chosen if item.stage and item.stage.key in failures]
     if lost:
-        first = failures[next(iter(lost))]
-        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-        base = base.failed(f"{next(iter(lost.values())).title}: {first.reason}{first.remark}{more}", first.traceback)
-    left = [item for item in chosen if item.stage is None or item.stage.key not in lost]
-    if not left:
+        failure, more = failures[lost[0].key], f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+        base = base.failed(f"{lost[0].title}: {failure.reason}{failure.remark}{more}", failure.traceback)
+    cells = tuple(_measured_cells(session, results, [item for item in chosen if item.stage not in lost], entry.traits))
+    if not cells:
         return base
-    opens_test = bool(entry.traits.get("opens_test"))
-    cells = tuple(measured(session, results, item, opens_test, *_answers(session.store, item)) for item in left)
-    study = Study(spec.label, results, cells, tuple(costs(session)))
     analysis: Analysis = load_one(entry)(**spec.component.params)
+    study = Study(spec.label, results, cells, tuple(costs(session)))
     try:
         findings = presented(analysis, study)
         figures, note = _figures(analysis, study, folder)
-        return base.done(findings.columns, findings.rows, (*findings.notes, *([note] if note else [])), figures)
+        return base.done(findings.columns, findings.rows, (*findings.notes, *note), figures)
     except BenchError as error:
         return base.failed(str(error))
     except Exception as error:
@@ -109,37 +129,28 @@ def _present(
 
 
 def presented(analysis: Analysis, study: Study) -> Findings:
-    """What ``present`` gives.
+    """Ask an analysis for its table.
 
     Raises:
-        ReturnedError: it is no ``Findings`` of texts and numbers.
+        ReturnedError: ``present`` gave no ``Findings`` of texts and numbers.
     """
-    found: Any = analysis.present(study)
-    if not isinstance(found, Findings):
-        raise ReturnedError(f"analysis '{analysis.name}': 'present' returned {type(found).__name__}, not Findings")
-    expect_texts(analysis, "present, columns", found.columns)
-    expect_texts(analysis, "present, notes", found.notes)
-    for number, row in enumerate(found.rows):
-        for column, cell in zip(found.columns, row, strict=True):
+    findings: Any = analysis.present(study)
+    if not isinstance(findings, Findings):
+        raise ReturnedError(f"analysis '{analysis.name}': 'present' returned {type(findings).__name__}, not Findings")
+    expect_texts(analysis, "present, columns", findings.columns)
+    expect_texts(analysis, "present, notes", findings.notes)
+    for number, row in enumerate(findings.rows):
+        for column, cell in zip(findings.columns, row, strict=True):
             try:
                 plain_cell(cell)
             except TypeError as error:
                 where = f"present, row {number}, column '{column}'"
                 raise ReturnedError(f"analysis '{analysis.name}', {where}: {error}") from None
-    return found
+    return findings
 
 
-def _drawn(analysis: Analysis, study: Study) -> Any:
-    """What ``figure`` gives, where it is a figure or None."""
-    from matplotlib.figure import Figure
-
-    found = analysis.figure(study)
-    expect(found is None or isinstance(found, Figure), analysis, "figure", found, "a matplotlib Figure or None")
-    return found
-
-
-def _nothing(session: Session, results: RunResults) -> str:
-    """Why there is no cell to look at."""
+def _why_none(session: Session, results: RunResults) -> str:
+    """Say why there is no cell to look at."""
     ids = {cell.id for cell in session.plan.cells}
     if any(row.status == "ok" and row.cell not in ids for row in results.rows):
         return "the run's cells were made with other code or data than now; run the suite again, then analyse it"
@@ -155,65 +166,40 @@ def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell], results: Run
     return (*sealed, *sorted(fields))
 
 
-def _figures(analysis: Analysis, study: Study, folder: Path) -> tuple[tuple[str, ...], str]:
-    """File names of the figure, and a remark where there is none."""
+def _figures(analysis: Analysis, study: Study, folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Draw the figure as SVG, PDF and PNG; returns their file names, and a remark where matplotlib is missing."""
     if type(analysis).figure is Analysis.figure:
-        return (), ""
+        return (), ()
     try:
-        from harness.run.drawing import draw
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
     except ImportError:
-        return (), "No figure: matplotlib is missing; install it with `pip install equad-bench[figures]`."
-    return draw(partial(_drawn, analysis, study), folder), ""
+        return (), ("No figure: matplotlib is missing; install it with `pip install equad-bench[figures]`.",)
+    with mpl.rc_context(STYLE):
+        figure = analysis.figure(study)
+        expect(figure is None or isinstance(figure, Figure), analysis, "figure", figure, "a matplotlib Figure or None")
+        if figure is None:
+            return (), ()
+        folder.mkdir(parents=True, exist_ok=True)
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure is the same file
+        for suffix in FORMATS:
+            figure.savefig(folder / f"figure.{suffix}", metadata=undated.get(suffix))
+    return tuple(f"figure.{suffix}" for suffix in FORMATS), ()
 
 
-@dataclass(frozen=True)
-class _Truth:
-    """What the parent process may read of a cell: from the open tier, and for test splits from the sealed one."""
-
-    store: Store
-    data: str
-    sealed: str
-    train: str
-    rule: str
-    declared: Declaration
-    opens_test: bool
-
-    def labels(self, split: str) -> Array | None:
-        """``y`` of a split."""
-        return self._field("y", split)
-
-    def environments(self, split: str) -> Array | None:
-        """``env`` of a split."""
-        return self._field("env", split)
-
-    def num_nodes(self, split: str) -> Array | None:
-        """Sizes of a split's graphs."""
-        return self._arrays(self.data, split)["node_ptr"][1:] - self._arrays(self.data, split)["node_ptr"][:-1]
-
-    def logits(self, split: str) -> Array | None:
-        """Predictions for a split."""
-        return self._arrays(self.train, "predictions")[f"{self.rule}/{split}"]
-
-    def _field(self, name: str, split: str) -> Array | None:
-        test = self.declared.splits[split] == "test"
-        if test and not self.opens_test:
-            raise PermissionError(f"'{split}' is a test split: an analysis that reads it declares opens_test = True")
-        return self._arrays(self.sealed if test else self.data, split).get(name)
-
-    def _arrays(self, key: str, name: str) -> dict[str, Array]:
-        from harness.stages.reading_numpy import read_arrays
-
-        return read_arrays(self.store.open(key).path(name))
-
-
-def _answers(store: Store, item: ChosenCell) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
-    """Values and arrays that a cell was measured to have; nothing for an analysis that measures nothing."""
+def _measured_cells(
+    session: Session, results: RunResults, chosen: Sequence[ChosenCell], traits: Mapping[str, Any]
+) -> Iterator[MeasuredCell]:
+    """Read what was measured of each cell; nothing for an analysis that measures nothing."""
     from harness.stages.reading_numpy import read_arrays
 
-    if item.stage is None:
-        return {}, {}
-    artifact = store.open(item.stage.key)
-    return artifact.read_json("values"), read_arrays(artifact.path("arrays"))
+    for item in chosen:
+        values: Mapping[str, Any] = {}
+        arrays: Mapping[str, Array] = {}
+        if item.stage is not None:
+            artifact = session.store.open(item.stage.key)
+            values, arrays = artifact.read_json("values"), read_arrays(artifact.path("arrays"))
+        yield measured(session, results, item, bool(traits.get("opens_test")), values, arrays)
 
 
 def measured(
@@ -224,51 +210,64 @@ def measured(
     values: Mapping[str, Any],
     arrays: Mapping[str, Array],
 ) -> MeasuredCell:
-    """A cell as the parent process sees it, with what was measured of it."""
-    cell, plan = item.cell, session.plan
-    train = plan.stages[cell.train]
+    """Return a cell as the parent process sees it, with what was measured of it."""
+    cell = item.cell
     declared = session.facts.declare(session.suite.dataset(cell.dataset).component)
-    prepared = plan.stages[plan.producers[train.payload["data"]]]
-    truth = _Truth(session.store, prepared.key, prepared.outputs[1], train.key, item.rule, declared, opens_test)
     entry = results.entry(cell.dataset, cell.method)
     assert entry is not None
     return MeasuredCell(
-        dataset=cell.dataset,
-        method=cell.method,
-        seed=cell.seed,
-        config_id=cell.configuration.id,
+        *cell.coordinates,
         task=declared.task,
         splits=dict(declared.splits),
         validation_split=results.validation_split(entry),
         values=values,
         arrays=arrays,
-        truth={
-            "y": truth.labels,
-            "env": truth.environments,
-            "num_nodes": truth.num_nodes,
-            "logits": truth.logits,
-        },
+        truth=_truth(session, item, declared, opens_test),
     )
 
 
+def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test: bool) -> dict[str, Reader]:
+    """Return the readers of a cell's fields: from the open tier, and for test splits from the sealed one."""
+    plan, store = session.plan, session.store
+    train = plan.stages[item.cell.train]
+    prepared = plan.stages[plan.producers[train.payload["data"]]]
+
+    def field(name: str, split: str) -> Array | None:
+        test = declared.splits[split] == "test"
+        if test and not opens_test:
+            raise PermissionError(f"'{split}' is a test split: an analysis that reads it declares opens_test = True")
+        return _arrays(store, prepared.outputs[1] if test else prepared.key, split).get(name)
+
+    def num_nodes(split: str) -> Array:
+        pointers = _arrays(store, prepared.key, split)["node_ptr"]
+        return pointers[1:] - pointers[:-1]
+
+    def logits(split: str) -> Array:
+        return _arrays(store, train.key, "predictions")[f"{item.rule}/{split}"]
+
+    return {"y": partial(field, "y"), "env": partial(field, "env"), "num_nodes": num_nodes, "logits": logits}
+
+
+def _arrays(store: Store, key: str, name: str) -> dict[str, Array]:
+    from harness.stages.reading_numpy import read_arrays
+
+    return read_arrays(store.open(key).path(name))
+
+
 def costs(session: Session) -> list[Cost]:
-    """Every stage of the plan, with what its execution took, where the store knows it."""
+    """Return every stage of the plan, with what its execution took, where the store knows it."""
     plan, users = session.plan, dict[str, list[tuple[str, str, int]]]()
     for cell in plan.cells:
         for key in plan.ancestry(cell.score):
             users.setdefault(key, []).append((cell.dataset, cell.method, cell.seed))
-    found = []
-    for key, stage in plan.stages.items():
-        took = session.store.record(key)
-        found.append(
-            Cost(
-                kind=stage.kind,
-                title=stage.title,
-                cells=tuple(users.get(key, ())),
-                seconds=took.get("seconds"),
-                cpu_seconds=took.get("cpu_seconds"),
-                peak_memory=took.get("peak_memory"),
-                peak_device_memory=took.get("peak_device_memory"),
-            )
+    measures = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
+    recorded = {key: session.store.record(key) for key in plan.stages}
+    return [
+        Cost(
+            kind=stage.kind,
+            title=stage.title,
+            cells=tuple(users.get(key, ())),
+            **{name: recorded[key].get(name) for name in measures},
         )
-    return found
+        for key, stage in plan.stages.items()
+    ]

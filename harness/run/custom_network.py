@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,15 +18,16 @@ import yaml
 from torch import Tensor, nn
 
 from harness.engine.threads import one_thread
-from harness.errors import UserError
+from harness.errors import BenchError, UserError, did_you_mean
 from harness.plan import build_plan
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.index_worker import traits
 from harness.results.rows import LAST, RunResults
 from harness.results.selection import mark_selected
 from harness.run.collect import collect
+from harness.run.execute import EngineOptions, run_targets
 from harness.run.record import start_record
-from harness.run.session import Session
+from harness.run.session import Options, Session
 from harness.stages import score, train
 from harness.stages.context import Context
 from harness.stages.reading import as_float32, read_graphs, read_info
@@ -38,7 +38,6 @@ from harness.training.loop import best_rule, predict
 
 if TYPE_CHECKING:
     from harness.graphs import Batch
-    from harness.plan.build import Cell
     from harness.store.stage import Stage
     from harness.training.networks import LearnerInfo
 
@@ -50,8 +49,8 @@ Call = Callable[[nn.Module, "Batch"], Tensor]
 
 
 @dataclass(frozen=True)
-class OwnNetwork:
-    """What the user gives.
+class CustomNetwork:
+    """A network of the user's.
 
     Attributes:
         make: called for each seed with what is known of the data (:class:`LearnerInfo`); returns the network.
@@ -64,24 +63,24 @@ class OwnNetwork:
     flags: tuple[str, ...] = (FLAG,)
 
 
-_AT_WORK: Final[ContextVar[OwnNetwork]] = ContextVar("bench_own_network")
+_CURRENT: Final[ContextVar[CustomNetwork]] = ContextVar("bench_custom_network")
 
 
-class OwnModule(Baseline):
+class CustomModule(Baseline):
     """A network of the user's own, trained on the mean risk."""
 
-    name = "own-module"
+    name = "custom-module"
 
     def build(self) -> None:
         """Make the user's network, under the seed of the initialisation."""
-        self._own = _AT_WORK.get()
-        self.network = self._own.make(self.info)
+        self._custom = _CURRENT.get()
+        self.network = self._custom.make(self.info)
         if not isinstance(self.network, nn.Module):
             raise UserError(f"a network must be a torch.nn.Module, not {type(self.network).__name__}")
 
     def forward(self, batch: Batch) -> Tensor:
         """(B, C) logits, or (B, T) for multi-task."""
-        call = self._own.call
+        call = self._custom.call
         logits = self.network(batch) if call is None else call(self.network, batch)
         wanted = (batch.num_graphs, self.info.task.outputs)
         if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted:
@@ -90,87 +89,95 @@ class OwnModule(Baseline):
         return logits
 
 
-@contextmanager
-def _at_work(own: OwnNetwork) -> Iterator[None]:
-    token = _AT_WORK.set(own)
-    try:
-        yield
-    finally:
-        _AT_WORK.reset(token)
-
-
-def network_of(given: nn.Module | Make, call: Call | None) -> OwnNetwork:
-    """A network that is there already, of which each seed trains a copy, or a function that makes one.
-
-    Raises:
-        UserError: it is neither.
-    """
-    if isinstance(given, nn.Module):
-        return OwnNetwork(lambda _: copy.deepcopy(given), call, (FLAG, SAME_START))
-    if isinstance(given, Tensor) or not callable(given):
-        raise UserError(f"expected a torch.nn.Module or a function that makes one, not {type(given).__name__}")
-    return OwnNetwork(given, call)
-
-
-def own_row(
-    label: str, own: OwnNetwork, session: Session, data_dir: Path | None, *, trained: bool, datasets: tuple[str, ...]
+def evaluate(
+    label: str,
+    network: nn.Module | Make,
+    session: Session,
+    options: Options,
+    *,
+    call: Call | None = None,
+    trained: bool = False,
+    datasets: Sequence[str] = (),
 ) -> RunResults:
-    """The results of a user's network: one row, and nothing stored.
+    """Return the results of a user's network: one row, of which nothing is stored. Datasets are, as in a run.
 
     Args:
         label: its name in the table.
-        own: the network.
-        session: the suite; its datasets must have been prepared.
-        data_dir: the user's data folder, or None.
+        network: a network, of which each seed trains a copy, or a function that makes one.
+        session: the suite.
+        options: where the user's data are.
+        call: how the network is applied to a batch, where not ``network(batch)``.
         trained: take the networks as they come, without training; only the suite's first seed then has a value.
-        datasets: labels of the suite's datasets to take.
+        datasets: labels of the suite's datasets to take; all where there are none.
 
     Raises:
-        UserError: the network does not fit the data.
+        UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
+        BenchError: a dataset could not be prepared.
         Exception: whatever the network raises.
     """
-    with tempfile.TemporaryDirectory(prefix="bench-own-") as name, one_thread(), _at_work(own):
+    custom = _custom_network(network, call)
+    with tempfile.TemporaryDirectory(prefix="bench-custom-") as name:
         folder = Path(name)
-        opened = _with_own(session, label, folder, datasets, trained)
+        opened = _with_custom(session, label, folder, datasets, trained)
+        stages = opened.plan.stages
+        inputs = [stages[cell.score].inputs[0] for cell in opened.plan.cells]
+        inline = EngineOptions("inline", retry_failed=True)
+        failure = run_targets(opened, options, inline, lambda _: None, inputs, folder / "workers.log")
+        if failure is not None:
+            raise BenchError(f"a dataset could not be prepared: {failure.reason}")
         scratch = Scratch(session.store, folder / "store")
-        context = Context(scratch, data_dir)
-        for cell in opened.plan.cells:
-            stages = opened.plan.stages
-            (_predict if trained else train.body)(stages[cell.train], context)
-            score.body(stages[cell.score], context)
-        found = _flagged(collect(start_record(opened, ""), scratch), (FLAG, AS_IT_COMES) if trained else own.flags)
-        return _one_value(found, session.suite.seeds) if trained else found
+        context = Context(scratch, options.data_dir)
+        token = _CURRENT.set(custom)
+        try:
+            with one_thread():
+                for cell in opened.plan.cells:
+                    (_predict if trained else train.body)(stages[cell.train], context)
+                    score.body(stages[cell.score], context)
+        finally:
+            _CURRENT.reset(token)
+        results = collect(start_record(opened, ""), scratch)
+    flags = (FLAG, AS_IT_COMES) if trained else custom.flags
+    return _flagged(results, "; ".join(flags), session.suite.seeds[1:] if trained else ())
 
 
-def _flagged(results: RunResults, flags: Sequence[str]) -> RunResults:
-    """With what a reader should know, and without ids and keys: no command finds a cell that was not stored."""
-    told = "; ".join(flags)
-    return results.with_rows(
-        replace(row, cell="", key="", reason=told if row.status == "ok" else row.reason) for row in results.rows
-    )
+def _custom_network(network: nn.Module | Make, call: Call | None) -> CustomNetwork:
+    if isinstance(network, nn.Module):
+        return CustomNetwork(lambda _: copy.deepcopy(network), call, (FLAG, SAME_START))
+    if isinstance(network, Tensor) or not callable(network):
+        raise UserError(f"expected a torch.nn.Module or a function that makes one, not {type(network).__name__}")
+    return CustomNetwork(network, call)
 
 
-def _one_value(results: RunResults, seeds: Sequence[int]) -> RunResults:
-    """The table says of the other seeds why they have none."""
-    why = {"value": None, "epoch": None, "status": "skipped", "reason": f"{FLAG}; one trained network has one value"}
-    first = [replace(row, epoch=None) for row in results.rows]
-    others = [replace(row, seed=seed, **why) for seed in seeds[1:] for row in first]  # type: ignore[arg-type]
-    return results.with_rows([*first, *others])
+def _flagged(results: RunResults, flags: str, other_seeds: Sequence[int]) -> RunResults:
+    """Add what a reader should know; drop ids and keys, as no command finds a cell that was not stored.
+
+    A network that was trained before has one value: the rows of the other seeds say so.
+    """
+    rows = [replace(row, cell="", key="", reason=flags if row.status == "ok" else row.reason) for row in results.rows]
+    if other_seeds:
+        rows = [replace(row, epoch=None) for row in rows]
+    reason = f"{FLAG}; one trained network has one value"
+    rows += [
+        replace(row, seed=seed, value=None, epoch=None, status="skipped", reason=reason)
+        for seed in other_seeds
+        for row in rows
+    ]
+    return results.with_rows(rows)
 
 
 def _predict(stage: Stage, context: Context) -> None:
     """What a training leaves, from a network that needs none; the same weights under either checkpoint rule."""
     payload, store = stage.payload, context.store
     info = read_info(payload, read_graphs(store, payload["data"], payload["train"]), environments=0, total_steps=0)
-    learner = OwnModule()
+    learner = CustomModule()
     learner.info = info
     learner.build()
     rules = [*(best_rule(split) for split in payload["validation"]), LAST]
-    found: dict[str, Tensor] = {}
+    predictions: dict[str, Tensor] = {}
     for split in payload["splits"]:
         graphs = read_graphs(store, payload["data"], split, max_batch_nodes=payload["loop"]["max_batch_nodes"])
         logits = as_float32(predict(learner, graphs.batches(payload["loop"]["eval_batch_size"])))
-        found |= {f"{rule}/{split}": logits.clone() for rule in rules}
+        predictions |= {f"{rule}/{split}": logits.clone() for rule in rules}
     facts = {
         "epochs": 0,
         "parameters": sum(value.numel() for value in learner.parameters()),
@@ -181,21 +188,24 @@ def _predict(stage: Stage, context: Context) -> None:
         draft.write_json("history", [])
         draft.write_json("checkpoints", {rule: {"epoch": None, "score": None} for rule in rules})
         draft.write_json("info", facts)
-        draft.write_tensors("predictions", found)
+        draft.write_tensors("predictions", predictions)
 
 
-def _with_own(session: Session, label: str, folder: Path, datasets: tuple[str, ...], trained: bool) -> Session:
-    """The suite with one method, the user's network, planned."""
-    if label in session.suite.methods:
+def _with_custom(session: Session, label: str, folder: Path, datasets: Sequence[str], trained: bool) -> Session:
+    """Return the suite with one method, the user's network, planned."""
+    suite = session.suite
+    if label in suite.methods:
         raise UserError(f"the suite has a method '{label}'; give the network another name")
-    resolved = {
-        name: value
-        for name, value in session.suite.resolved.items()
-        if name not in ("methods", "report", "analyses", "trackers", "budget")
-    }
-    resolved["methods"] = {label: {OwnModule.kind: OwnModule.name}}
-    resolved["datasets"] = {name: resolved["datasets"][name] for name in datasets}
-    resolved["seeds"] = list(session.suite.seeds)[: 1 if trained else None]
+    known = [dataset.label for dataset in suite.datasets]
+    for dataset in datasets:
+        if dataset not in known:
+            hint = did_you_mean(dataset, known)
+            raise UserError(f"the suite has no dataset '{dataset}'{hint}; there are: {', '.join(known)}")
+    left_out = ("report", "analyses", "trackers", "budget")
+    resolved = {name: value for name, value in suite.resolved.items() if name not in left_out}
+    resolved["methods"] = {label: {CustomModule.kind: CustomModule.name}}
+    resolved["datasets"] = {name: resolved["datasets"][name] for name in datasets or known}
+    resolved["seeds"] = list(suite.seeds)[: 1 if trained else None]
     path = folder / "suite.yaml"
     path.write_text(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True), encoding="utf-8")
     catalog = Catalog([*session.catalog, _entry()], rooms=session.catalog.rooms)
@@ -205,31 +215,24 @@ def _with_own(session: Session, label: str, folder: Path, datasets: tuple[str, .
 
 def _entry() -> Entry:
     return Entry(
-        kind=OwnModule.kind,
-        name=OwnModule.name,
-        module=OwnModule.__module__,
-        qualname=OwnModule.__qualname__,
+        kind=CustomModule.kind,
+        name=CustomModule.name,
+        module=CustomModule.__module__,
+        qualname=CustomModule.__qualname__,
         file=str(Path(__file__).resolve()),
         plugin="built-in",
         digest="",
-        traits=traits(OwnModule),
+        traits=traits(CustomModule),
     )
 
 
-def beside(results: RunResults, own: RunResults) -> RunResults:
-    """A run's results with a user's row below the others."""
-    rest = [row for row in results.rows if row.method not in own.methods]
-    entries = [entry for entry in results.entries if entry.method not in own.methods]
-    methods = [method for method in results.methods if method not in own.methods]
-    joined = replace(
-        results,
-        methods=(*methods, *own.methods),
-        entries=(*entries, *own.entries),
-        rows=(*rest, *own.rows),
+def beside(results: RunResults, custom: RunResults) -> RunResults:
+    """Return a run's results with a user's row below the others; an earlier row of that name is replaced."""
+    return mark_selected(
+        replace(
+            results,
+            methods=(*(method for method in results.methods if method not in custom.methods), *custom.methods),
+            entries=(*(entry for entry in results.entries if entry.method not in custom.methods), *custom.entries),
+            rows=(*(row for row in results.rows if row.method not in custom.methods), *custom.rows),
+        )
     )
-    return mark_selected(joined)
-
-
-def prepared(session: Session, cells: list[Cell]) -> list[str]:
-    """Keys of the prepared datasets of some cells."""
-    return list(dict.fromkeys(session.plan.stages[cell.score].inputs[0] for cell in cells))

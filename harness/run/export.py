@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from harness.errors import UserError
 from harness.registry.planned_code import KeptCode
-from harness.results.rows import RunResults, rows_to_csv, write_text
-from harness.results.run_record import CellRecord, RunRecord
+from harness.results.rows import RunResults, dumps, rows_to_csv, write_text
+from harness.results.run_record import RESULTS, CellRecord, RunRecord
+from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
-from harness.run.selected import resolved_suite, selected_suites
 from harness.run.suite_code import archived
-from harness.safe_io import file_name
+from harness.safe_io import MOST_SUITE, file_name, parse_yaml, read_text, visible
 from harness.store.store import Store
 
-RERUN = """\
+README = """\
 Run {run} of suite {suite}, made with bench {version}.
 
     pip install equad-bench=={version}
@@ -31,6 +34,10 @@ names, datasets/ the code that its datasets name. Data files are not in here: pu
 the data folder; results.json has the fingerprint of each dataset, and `bench data describe` prints
 the one of the files at hand. run.json has the versions of all packages and the machine. results.csv has one row per
 cell, split and checkpoint; environment.txt the packages, as pip writes them.
+"""
+SELECTED_HEADER = """\
+# The configurations that run {run} selected on {dataset}: {how}.
+# Made from the run's own suite, with every setting in it; nothing is tuned here.
 """
 
 
@@ -48,137 +55,70 @@ class Export:
         """The run's own folder."""
         return self.store.runs / self.record.id
 
+    @cached_property
     def results(self) -> RunResults:
         """The results of the cells asked for."""
         ids = {cell.id for cell in self.cells}
         results = collect(self.record, self.store)
         return results.with_rows(row for row in results.rows if row.cell in ids)
 
+    def suite(self) -> dict[str, Any]:
+        """Read the run's resolved suite.
 
-def results(export: Export) -> list[Path]:
-    """``results.json``, ``results.csv`` and ``run.json``."""
-    found = export.results()
-    paths = [export.output / name for name in ("results.json", "results.csv", "run.json")]
-    found.save(paths[0])
-    write_text(paths[1], rows_to_csv(found.rows))
+        Raises:
+            UserError: it is not there or cannot be read.
+        """
+        path = self.folder / "suite.yaml"
+        try:
+            suite = parse_yaml(read_text(path, MOST_SUITE))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: the run's suite cannot be read: {error}") from None
+        if not isinstance(suite, dict):
+            raise UserError(f"{path}: the run's suite is not a table")
+        return suite
+
+
+def export_results(export: Export) -> list[Path]:
+    """Write ``results.json``, ``results.csv`` and ``run.json``."""
+    paths = [export.output / name for name in (RESULTS, "results.csv", "run.json")]
+    export.results.save(paths[0])
+    write_text(paths[1], rows_to_csv(export.results.rows))
     export.record.save(export.output)
     return paths
 
 
-def parquet(export: Export) -> list[Path]:
-    """``results.parquet``: the flat table with typed columns.
+def export_parquet(export: Export) -> list[Path]:
+    """Write ``results.parquet``: the flat table with typed columns.
 
     Raises:
         UserError: pyarrow is missing.
     """
     try:
         import pyarrow as arrow
-        from pyarrow import parquet as files
+        from pyarrow import parquet
     except ImportError:
         raise UserError("--what parquet needs pyarrow: pip install 'equad-bench[parquet]'") from None
-    from harness.results.rows import dumps
-
     rows = []
-    for row in export.results().rows:
+    for row in export.results.rows:
         tuned = dumps(dict(row.hyperparameters), indent=None).strip()
         rows.append({**vars(row), "hyperparameters": tuned, "oracle": list(row.oracle)})
     path = export.output / "results.parquet"
-    files.write_table(arrow.Table.from_pylist(rows), path)
+    parquet.write_table(arrow.Table.from_pylist(rows), path)
     return [path]
 
 
-def selected(export: Export) -> list[Path]:
-    """``selected-DATASET.yaml``: a suite for each dataset with every method as it was selected there.
-
-    Raises:
-        UserError: nothing has been selected yet.
-    """
-    found = selected_suites(collect(export.record, export.store), resolved_suite(export.folder))
-    if not found:
-        raise UserError(f"run {export.record.id} has selected nothing: no method has a result for every seed")
-    paths = []
-    for label, text in found.items():
-        path = export.output / f"selected-{file_name(label)}.yaml"
-        write_text(path, text)
-        paths.append(path)
-    return paths
+def export_predictions(export: Export) -> list[Path]:
+    """Write ``predictions/CELL-predictions.safetensors``: logits of every split under every checkpoint rule."""
+    return _copy_files(export, "predictions", "predictions")
 
 
-def archive(export: Export) -> list[Path]:
-    """``RUN.tar.gz``: suite, plugin files, named code, results and versions: everything to run it again but the data.
-
-    Raises:
-        UserError: the run does not keep a plugin file as it was, or code that a dataset names is gone or has changed.
-    """
-    found = export.results()
-    suite = resolved_suite(export.folder)
-    plugins = [str(name) for name in suite.get("plugins", ())]
-    codes = {f"plugins/{number:02d}": _code(export, name) for number, name in enumerate(plugins, start=1)}
-    named = archived(export.record.provenance.get("named", ()), suite["datasets"])
-    files: dict[str, bytes] = {
-        "suite.yaml": _suite_text(suite, [f"{folder}/{next(iter(code))}" for folder, code in codes.items()]),
-        "results.csv": rows_to_csv(found.rows).encode(),
-        "environment.txt": _requirements(export.record).encode(),
-        "README.txt": RERUN.format(run=export.record.id, suite=found.suite, version=_version(export.record)).encode(),
-    }
-    files |= named
-    for folder, code in codes.items():
-        files |= {f"{folder}/{name}": data for name, data in code.items()}
-    for name in ("run.json", "results.json"):
-        if (export.folder / name).is_file():
-            files[name] = (export.folder / name).read_bytes()
-    target = export.output / f"{export.record.id}.tar.gz"
-    _pack(target, export.record.id, files)
-    return [target]
+def export_checkpoints(export: Export) -> list[Path]:
+    """Write ``checkpoints/CELL-weights-RULE.safetensors``."""
+    return _copy_files(export, "weights-", "checkpoints")
 
 
-def _code(export: Export, plugin: str) -> dict[str, bytes]:
-    """A plugin file and what it imports beside it, as the run had them; the plugin file first.
-
-    Raises:
-        UserError: the run does not keep them.
-    """
-    kept = KeptCode.read(export.folder)
-    code = {name: kept.content(digest) for name, digest in kept.plugins.get(plugin, {}).items()}
-    if not code or None in code.values():
-        raise UserError(
-            f"run {export.record.id} does not keep the plugin {plugin} as it was; run the suite again (what is in the "
-            "store is not trained anew) and export that run"
-        )
-    return {name: data for name, data in code.items() if data is not None}
-
-
-def _suite_text(suite: Mapping[str, object], plugins: Sequence[str]) -> bytes:
-    import yaml
-
-    inside = {**suite, "plugins": list(plugins)} if plugins else dict(suite)
-    return yaml.safe_dump(inside, sort_keys=False, allow_unicode=True).encode()
-
-
-def _version(record: RunRecord) -> str:
-    return str(record.provenance.get("versions", {}).get("equad-bench", ""))
-
-
-def _requirements(record: RunRecord) -> str:
-    """The packages' versions as pip reads them; a build's own suffix (``+cpu``) is not on any index."""
-    versions = record.provenance.get("versions", {})
-    lines = [f"{name}=={str(version).partition('+')[0]}" for name, version in versions.items() if name != "python"]
-    return "".join(f"{line}\n" for line in [f"# Python {versions.get('python', '')}", *lines])
-
-
-def _pack(target: Path, top: str, files: Mapping[str, bytes]) -> None:
-    """A gzipped tar of files below one folder, written whole or not at all."""
-    part = target.with_suffix(".part")
-    with tarfile.open(part, "w:gz") as packed:
-        for name, data in files.items():
-            entry = tarfile.TarInfo(f"{top}/{name}")
-            entry.size = len(data)
-            packed.addfile(entry, io.BytesIO(data))
-    part.replace(target)
-
-
-def _copied(export: Export, prefix: str, folder: str) -> list[Path]:
-    """Files of each cell's training whose name starts with ``prefix``."""
+def _copy_files(export: Export, prefix: str, folder: str) -> list[Path]:
+    """Copy the files of each cell's training whose name starts with ``prefix``."""
     written = []
     for cell in export.cells:
         if not export.store.has(cell.train):
@@ -193,23 +133,138 @@ def _copied(export: Export, prefix: str, folder: str) -> list[Path]:
     return written
 
 
-def predictions(export: Export) -> list[Path]:
-    """``predictions/CELL-predictions.safetensors``: logits of every split under every checkpoint rule."""
-    return _copied(export, "predictions", "predictions")
+def export_selected(export: Export) -> list[Path]:
+    """Write ``selected-DATASET.yaml``: a suite for each dataset with every method as it was selected there.
+
+    Methods whose search is unfinished or has no eligible configuration are left out, and the file says so.
+
+    Raises:
+        UserError: nothing has been selected yet.
+    """
+    results, resolved = collect(export.record, export.store), export.suite()
+    paths = []
+    for dataset in results.datasets:
+        text = _selected_suite(results, resolved, dataset.label, next(iter(dataset.test_splits), ""))
+        if text:
+            paths.append(export.output / f"selected-{file_name(dataset.label)}.yaml")
+            write_text(paths[-1], text)
+    if not paths:
+        raise UserError(f"run {export.record.id} has selected nothing: no method has a result for every seed")
+    return paths
 
 
-def checkpoints(export: Export) -> list[Path]:
-    """``checkpoints/CELL-weights-RULE.safetensors``."""
-    return _copied(export, "weights-", "checkpoints")
+def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str, split: str) -> str:
+    """Write the suite of a dataset with nothing left to tune; empty where nothing was selected."""
+    scores = ScoreTable(results)
+    methods: dict[str, Any] = {}
+    lacking, rules = [], set()
+    for entry in (entry for entry in results.entries if entry.dataset == label):
+        choice = choose(scores, entry, split)
+        if choice.config_id is None or choice.provisional:
+            lacking.append(entry.method)
+            continue
+        rules.add(entry.select.config)
+        methods[entry.method] = _fixed(resolved["methods"][entry.method], entry.configurations[choice.config_id])
+    if not methods:
+        return ""
+    suite = {name: value for name, value in resolved.items() if name not in ("budget", "analyses") and value != {}}
+    suite |= {"name": file_name(f"{resolved['name']}-selected-{label}"), "methods": methods}
+    suite["datasets"] = {label: resolved["datasets"][label]}
+    if suite.get("report", {}).get("reference") not in methods:
+        suite["report"] = {name: value for name, value in suite.get("report", {}).items() if name != "reference"}
+        if not suite["report"]:
+            del suite["report"]
+    text = SELECTED_HEADER.format(run=results.run, dataset=visible(label), how=", ".join(sorted(rules)))
+    if lacking:
+        text += f"# Left out, as their search has not finished or has no result: {', '.join(lacking)}.\n"
+    return text + _yaml(suite)
+
+
+def _fixed(method: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a method's table with tuned values in their places and without ``tune`` (and ``pool`` left as it is)."""
+    table: dict[str, Any] = copy.deepcopy({name: value for name, value in method.items() if name != "tune"})
+    for path, value in values.items():
+        head, _, name = path.partition(".")
+        part = table.setdefault(head, {})
+        backbone = part.get("backbone") if head == "model" else None
+        target = backbone if isinstance(backbone, dict) and name in backbone else part
+        target[name] = value
+    return table
+
+
+def export_archive(export: Export) -> list[Path]:
+    """Write ``RUN.tar.gz``: suite, plugin files, named code, results and versions: all to run it again but the data.
+
+    Raises:
+        UserError: the run does not keep a plugin file as it was, or code that a dataset names is gone or has changed.
+    """
+    run, suite = export.record.id, export.suite()
+    versions = export.record.provenance.get("versions", {})
+    files: dict[str, bytes] = {}
+    plugins = []
+    for number, plugin in enumerate(suite.get("plugins", ()), start=1):
+        code = {f"plugins/{number:02d}/{name}": data for name, data in _plugin_code(export, str(plugin)).items()}
+        plugins.append(next(iter(code)))
+        files |= code
+    files |= archived(export.record.provenance.get("named", ()), suite["datasets"])
+    if plugins:
+        suite["plugins"] = plugins
+    version = str(versions.get("equad-bench", ""))
+    files |= {
+        "suite.yaml": _yaml(suite).encode(),
+        "results.csv": rows_to_csv(export.results.rows).encode(),
+        "environment.txt": _requirements(versions).encode(),
+        "README.txt": README.format(run=run, suite=export.results.suite, version=version).encode(),
+    }
+    for name in ("run.json", RESULTS):
+        if (export.folder / name).is_file():
+            files[name] = (export.folder / name).read_bytes()
+    target = export.output / f"{run}.tar.gz"
+    part = target.with_suffix(".part")
+    with tarfile.open(part, "w:gz") as packed:
+        for name, data in files.items():
+            info = tarfile.TarInfo(f"{run}/{name}")
+            info.size = len(data)
+            packed.addfile(info, io.BytesIO(data))
+    part.replace(target)
+    return [target]
+
+
+def _plugin_code(export: Export, plugin: str) -> dict[str, bytes]:
+    """Return a plugin file and what it imports beside it, as the run had them; the plugin file first.
+
+    Raises:
+        UserError: the run does not keep them.
+    """
+    kept = KeptCode.read(export.folder)
+    code = {name: kept.content(digest) for name, digest in kept.plugins.get(plugin, {}).items()}
+    if not code or None in code.values():
+        raise UserError(
+            f"run {export.record.id} does not keep the plugin {plugin} as it was; run the suite again (what is in the "
+            "store is not trained anew) and export that run"
+        )
+    return {name: data for name, data in code.items() if data is not None}
+
+
+def _yaml(suite: Mapping[str, Any]) -> str:
+    import yaml
+
+    return yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True)
+
+
+def _requirements(versions: Mapping[str, Any]) -> str:
+    """List the packages' versions as pip reads them; a build's own suffix (``+cpu``) is not on any index."""
+    lines = [f"{name}=={str(version).partition('+')[0]}" for name, version in versions.items() if name != "python"]
+    return "".join(f"{line}\n" for line in [f"# Python {versions.get('python', '')}", *lines])
 
 
 WRITERS: Mapping[str, Callable[[Export], list[Path]]] = MappingProxyType(
     {
-        "results": results,
-        "parquet": parquet,
-        "predictions": predictions,
-        "checkpoints": checkpoints,
-        "suite": selected,
-        "archive": archive,
+        "results": export_results,
+        "parquet": export_parquet,
+        "predictions": export_predictions,
+        "checkpoints": export_checkpoints,
+        "suite": export_selected,
+        "archive": export_archive,
     }
 )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.engine import Event
+from harness.engine.provenance import versions
 from harness.plan.build import Cell
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.execute import EngineOptions, run_targets
 from harness.run.find import find_cell, reopen_cell
 from harness.run.session import Options, Session
+from harness.store.artifact import Meta
+from harness.store.keys import difference
 from harness.store.stage import Failure
 from harness.store.store import Store
 
@@ -53,7 +56,7 @@ class Reproduction:
 
     @property
     def identical(self) -> bool:
-        """Whether everything that can be compared is equal bit for bit."""
+        """True if everything that can be compared is equal bit for bit."""
         equal = all(score.before == score.now for score in self.scores)
         return self.failure is None and bool(self.scores) and equal and self.same_logits is not False
 
@@ -89,30 +92,24 @@ def _compared(
     record: RunRecord, cell: CellRecord, planned: Cell, store: Store, session: Session, failure: Failure | None
 ) -> Reproduction:
     same_key = planned.score == cell.score
+    before, now = _values(store, cell.score), _values(session.store, planned.score)
     return Reproduction(
         cell=cell,
         run=record.id,
         same_key=same_key,
         changed="" if same_key else _changed(cell, planned, store, session),
-        scores=tuple(_scores(store, cell.score, session.store, planned.score)),
-        same_logits=None if failure else _same_logits(store, cell.train, session.store, planned.train),
+        scores=tuple(Score(*place, before.get(place), now.get(place)) for place in dict.fromkeys([*before, *now])),
+        same_logits=None if failure else _same_logits(store.meta(cell.train), session.store.meta(planned.train)),
         failure=failure,
-        versions=_versions(record),
+        versions=_changed_versions(record.provenance.get("versions", {})),
     )
 
 
 def _changed(cell: CellRecord, planned: Cell, store: Store, session: Session) -> str:
-    from harness.store.keys import difference
-
     meta = store.meta(cell.train)
     if meta is None:
         return "the store no longer holds the cell's training"
     return "; ".join(difference(meta.preimage, session.plan.stages[planned.train].preimage)) or "the score's data"
-
-
-def _scores(old: Store, old_key: str, new: Store, new_key: str) -> list[Score]:
-    before, now = _values(old, old_key), _values(new, new_key)
-    return [Score(*place, before.get(place), now.get(place)) for place in dict.fromkeys([*before, *now])]
 
 
 def _values(store: Store, key: str) -> dict[tuple[str, str, str], float | None]:
@@ -120,17 +117,14 @@ def _values(store: Store, key: str) -> dict[tuple[str, str, str], float | None]:
     return {(row["split"], row["rule"], row["metric"]): row["value"] for row in rows}
 
 
-def _same_logits(old: Store, old_key: str, new: Store, new_key: str) -> bool | None:
-    if not (old.has(old_key) and new.has(new_key)):
+def _same_logits(before: Meta | None, now: Meta | None) -> bool | None:
+    if before is None or now is None:
         return None
-    files = [store.open(key).meta.files for store, key in ((old, old_key), (new, new_key))]
-    one, other = (found["predictions.safetensors"]["sha256"] for found in files)
-    return bool(one == other)
+    name = "predictions.safetensors"
+    return bool(before.files[name]["sha256"] == now.files[name]["sha256"])
 
 
-def _versions(record: RunRecord) -> dict[str, tuple[str, str]]:
-    from harness.engine.provenance import versions
-
-    then, now = record.provenance.get("versions", {}), versions()
-    differing = [name for name in {**then, **now} if then.get(name) != now.get(name)]
-    return {name: (str(then.get(name, "absent")), str(now.get(name, "absent"))) for name in differing}
+def _changed_versions(then: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    now = versions()
+    pairs = {name: (str(then.get(name, "absent")), str(now.get(name, "absent"))) for name in {**then, **now}}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

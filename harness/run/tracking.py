@@ -15,6 +15,7 @@ from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.session import Session
 from harness.store.store import Store
+from harness.suite.spec import ComponentSpec
 from harness.tracker import TrackedCell, TrackedRun, TrackedStage, Tracker
 
 PATIENCE = 30.0
@@ -23,43 +24,37 @@ _log = logging.getLogger(__name__)
 _Call = Callable[[Tracker], None]
 
 
-class _Line:
-    """One tracker's thread and the calls that wait for it."""
+class _TrackerThread:
+    """One tracker, its thread and the calls that wait for it."""
 
-    def __init__(self, name: str, make: Callable[[], Tracker]) -> None:
-        self.name = name
-        self._make, self._calls = make, SimpleQueue[_Call | None]()
-        self._off = False
-        self._thread = Thread(target=self._work, name=f"bench-tracker-{name}", daemon=True)
+    def __init__(self, session: Session, spec: ComponentSpec) -> None:
+        self._spec, self._entry = spec, session.catalog.get("tracker", spec.name)
+        self._calls = SimpleQueue[_Call | None]()
+        self._thread = Thread(target=self._work, name=f"bench-tracker-{spec.name}", daemon=True)
         self._thread.start()
 
     def call(self, call: _Call | None) -> None:
         """Queue a call; None is the last."""
-        if not self._off:
+        if self._thread.is_alive():
             self._calls.put(call)
 
     def _work(self) -> None:
         try:
-            tracker = self._make()
+            tracker: Tracker = load_one(self._entry)(**self._spec.params)
             while (call := self._calls.get()) is not None:
                 call(tracker)
         except Exception as error:
-            self._off = True
-            _log.warning("tracker '%s' is off: %s", self.name, _reason(error))
+            text = str(error).strip().partition("\n")[0]
+            if not isinstance(error, BenchError):
+                text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+            _log.warning("tracker '%s' is off: %s", self._spec.name, text)
 
     def end(self, seconds: float) -> None:
         """Wait for what is queued."""
         self.call(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
-            _log.warning("tracker '%s' did not finish within %.0f s and was left behind", self.name, seconds)
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
-    if isinstance(error, BenchError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+            _log.warning("tracker '%s' did not finish within %.0f s and was left behind", self._spec.name, seconds)
 
 
 class Tracking:
@@ -72,7 +67,7 @@ class Tracking:
         for cell in record.cells:
             for key in (cell.train, cell.score):
                 self._by_stage.setdefault(key, []).append(cell)
-        self._lines = [_line(session, spec) for spec in session.suite.trackers]
+        self._threads = [_TrackerThread(session, spec) for spec in session.suite.trackers]
         run = TrackedRun(
             id=record.id,
             suite=record.results.suite,
@@ -85,33 +80,30 @@ class Tracking:
         self._tell(lambda tracker: tracker.start(run))
 
     def _tell(self, call: _Call) -> None:
-        for line in self._lines:
-            line.call(call)
+        for thread in self._threads:
+            thread.call(call)
 
     def watch(self, event: Event) -> None:
-        """An event of the scheduler."""
-        if not self._lines:
+        """Tell of an event of the scheduler, and of the cells that have ended with it."""
+        if not self._threads:
             return
         reason = event.failure.reason.partition("\n")[0] if event.failure is not None else ""
         seconds = None if event.kind == "started" else event.seconds
         stage = TrackedStage(event.kind, event.stage.kind, event.stage.title, seconds, reason)
         self._tell(lambda tracker: tracker.stage(stage))
-        ended = event.kind in ("failed", "skipped") or (event.kind == "finished" and event.stage.kind == "score")
-        if ended:
+        if event.kind in ("failed", "skipped") or (event.kind == "finished" and event.stage.kind == "score"):
+            failed = None if event.failure is None else (event.failure.status, reason)
             for cell in self._by_stage.get(event.stage.key, ()):
-                failed = None if event.failure is None else (event.failure.status, reason)
                 self._cell(cell, failed, cached=False)
 
     def _cell(self, cell: CellRecord, failed: tuple[str, str] | None, *, cached: bool) -> None:
-        if cell.id in self._told:
-            return
-        self._told.add(cell.id)
-        store = self._store
-        self._tell(lambda tracker: tracker.cell(tracked(cell, store, failed, cached=cached)))
+        if cell.id not in self._told:
+            self._told.add(cell.id)
+            self._tell(lambda tracker: tracker.cell(tracked(cell, self._store, failed, cached=cached)))
 
     def finish(self, results: RunResults, status: str) -> None:
-        """The run has ended: tell of the cells that were there before, and wait a little for the trackers."""
-        if not self._lines:
+        """Tell of the cells that were there before and of the end of the run, and wait a little for the trackers."""
+        if not self._threads:
             return
         failures = {row.cell: (row.status, row.reason) for row in results.rows if row.value is None}
         known = {row.cell for row in results.rows}
@@ -119,13 +111,8 @@ class Tracking:
             if cell.id in known:
                 self._cell(cell, failures.get(cell.id) if not self._store.has(cell.score) else None, cached=True)
         self._tell(lambda tracker: tracker.finish(_table(results), status))
-        for line in self._lines:
-            line.end(self._patience)
-
-
-def _line(session: Session, spec: Any) -> _Line:
-    entry = session.catalog.get("tracker", spec.name)
-    return _Line(spec.name, lambda: load_one(entry)(**spec.params))
+        for thread in self._threads:
+            thread.end(self._patience)
 
 
 def _table(results: RunResults) -> Sequence[Mapping[str, Any]]:
@@ -136,24 +123,20 @@ def _table(results: RunResults) -> Sequence[Mapping[str, Any]]:
 
 
 def tracked(cell: CellRecord, store: Store, failed: tuple[str, str] | None, *, cached: bool) -> TrackedCell:
-    """What the store holds of a cell."""
-    base = TrackedCell(
+    """Return what the store holds of a cell; ``failed`` is its status and reason."""
+    history = store.open(cell.train).read_json("history") if store.has(cell.train) else ()
+    rows = store.open(cell.score).read_json("scores") if store.has(cell.score) else ()
+    status, reason = failed or ("ok", "")
+    return TrackedCell(
+        *cell.coordinates,
         id=cell.id,
-        dataset=cell.dataset,
-        method=cell.method,
-        config_id=cell.config_id,
-        seed=cell.seed,
         hyperparameters=cell.hyperparameters,
-        cached=cached,
-    )
-    values: dict[str, Any] = {"seconds": store.record(cell.train).get("seconds")}
-    if failed is not None:
-        values |= {"status": failed[0], "reason": failed[1]}
-    if store.has(cell.train):
-        values["history"] = store.open(cell.train).read_json("history")
-    if store.has(cell.score):
-        rows = store.open(cell.score).read_json("scores")
-        values["scores"] = {
+        history=history,
+        scores={
             f"{row['metric']}/{row['split']}/{row['rule']}": row["value"] for row in rows if row["value"] is not None
-        }
-    return TrackedCell(**{**vars(base), **values})
+        },
+        seconds=store.record(cell.train).get("seconds"),
+        cached=cached,
+        status=status,
+        reason=reason,
+    )

@@ -78,7 +78,7 @@ def _styled() -> Iterator[None]:
         import matplotlib as mpl
     except ImportError:
         raise Skip("matplotlib is not installed (the extra `figures`)") from None
-    from harness.run.drawing import STYLE
+    from harness.run.analyses import STYLE
 
     with warnings.catch_warnings(), mpl.rc_context(STYLE):
         warnings.simplefilter("error")

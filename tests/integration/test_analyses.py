@@ -174,7 +174,7 @@ def test_failed_cells_are_left_out(workshop):
 
 
 def test_a_missing_matplotlib_is_a_remark(findings, monkeypatch):
-    monkeypatch.setitem(sys.modules, "harness.run.drawing", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     _, found = findings("analyses:\n  Time: runtime\n")
     one, folder = found["Time"]
     assert one.status == "ok"

@@ -44,8 +44,9 @@ from field import Field, ended
 from sabotage import Disk, Harm, damage, failing_writes, kill_one, no_locks, odd_renames
 
 from harness.run.find import all_runs
-from harness.store.checking import inspect
+from harness.store.gc import listing
 from harness.store.store import Store
+from harness.store.verify import inspect
 
 GRACE = 20.0
 """Seconds within which a run must have ended after SIGTERM; batch schedulers give thirty and more."""
@@ -149,7 +150,7 @@ def damaged(rng: random.Random, at: Field, store: Path) -> int:
     shutil.copytree(at.folder / "reference", store)
     told = damage(rng, store, rng.randrange(1, 7))
     if rng.random() < 0.5:  # otherwise the run finds it, as far as it reads it
-        for score in [info for info in Store(store).list() if info.kind in ("score", "train")]:
+        for score in [info for info in listing(Store(store)) if info.kind in ("score", "train")]:
             shutil.rmtree(Store(store).artifact_folder(score.key))
         code = ended(at.start(store))
         assert code == 0, f"after {told} the run ended with {code}"

@@ -19,8 +19,9 @@ from sabotage import Harm, lingering
 from harness.cli.main import main as command
 from harness.results.run_record import RESULTS
 from harness.run.find import all_runs
-from harness.store.checking import inspect
+from harness.store.gc import listing
 from harness.store.store import Store
+from harness.store.verify import inspect
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOWEST = 240.0
@@ -128,7 +129,7 @@ class Field:
 def content(store: Store) -> dict[str, str]:
     """Checksums of all files of all artifacts, and the values of the latest table."""
     found = {}
-    for info in store.list():
+    for info in listing(store):
         meta = store.meta(info.key)
         assert meta is not None
         found |= {f"{info.title} {info.key[:8]} {name}": item["sha256"] for name, item in meta.files.items()}

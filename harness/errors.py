@@ -22,6 +22,14 @@ class UserError(BenchError):
     exit_code = 2
 
 
+class FileError(UserError):
+    """A file or folder cannot be written or used; the text names the path."""
+
+
+class DiskFullError(FileError):
+    """The disk is full, or what is to come would not fit: no result of a stage."""
+
+
 class DataError(UserError):
     """A data file is missing, truncated, foreign or inconsistent; the text names the path and what to do."""
 

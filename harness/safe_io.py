@@ -1,16 +1,23 @@
-"""What comes from others (suites, stores, downloads) read and shown with bounds and without surprises. No torch."""
+"""Read and show what others wrote (suites, stores, downloads) within bounds, and report disk errors. No torch."""
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from harness.errors import DiskFullError, FileError
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""System errors that mean that there is no room left."""
 MOST_TEXT = 1 << 30
 """Bytes of one JSON or text file that are read into memory: far more than the results of a million cells take."""
 MOST_SUITE = 64 << 20
@@ -27,6 +34,27 @@ _TYPES = MappingProxyType(
 )
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FORMULA = re.compile(r"[=+\-@\t\r\n].", re.DOTALL)
+
+
+@contextmanager
+def writing(path: Path, hint: str = "") -> Iterator[None]:
+    """Turn an :class:`OSError` of a block that writes into a message that names the path.
+
+    Args:
+        path: the file or folder that the block writes.
+        hint: advice that is added to the message of an error other than a full disk.
+
+    Raises:
+        DiskFullError: there is no room left.
+        FileError: the path cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in DISK_FULL:
+            raise DiskFullError(f"the disk is full: cannot write {path}") from error
+        raise FileError(f"cannot write {path}: {reason}{hint}") from error
 
 
 def visible(text: str) -> str:
@@ -109,6 +137,19 @@ def read_text(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
     if len(data) > most:
         raise ValueError(f"more than {size_text(most)}")
     return data.decode("utf-8", errors)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all: to a temporary hidden file beside it, which is then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")  # not by tempfile, whose files no one else may read
+    try:
+        with part.open("x", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def shown(value: Any) -> str:

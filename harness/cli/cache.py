@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli import options
 from harness.cli.main import app
-from harness.errors import UserError
+from harness.cli.words import counted
+from harness.errors import FileError, UserError
 from harness.safe_io import size_text, visible
 
 if TYPE_CHECKING:
-    from harness.store.checking import Problem
+    from harness.run.session import Options
+    from harness.store.gc import Garbage, Info
+
+_SHOWN = 12
 
 cache = typer.Typer(
     help="Look at the store of cached results and make room.", no_args_is_help=True, rich_markup_mode=None
@@ -20,30 +27,51 @@ cache = typer.Typer(
 app.add_typer(cache, name="cache")
 
 
+def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
+    """Return the keys of everything that suites need.
+
+    Raises:
+        UserError: a suite cannot be opened.
+    """
+    from harness.run.session import open_session
+
+    return {key for name in names for key in open_session(name, given).plan.producers}
+
+
 @cache.command()
 def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
-    from harness.cli.words import counted
     from harness.results.rows import dumps
-    from harness.store import listing as upkeep
+    from harness.store.gc import disk_size, listing
     from harness.store.store import Store
 
     opened = Store(store)
-    kinds: dict[str, list[int]] = {}
-    for info in upkeep.listing(opened):
-        kinds.setdefault(info.kind, []).append(info.size)
-    total, other = upkeep.size(opened.root), upkeep.other_sizes(opened)
-    rest = total - sum(sum(found) for found in kinds.values()) - sum(other.values())
-    other = {**other, "descriptions and records": max(rest, 0)}
+    infos, total = listing(opened), disk_size(opened.root)
+    leftovers = sum(disk_size(opened.root / name) for name in ("debris", "tmp"))
+    other = {"runs": disk_size(opened.runs), "leftovers": leftovers}
+    rest = total - sum(info.size for info in infos) - sum(other.values())
+    other["descriptions and records"] = max(rest, 0)
     if json:
-        sizes = {kind: {"artifacts": len(found), "bytes": sum(found)} for kind, found in kinds.items()}
-        print(dumps({"store": str(opened.root), "bytes": total, "kinds": sizes, "other": other}), end="")
+        kinds = {kind: {"artifacts": count, "bytes": taken} for kind, count, taken in _by_kind(infos)}
+        print(dumps({"store": str(opened.root), "bytes": total, "kinds": kinds, "other": other}), end="")
         return
-    print(f"{opened.root}: {size_text(total)}")
-    for kind, found in sorted(kinds.items()):
-        print(f"  {kind:<26}{counted(len(found), 'artifact'):>16}{size_text(sum(found)):>12}")
+    print("\n".join([f"{opened.root}: {size_text(total)}", *_kind_lines(infos)]))
     for what, taken in other.items():
         print(f"  {what:<26}{'':16}{size_text(taken):>12}")
+
+
+def _by_kind(infos: Iterable[Info]) -> list[tuple[str, int, int]]:
+    counts, sizes = Counter[str](), Counter[str]()
+    for info in infos:
+        counts[info.kind] += 1
+        sizes[info.kind] += info.size
+    return [(kind, count, sizes[kind]) for kind, count in sorted(counts.items())]
+
+
+def _kind_lines(infos: Iterable[Info]) -> list[str]:
+    return [
+        f"  {kind:<26}{counted(count, 'artifact'):>16}{size_text(taken):>12}" for kind, count, taken in _by_kind(infos)
+    ]
 
 
 @cache.command("list")
@@ -52,14 +80,14 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
     from dataclasses import asdict
 
     from harness.results.rows import dumps
-    from harness.store import listing as upkeep
+    from harness.store.gc import listing
     from harness.store.store import Store
 
-    found = upkeep.listing(Store(store))
+    infos = listing(Store(store))
     if json:
-        print(dumps({"artifacts": [asdict(info) for info in found]}), end="")
+        print(dumps({"artifacts": [asdict(info) for info in infos]}), end="")
         return
-    for info in found:
+    for info in infos:
         print(visible(f"{info.key[:12]}  {size_text(info.size):>9}  {info.title}"))
 
 
@@ -72,43 +100,38 @@ def verify(
     json: options.Json = False,
 ) -> None:
     """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
-    from harness.cli.words import counted
     from harness.results.rows import dumps
-    from harness.store.checking import inspect
+    from harness.store.leases import sweep
     from harness.store.store import Store
+    from harness.store.verify import inspect
 
     opened = Store(store)
-    problems = list(inspect(opened))
-    sound = len(opened.artifact_keys()) - sum(problem.damaged for problem in problems)
-    swept = opened.sweep() if repair and opened.root.exists() else 0
+    faults = list(inspect(opened))
+    sound = len(opened.artifact_keys()) - sum(fault.damaged for fault in faults)
+    swept = sweep(opened.root) if repair and opened.root.exists() else 0
     left = 0
-    for problem in problems:
-        cured = _mended(problem) if repair else ""
-        left += not repair or cured.startswith("not repaired")
+    for fault in faults:
+        done = ""
+        if repair:
+            try:
+                fault.mend(opened)
+                done = f"; {fault.cure}"
+            except FileError as error:
+                done = f"; not repaired: {error}"
+        left += not repair or done.startswith("; not")
         if not json:
-            print(visible(f"{problem}{f'; {cured}' if cured else ''}"))
-    code = 1 if left else 0
+            print(visible(f"{fault}{done}"))
     if json:
-        texts = [str(problem) for problem in problems]
-        data = {"store": str(opened.root), "sound": sound, "problems": texts, "repaired": len(problems) - left}
+        problems = [str(fault) for fault in faults]
+        data = {"store": str(opened.root), "sound": sound, "problems": problems, "repaired": len(faults) - left}
         print(dumps({**data, "leftovers": swept}), end="")
-        raise typer.Exit(code)
-    print(f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(problems), 'problem')}")
+        raise typer.Exit(1 if left else 0)
+    print(f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(faults), 'problem')}")
     if swept:
         print(f"{counted(swept, 'leftover')} of dead processes removed")
     if left and not repair:
         print("--repair puts damaged artifacts aside; the next run makes them again")
-    raise typer.Exit(code)
-
-
-def _mended(problem: Problem) -> str:
-    from harness.store.store import StoreError
-
-    try:
-        problem.mend()
-    except (OSError, StoreError) as error:
-        return f"not repaired: {error}"
-    return problem.cure
+    raise typer.Exit(1 if left else 0)
 
 
 @cache.command()
@@ -140,10 +163,7 @@ def gc(
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
-    from harness.cli import cache_screens
-    from harness.cli.cache_names import keys_of_suites
-    from harness.store.collecting import Rules, choose, remove
-    from harness.store.references import keys_of_runs
+    from harness.store.gc import Rules, choose, keys_of_runs, remove
     from harness.store.store import Store
 
     if yes and dry_run:
@@ -158,6 +178,44 @@ def gc(
     if unreachable_from:
         given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
         keep = keys_of_suites(unreachable_from, given) | (set() if forget_runs else keys_of_runs(opened))
-    choice = choose(opened, Rules(age, options.parse_bytes(max_size, "--max-size"), keep))
-    removed = remove(opened, choice) if yes else None
-    print(cache_screens.collection_json(choice, removed) if json else cache_screens.collection(choice, removed), end="")
+    garbage = choose(opened, Rules(age, options.parse_bytes(max_size, "--max-size"), keep))
+    if yes:
+        garbage = remove(opened, garbage)
+    _show_garbage(garbage, removed=yes, json=json)
+
+
+def _show_garbage(garbage: Garbage, *, removed: bool, json: bool) -> None:
+    """Print what goes, or has gone, by kind, with a total."""
+    from dataclasses import asdict
+
+    from harness.results.rows import dumps
+
+    infos, leftovers = garbage.artifacts, len(garbage.leftovers)
+    if json:
+        data = {"removed": removed, "artifacts": [asdict(info) for info in infos], "leftovers": leftovers}
+        more = {"bytes": garbage.size, "bytes_before": garbage.total, "in_use": garbage.in_use}
+        print(dumps({**data, **more}), end="")
+        return
+    lines = _kind_lines(infos)
+    if not removed:
+        now = time.time()
+        lines += [
+            f"  {info.key[:12]}  {size_text(info.size):>9}  {_ago(now - info.used):>8}  {info.title}"
+            for info in infos[:_SHOWN]
+        ]
+        lines += [f"  … and {len(infos) - _SHOWN} more"] if len(infos) > _SHOWN else []
+    counts = f"{counted(len(infos), 'artifact')} and {counted(leftovers, 'leftover')}, {size_text(garbage.size)}"
+    left = size_text(garbage.total - sum(info.size for info in infos))
+    lines.append(f"{'removed' if removed else 'would remove'} {counts}; artifacts then take {left}")
+    if garbage.in_use:
+        lines.append(f"{counted(garbage.in_use, 'artifact')} stay: a run that is going on needs them")
+    if not removed and (infos or leftovers):
+        lines.append("nothing has been removed; --yes does it")
+    print(visible("\n".join(lines)))
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return "now"

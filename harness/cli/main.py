@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,10 +13,10 @@ from typer.core import TyperGroup
 
 from harness._version import __version__
 from harness.errors import BenchError, UserError
+from harness.safe_io import DISK_FULL, visible
 
 INTERRUPTED = 130
 _ANYWHERE = ("--debug", "--no-plugins")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Guarded(TyperGroup):
@@ -45,7 +44,7 @@ class Guarded(TyperGroup):
         except Exception as error:
             if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
                 raise
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in DISK_FULL:
                 _discard_output()
                 print(f"error: cannot write: {error.strerror}", file=sys.stderr)
                 raise SystemExit(UserError.exit_code) from None
@@ -55,8 +54,6 @@ class Guarded(TyperGroup):
 
 def _tell(text: str) -> None:
     """To the error stream, without what a name in a message could do to the terminal."""
-    from harness.safe_io import visible
-
     print(visible(text), file=sys.stderr)
 
 

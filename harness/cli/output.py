@@ -85,7 +85,7 @@ def emit(text: str, output: Path | None = None) -> None:
         sys.stdout.write(encodable(text, sys.stdout.encoding))
         sys.stdout.flush()
         return
-    from harness.results.rows import write_text
+    from harness.safe_io import write_text
 
     try:
         write_text(output, text)

@@ -18,7 +18,7 @@ from harness.downloads.unpack import gunzip, unpack
 from harness.downloads.web import Unreachable
 from harness.errors import DataError
 from harness.safe_io import size_text
-from harness.store.locks import Lease, try_lock
+from harness.store.leases import Lease, try_lock
 
 _LOOK = 0.2
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from harness.engine.devices import DeviceError
-from harness.errors import BenchError, ChangedError, DataError, DivergedError
+from harness.errors import BenchError, ChangedError, DataError, DivergedError, FileError
 from harness.registry.importing import lacking
-from harness.store.artifact import DiskFullError, MissingArtifact, StoreError
+from harness.safe_io import DISK_FULL
+from harness.store.artifact import MissingArtifact
 from harness.store.stage import Failure
 
 _HERE: Final = Path(__file__).parent
@@ -22,7 +23,7 @@ _FULL_DEVICE: Final = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED"
 _DEVICE_MEMORY: Final = "fewer stages at a time on the device (--jobs-per-device) or smaller batches need less"
 _FRAMES: Final = 6
 _LONGEST: Final = 300
-_DISK: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
+_DISK: Final = (*DISK_FULL, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
 """A full disk, or a mount that is gone for a while: nothing that a stage is to blame for."""
 
 
@@ -139,7 +140,7 @@ def spoils_device(error: BaseException) -> bool:
 
 def _of_disk(error: BaseException) -> bool:
     """Libraries that write by other means than Python's (safetensors) pass the system's message on as text."""
-    if isinstance(error, (StoreError, DiskFullError, MissingArtifact)):
+    if isinstance(error, (FileError, MissingArtifact)):
         return True
     if isinstance(error, OSError):
         return error.errno in _DISK

@@ -30,7 +30,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "networks": ("Networks", ("harness.nn.", "harness.training.optim")),
     "errors": (
         "Errors, files, locks",
-        ("harness.errors", "harness.store.folders", "harness.store.keys", "harness.store.locks"),
+        ("harness.errors", "harness.store.folders", "harness.store.keys", "harness.store.leases"),
     ),
 }
 _REST = ("more", "More")

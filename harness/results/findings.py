@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.results.rows import dumps, loads, write_text
-from harness.safe_io import FILE_NAME, check_types, for_spreadsheet, read_text
+from harness.results.rows import dumps, loads
+from harness.safe_io import FILE_NAME, check_types, for_spreadsheet, read_text, write_text
 
 FINDING = "finding.json"
 FOLDER = "analyses"

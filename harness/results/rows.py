@@ -11,7 +11,6 @@ import csv
 import io
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
@@ -21,7 +20,7 @@ from typing import Any
 from harness.data import Role, in_distribution
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.safe_io import check_types, for_spreadsheet, parse_json, read_text, shown
+from harness.safe_io import check_types, for_spreadsheet, parse_json, read_text, shown, write_text
 from harness.suite.spec import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
@@ -322,19 +321,6 @@ def loads(text: str) -> Any:
         ValueError: malformed text, a number that is not finite, or brackets nested too deeply.
     """
     return parse_json(text)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all: to a temporary file beside it, then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")  # not by tempfile, whose files no one else may read
-    try:
-        with part.open("x", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def rows_to_csv(rows: Iterable[ResultRow]) -> str:

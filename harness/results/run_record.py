@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.results.rows import RunResults, dumps, loads, write_text
-from harness.safe_io import PART, RUN_ID, check_types, read_text, shown
+from harness.results.rows import RunResults, dumps, loads
+from harness.safe_io import PART, RUN_ID, check_types, read_text, shown, write_text
 
 RECORD = "run.json"
 RESULTS = "results.json"

@@ -31,7 +31,7 @@ from harness.run.session import Options, Session
 from harness.stages import score, train
 from harness.stages.context import Context
 from harness.stages.reading import as_float32, read_graphs, read_info
-from harness.store.scratch import Scratch
+from harness.store.store import Scratch
 from harness.suite import load_suite
 from harness.training.bases import Baseline
 from harness.training.loop import best_rule, predict

@@ -21,9 +21,8 @@ from harness.plan.status import needed
 from harness.run.find import OpenedCell
 from harness.stages.context import Context
 from harness.stages.run import run_placed
-from harness.store.scratch import Scratch
 from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store.store import Scratch, Store
 
 ALWAYS = ("train", "score")
 KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score")

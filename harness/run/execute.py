@@ -19,7 +19,7 @@ from harness.errors import BenchError, UserError
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
 from harness.results.findings import Finding
-from harness.results.rows import RunResults, rows_to_csv, write_text
+from harness.results.rows import RunResults, rows_to_csv
 from harness.results.run_record import RESULTS, RunRecord
 from harness.results.selection import without_value
 from harness.run.analyses import analyse
@@ -29,9 +29,9 @@ from harness.run.phases import run_in_phases
 from harness.run.record import leave_page, start_record
 from harness.run.session import Options, Session
 from harness.run.tracking import Tracking
+from harness.safe_io import write_text, writing
 from harness.stages.context import Context
-from harness.store.artifact import writing
-from harness.store.holds import begun
+from harness.store.leases import claim_run
 from harness.store.stage import Failure, Stage
 from harness.suite.spec import AnalysisSpec
 
@@ -108,7 +108,7 @@ def execute(
     store.require_writable()
     with (
         terminable(),
-        begun(store, session.suite.name) as name,
+        claim_run(store, session.suite.name) as name,
         connected(engine_options, session.catalog) as connection,
     ):
         return _execute(session, options, connection, observe, store.new_run(name))

@@ -20,7 +20,7 @@ from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
-from harness.safe_io import MOST_SUITE, file_name, parse_yaml, read_text, visible
+from harness.safe_io import MOST_SUITE, file_name, parse_yaml, read_text, visible, write_text
 from harness.store.store import Store
 
 README = """\

@@ -1,24 +1,23 @@
-"""One artifact of the store: a folder written once, with checksums, and read back as JSON and tensors. No torch."""
+"""An artifact of the store: a folder written once, with checksums, and read back as JSON and tensors. No torch."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from harness.errors import BenchError, UserError
-from harness.safe_io import FILE_NAME, check_types, parse_json, read_text
-from harness.store.keys import hash_file
+from harness.errors import BenchError
+from harness.safe_io import DISK_FULL, FILE_NAME, check_types, parse_json, read_text, writing
+from harness.store.keys import hash_file, sha256
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,15 +28,11 @@ JSON = ".json"
 MOST_META = 64 << 20
 """Bytes of a description."""
 _ENCODE = json.JSONEncoder(allow_nan=False).encode
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class StoreError(UserError):
-    """The store's folder cannot be used as asked; the text names the path."""
-
-
-class DiskFullError(BenchError):
-    """There is no room left for what is written: no result of a stage, and no fault in what the user asked."""
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
+_TRANSIENT = (errno.ESTALE, errno.EBUSY, errno.EAGAIN, errno.EINTR, errno.ETXTBSY, *_TAKEN)
+_PAUSES = (0.02, 0.1, 0.4, 1.0)
+"""Seconds between attempts at a rename that may succeed later."""
+_CHECK = re.compile(r'\{\n "check": "([0-9a-f]{64})",\n')
 
 
 class MissingArtifact(BenchError):
@@ -51,22 +46,8 @@ class MissingArtifact(BenchError):
         return str(self.args[1])
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an :class:`OSError` of a block that writes into a :class:`StoreError` or :class:`DiskFullError`.
-
-    The text names the path.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFullError(f"the disk is full: cannot write {path}") from error
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 def strict(value: Any) -> Any:
-    """The value as JSON that parses strictly: NaN and infinities become null, arrays and tuples lists."""
+    """Return the value as JSON that parses strictly: NaN and infinities become null, arrays and tuples lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
@@ -81,7 +62,7 @@ def strict(value: Any) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Strict JSON text (see :func:`strict`), keys in the order given; a line for each entry of the outermost mapping.
+    """Return strict JSON text (see :func:`strict`) with a line for each entry of the outermost mapping, in its order.
 
     Python's own indentation would take the encoder written in C out of use, and a run writes a dozen files a cell.
     """
@@ -93,7 +74,7 @@ def dump(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Meta:
-    """What an artifact says of itself.
+    """The description of an artifact.
 
     Attributes:
         key, kind, place, title: as in :class:`harness.store.stage.Stage`.
@@ -114,7 +95,7 @@ class Meta:
 
     @classmethod
     def read(cls, folder: Path) -> Meta:
-        """The description in a folder.
+        """Read the description in a folder.
 
         Raises:
             OSError, ValueError: there is none, or it is damaged.
@@ -123,18 +104,18 @@ class Meta:
 
     @classmethod
     def parse(cls, text: str) -> Meta:
-        """The description in a text that :meth:`Draft.describe` wrote.
+        """Read the description in a text that :meth:`Draft.describe` wrote.
 
         Raises:
             ValueError: it is damaged, or no description at all.
         """
-        data = parse_json(_verified(text))
+        data = parse_json(_without_check(text))
         try:
             check_types(cls, [data])
             meta = cls(**data)
             for name, item in meta.files.items():
                 int(item["size"]), str(item["sha256"])
-                if not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
+                if name == META or not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
                     raise ValueError(f"{name!r} cannot name a file of an artifact")
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"{META} is damaged ({error})") from None
@@ -146,36 +127,26 @@ class Meta:
         return sum(int(item["size"]) for item in self.files.values())
 
 
-_CHECK = re.compile(r'\{\n "check": "([0-9a-f]{64})",\n')
-
-
-def _with_check(text: str) -> str:
-    """A description with its own checksum in front, which makes a flipped bit in it known."""
+def with_check(text: str) -> str:
+    """Put its own checksum in front of a description, so that a flipped bit in it is found."""
     body = text.removeprefix("{\n")
-    return f'{{\n "check": "{_sha256(body)}",\n{body}'
+    return f'{{\n "check": "{sha256(body)}",\n{body}'
 
 
-def _verified(text: str) -> str:
-    """A description without its checksum; the first version wrote none.
+def _without_check(text: str) -> str:
+    """Return a description without its checksum.
 
     Raises:
-        ValueError: its checksum differs.
+        ValueError: it has none, or its checksum differs.
     """
-    found = _CHECK.match(text)
-    if found is None:
-        return text
-    body = text[found.end() :]
-    if _sha256(body) != found[1]:
+    match = _CHECK.match(text)
+    if match is None or sha256(text[match.end() :]) != match[1]:
         raise ValueError(f"the checksum of {META} differs")
-    return "{\n" + body
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return "{\n" + text[match.end() :]
 
 
 class Draft:
-    """An artifact being written. Names carry no suffix: the kind of content gives it."""
+    """An artifact that is being written. Names carry no suffix: the kind of content gives it."""
 
     def __init__(self, folder: Path, provenance: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -183,8 +154,8 @@ class Draft:
         """Versions and the like; may be added to until the draft is committed."""
 
     def path(self, name: str) -> Path:
-        """Where to write a file of another format; ``name`` with its suffix."""
-        if name == META or name.startswith(".") or Path(name).name != name or "\\" in name:
+        """Return the path for a file of another format; ``name`` has its suffix."""
+        if name == META or not FILE_NAME.fullmatch(name):
             raise ValueError(f"'{name}' cannot name a file of an artifact")
         return self.folder / name
 
@@ -214,13 +185,13 @@ class Draft:
                 path.name: {"size": path.stat().st_size, "sha256": hash_file(path)}
                 for path in sorted(self.folder.iterdir())
             }
-            text = _with_check(dump({**fields, "provenance": self.provenance, "files": files}))
+            text = with_check(dump({**fields, "provenance": self.provenance, "files": files}))
             (self.folder / META).write_text(text, encoding="utf-8")
 
 
 def _owning(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors on the CPU, contiguous, each with memory of its own; copies only those that are not so already."""
-    found: dict[str, Tensor] = {}
+    """Return the tensors on the CPU, contiguous, each with memory of its own; copy only where needed."""
+    owning: dict[str, Tensor] = {}
     taken: set[int] = set()
     for name, tensor in tensors.items():
         plain = tensor.detach().cpu().contiguous()
@@ -228,20 +199,20 @@ def _owning(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if storage.data_ptr() in taken or storage.nbytes() != plain.numel() * plain.element_size():
             plain = plain.clone()
         taken.add(plain.untyped_storage().data_ptr())
-        found[name] = plain
-    return found
+        owning[name] = plain
+    return owning
 
 
 def _as_os_error(error: Exception) -> OSError:
-    """The system error behind a safetensors one, which carries it as text only."""
-    number = next((code for code in _FULL if f"os error {code}" in str(error)), errno.EIO)
+    """Return the system error behind a safetensors error, which carries it as text only."""
+    number = next((code for code in DISK_FULL if f"os error {code}" in str(error)), errno.EIO)
     return OSError(number, str(error))
 
 
 class Artifact:
-    """A complete artifact. Each file is checked against its checksum when a process first reads it.
+    """A complete artifact. A process checks each file against its checksum when it first reads it.
 
-    Every reader raises :class:`MissingArtifact` where a file is damaged; the artifact has then been put aside.
+    Every reader raises :class:`MissingArtifact` where a file is damaged, after the artifact was put aside.
     """
 
     def __init__(self, folder: Path, meta: Meta, put_aside: Callable[[str, str], None]) -> None:
@@ -250,11 +221,11 @@ class Artifact:
 
     @property
     def key(self) -> str:
-        """Its content address."""
+        """The content address."""
         return self.meta.key
 
     def path(self, name: str) -> Path:
-        """A file by its full name, or a tensor or JSON file by its name without suffix.
+        """Return the path of a file by its full name, or of a tensor or JSON file by its name without suffix.
 
         Raises:
             KeyError: the artifact has no such file.
@@ -265,7 +236,7 @@ class Artifact:
         raise KeyError(f"no file '{name}' in {self.meta.title or self.key}; there are: {', '.join(self.meta.files)}")
 
     def read_json(self, name: str) -> Any:
-        """The value written by :meth:`Draft.write_json`."""
+        """Read the value written by :meth:`Draft.write_json`."""
         path = self.path(name + JSON)
         try:
             return parse_json(read_text(path))
@@ -273,7 +244,7 @@ class Artifact:
             self._damaged(path.name, str(error))
 
     def tensors(self, name: str) -> dict[str, Tensor]:
-        """The tensors written by :meth:`Draft.write_tensors`, memory-mapped.
+        """Map the tensors written by :meth:`Draft.write_tensors` into memory.
 
         The mapping is private to the process: writing into a tensor never changes the artifact.
         """
@@ -308,6 +279,28 @@ class Artifact:
 
 @lru_cache(maxsize=4096)
 def _checksum(path: str, mark: tuple[int, ...]) -> str:
-    """Checksum of a file in the state that ``mark`` tells: each is read once per process."""
+    """Return the checksum of a file in the state that ``mark`` identifies; a process reads each once."""
     del mark
     return hash_file(Path(path))
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a folder, again after a while where the error is known to pass.
+
+    A rename that a network file system did, but reported as failed (the answer was lost, and the second attempt
+    found nothing to rename), counts as done.
+
+    Raises:
+        OSError: it failed for good; at once, with ``EEXIST`` or ``ENOTEMPTY``, where something stands at the target.
+    """
+    for pause in (*_PAUSES, None):
+        try:
+            source.replace(target)
+            return
+        except OSError as error:
+            taken = target.exists()
+            if taken and not source.exists():
+                return
+            if pause is None or error.errno not in _TRANSIENT or (error.errno in _TAKEN and taken):
+                raise
+        time.sleep(pause)

@@ -1,31 +1,39 @@
-"""Copies between stores: what one has and the other lacks, checked where it arrives. No torch."""
+"""Copies between stores: what one has and the other lacks, by fsspec, checked where it arrives. No torch.
+
+A folder as the other store is a store like any other. Behind any other URL, files are named by their checksum, so that
+two who push an artifact at once cannot mix theirs, and the description that says that it is complete comes last.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import hashlib
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
-from urllib.request import url2pathname
+from typing import Any
 
-from harness.errors import UserError
-from harness.store.artifact import MissingArtifact
-from harness.store.intake import receive, receive_run
+from harness.errors import BenchError, FileError, UserError
+from harness.registry.planned_code import KEPT
+from harness.results.run_record import RECORD, RESULTS, RunRecord
+from harness.safe_io import RUN_ID, parse_json, writing
+from harness.store.artifact import JSON, META, MOST_META, TENSORS, Meta, move
+from harness.store.gc import keys_of_run, keys_of_stage, stage_key
 from harness.store.keys import DIGEST
-from harness.store.objects import Objects, open_objects
-from harness.store.references import keys_of_run, keys_of_stage, needed
-from harness.store.source import FolderSource, Refused, Source
+from harness.store.stage import STAGE_KINDS
 from harness.store.store import Store
 
+RUN_FILES = (KEPT, "suite.yaml", RESULTS, RECORD)
+"""The files of a run from which a report can be made, the record last."""
+_MOST_FILES = 10_000
 _AT_ONCE = 4
-Progress = Callable[[int, int, int], None]
-"""Is told how many artifacts are done, of how many, and how many bytes were copied."""
 
 
 @dataclass
 class Copied:
-    """What a copy did: artifacts, bytes and runs copied, artifacts that were there, and what was refused and why."""
+    """Artifacts, bytes and runs copied, artifacts that were there already, and the reason for each that was refused."""
 
     artifacts: int = 0
     bytes: int = 0
@@ -33,129 +41,224 @@ class Copied:
     runs: int = 0
     refused: dict[str, str] = field(default_factory=dict)
 
+    @contextmanager
+    def refusing(self, what: str) -> Iterator[None]:
+        """Keep the reason where a block cannot copy something, so that the rest is copied; a disk fault ends all."""
+        try:
+            yield
+        except FileError:
+            raise
+        except Exception as error:  # clients of object stores raise exceptions of their own
+            named = isinstance(error, (BenchError, ValueError)) and str(error)
+            self.refused[what] = named or f"{type(error).__name__}: {error}"
 
-def open_target(target: str, store: Store) -> FolderSource | Objects:
-    """The other store: a folder (also as ``file://``), or an fsspec URL.
+
+class Remote:
+    """Another store, as fsspec reaches it; nothing that it gives is trusted.
 
     Raises:
-        UserError: it is empty, this store itself, or cannot be used.
+        UserError: the target is empty, this store itself, cannot be used, or is absent where it must exist.
     """
-    if not target.removeprefix("file://").strip():
-        raise UserError("the target is empty; name a folder or a URL")  # an empty path is the current folder
-    if "://" in target and not target.startswith("file://"):
-        return open_objects(target)
-    other = Store(folder_of(target))
-    if other.root.resolve() == store.root.resolve():
-        raise UserError(f"{target} is this store itself")
-    return FolderSource(other)
+
+    def __init__(self, target: str, store: Store, *, exists: bool = False) -> None:
+        from fsspec.core import url_to_fs
+
+        if not target.removeprefix("file://").strip():
+            raise UserError("the target is empty; name a folder or a URL")  # an empty path is the current folder
+        self.name = target
+        with self.named_errors():
+            self.fs, root = url_to_fs(target, use_listings_cache=False)
+            self.root = root.rstrip("/")
+            if exists and not self.fs.info(self.root):
+                raise FileNotFoundError
+        self.folder = Path(root) if "file" in self.fs.protocol else None
+        if self.folder is not None and self.folder.resolve() == store.root.resolve():
+            raise UserError(f"{target} is this store itself")
+
+    def keys(self) -> set[str]:
+        """Return the keys of all artifacts that are complete."""
+        return {key for key in self._folders_with("artifacts", META) if DIGEST.fullmatch(key)}
+
+    def runs(self) -> set[str]:
+        """Return the ids of all runs that are complete."""
+        return {run for run in self._folders_with("runs", RECORD) if RUN_ID.fullmatch(run)}
+
+    def _folders_with(self, below: str, name: str) -> list[str]:
+        with self.named_errors():
+            paths = [path.split("/") for path in self.fs.find(f"{self.root}/{below}")]
+        return [path[-2] for path in paths if path[-1] == name]
+
+    def path(self, key: str, name: str, sha256: str = "") -> str:
+        """Return where a file of an artifact is."""
+        if self.folder is None and name != META:
+            return f"{self.root}/blobs/{sha256[:2]}/{sha256}"
+        return f"{self.root}/artifacts/{key[:2]}/{key}/{name}"
+
+    def read(self, path: str, size: int | None = None) -> Iterator[bytes]:
+        """Yield the content of a plain file of that size: a link could lead anywhere, and a pipe would never end."""
+        info = self.fs.info(path)
+        name, left = path.rsplit("/", 1)[-1], MOST_META if size is None else size
+        if info["type"] != "file" or info.get("islink"):
+            raise ValueError(f"{name} is no plain file; links are not followed")
+        if size is not None and info["size"] not in (None, size):
+            raise ValueError(f"{name} has {info['size']} bytes instead of {size}")
+        with self.fs.open(path, "rb", cache_type="none") as stream:
+            while block := stream.read(min(1 << 20, left + 1)):
+                left -= len(block)
+                if left < 0:
+                    raise ValueError(f"{name} is larger than it may be")
+                yield block
+
+    def text(self, path: str) -> str:
+        """Return the content of a text file of bounded size."""
+        return b"".join(self.read(path)).decode("utf-8")
+
+    def send(self, source: Path, path: str, *, once: bool = False) -> int:
+        """Copy a file there, unless it is sent ``once`` and one of its size is there; return its bytes."""
+        size = source.stat().st_size
+        with self.named_errors():
+            if not (once and self.fs.exists(path) and self.fs.size(path) == size):
+                self.fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+                self.fs.put_file(str(source), path)
+        return size
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Turn exceptions, of which clients of object stores have their own, into messages that name the store."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileError(f"there is no store at {self.name}") from None
+        except Exception as error:
+            raise FileError(f"cannot use {self.name}: {type(error).__name__}: {error}") from None
 
 
-def open_source(target: str, store: Store) -> FolderSource | Objects:
-    """The other store, as :func:`open_target` gives it, to copy from.
+def pull(store: Store, remote: Remote, keys: Collection[str] | None, runs: Iterable[str]) -> Copied:
+    """Copy artifacts (all where ``keys`` is None), and runs with all that they are made of, into this store.
 
     Raises:
-        UserError: there is none: to pull nothing from a mistyped place would look like success.
-    """
-    source = open_target(target, store)
-    if not source.exists():
-        raise UserError(f"there is no store at {target}")
-    return source
-
-
-def folder_of(target: str) -> Path:
-    """The folder that a target names."""
-    return Path(url2pathname(target.removeprefix("file://"))).expanduser()
-
-
-def pull(store: Store, source: Source, keys: Collection[str], runs: Iterable[str], progress: Progress) -> Copied:
-    """Copy artifacts and runs into this store.
-
-    Args:
-        keys: those that are wanted; those that the source lacks, or that are here, are left out.
-        runs: ids of runs that are wanted, with all that they are made of.
-
-    Raises:
-        StoreError, DiskFullError: the store cannot take them; what has arrived is kept.
+        FileError: a store cannot be used; what has arrived is kept.
     """
     store.require_writable()
-    copied, all_keys = Copied(), set(keys)
+    copied, there = Copied(), remote.keys()
+    wanted = set(there if keys is None else keys)
     for run in runs:
-        try:
-            record, new = receive_run(store, source, run)
-            all_keys.update(*map(keys_of_stage, keys_of_run(record)))
-            copied.runs += new
-        except Refused as error:
-            copied.refused[f"run {run}"] = str(error)
-    there = source.present({key for key in all_keys if DIGEST.fullmatch(key)})
-    wanted = sorted(key for key in there if not store.has(key))
-    copied.present = len(there) - len(wanted)
-    work = _Work(copied, len(wanted), progress)
-    _each(wanted, lambda key: work.one(key, lambda moved: receive(store, source, key, moved)))
+        with copied.refusing(f"run {run}"):
+            copied.runs += _receive_run(store, remote, run)
+            wanted.update(*map(keys_of_stage, keys_of_run(RunRecord.load(store.runs / run))))
+    missing = sorted(key for key in wanted & there if not store.has(key))
+    copied.present = len(wanted & there) - len(missing)
+    _copy_each(copied, missing, lambda key: _receive(store, remote, key))
     return copied
 
 
-def push(
-    store: Store, target: FolderSource | Objects, keys: Collection[str], runs: Sequence[str], progress: Progress
-) -> Copied:
+def push(store: Store, remote: Remote, keys: Collection[str] | None, runs: Iterable[str]) -> Copied:
     """Copy artifacts and runs of this store elsewhere; see :func:`pull`."""
-    if isinstance(target, FolderSource):
-        return pull(Store(Path(target.name)), FolderSource(store), keys, runs, progress)
-    there = target.present(keys)
-    wanted = sorted(set(keys) - there)
-    copied = Copied(present=len(there))
-    work = _Work(copied, len(wanted), progress)
-    _each(wanted, lambda key: work.one(key, lambda moved: target.put(store, key, moved)))
+    if remote.folder is not None:
+        other = Store(remote.folder)
+        return pull(other, Remote(str(store.root), other), keys, runs)
+    copied, there = Copied(), remote.keys()
+    wanted = set(store.artifact_keys() if keys is None else keys)
     for run in runs:
-        try:
-            copied.runs += target.put_run(store, run)
-        except FileNotFoundError as error:
-            copied.refused[f"run {run}"] = f"it is not complete ({Path(str(error.filename)).name} is missing)"
+        with copied.refusing(f"run {run}"):
+            wanted.update(*map(keys_of_stage, keys_of_run(RunRecord.load(store.runs / run))))
+            for name in RUN_FILES:
+                remote.send(store.runs / run / name, f"{remote.root}/runs/{run}/{name}")
+            copied.runs += 1
+    wanted = store.present(wanted)
+    copied.present = len(wanted & there)
+    _copy_each(copied, sorted(wanted - there), lambda key: _send(store, remote, key))
     return copied
 
 
-def stored(store: Store, keys: Collection[str]) -> list[str]:
-    """Keys of the artifacts in this store that belong to stages with these keys: further tiers and analyses too."""
-    return [info.key for info in store.list() if (meta := store.meta(info.key)) is not None and needed(meta, keys)]
+def _copy_each(copied: Copied, keys: Collection[str], copy: Callable[[str], int]) -> None:
+    """Copy several at a time, as object stores answer slowly."""
+    from tqdm import tqdm
+
+    def copy_one(key: str) -> list[int]:
+        sizes: list[int] = []
+        with copied.refusing(key[:12]):
+            sizes.append(copy(key))
+        return sizes
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for sizes in tqdm(pool.map(copy_one, keys), total=len(keys), unit=" artifacts", disable=None, leave=False):
+            copied.artifacts += len(sizes)
+            copied.bytes += sum(sizes)
 
 
-class _Work:
-    """Counts, from several threads, and keeps the reason of what was refused."""
-
-    def __init__(self, copied: Copied, total: int, progress: Progress) -> None:
-        self._copied, self._total, self._progress = copied, total, progress
-        self._lock = Lock()
-        self._done = 0
-        self._tell()
-
-    def one(self, key: str, copy: Callable[[Callable[[int], None]], None]) -> None:
-        """Copy one artifact; what is wrong with it stops no other."""
-        reason = ""
-        try:
-            copy(self._moved)
-        except (Refused, MissingArtifact) as error:
-            reason = str(error)
-        with self._lock:
-            self._done += 1
-            if reason:
-                self._copied.refused[key[:12]] = reason
-            else:
-                self._copied.artifacts += 1
-            self._tell()
-
-    def _moved(self, size: int) -> None:
-        with self._lock:
-            self._copied.bytes += size
-            self._tell()
-
-    def _tell(self) -> None:
-        self._progress(self._done, self._total, self._copied.bytes)
+def _send(store: Store, remote: Remote, key: str) -> int:
+    artifact = store.open(key)
+    for name, item in artifact.meta.files.items():
+        remote.send(artifact.path(name), remote.path(key, name, item["sha256"]), once=True)
+    if store.record(key):
+        remote.send(store.record_path(key), f"{remote.root}/records/{key[:2]}/{key}.json")
+    remote.send(artifact.folder / META, remote.path(key, META))
+    return artifact.meta.size
 
 
-def _each(keys: Sequence[str], copy: Callable[[str], None]) -> None:
-    """Several at a time: object stores answer slowly. The first error that is no refusal ends it."""
-    pool = ThreadPoolExecutor(_AT_ONCE)
-    try:
-        for done in [pool.submit(copy, key) for key in keys]:
-            done.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _receive(store: Store, remote: Remote, key: str) -> int:
+    """Copy an artifact into a store, complete and checked, or not at all, and return its bytes."""
+    text = remote.text(remote.path(key, META))
+    meta = _checked(key, text)
+    with store.drafted(key) as folder:
+        if meta.size > (room := shutil.disk_usage(folder).free):
+            raise ValueError(f"it has {meta.size} bytes; {store.root} has room for {room}")
+        for name, item in meta.files.items():
+            _receive_file(remote, remote.path(key, name, item["sha256"]), folder / name, item)
+        with writing(folder):
+            (folder / META).write_text(text, encoding="utf-8")
+        if key == stage_key(meta):
+            store.index(meta.place, key)
+    if key == stage_key(meta):
+        store.clear_failure(key)
+        with suppress(OSError, ValueError):
+            facts = parse_json(remote.text(f"{remote.root}/records/{key[:2]}/{key}.json"))
+            if isinstance(facts, dict) and not store.record(key):
+                store.keep_record(key, facts)
+    return meta.size
+
+
+def _checked(key: str, text: str) -> Meta:
+    """Read the description of an artifact, and refuse one of which any part may not stand in a store."""
+    meta = Meta.parse(text)
+    if meta.kind not in STAGE_KINDS or meta.key != key or key not in keys_of_stage(stage_key(meta)):
+        raise ValueError("its description is that of another artifact")
+    if len(meta.files) > _MOST_FILES:
+        raise ValueError(f"it has {len(meta.files)} files")
+    for name, item in meta.files.items():
+        if Path(name).suffix not in (JSON, TENSORS):
+            raise ValueError(f"{name!r} cannot name a file of an artifact")
+        if type(item["size"]) is not int or item["size"] < 0 or not DIGEST.fullmatch(str(item["sha256"])):
+            raise ValueError(f"{name} has no size or checksum")
+    return meta
+
+
+def _receive_file(remote: Remote, source: str, target: Path, item: Any) -> None:
+    total = hashlib.sha256()
+    with target.open("xb") as stream:
+        for block in remote.read(source, item["size"]):
+            total.update(block)
+            with writing(target):
+                stream.write(block)
+    if total.hexdigest() != item["sha256"]:
+        raise ValueError(f"{target.name}: content differs from what was written")
+
+
+def _receive_run(store: Store, remote: Remote, run: str) -> bool:
+    """Copy the files of a run, complete or not at all; return False if it is here."""
+    if not RUN_ID.fullmatch(run):
+        raise ValueError("no run can have this name")
+    if (store.runs / run).exists():
+        return False
+    with store.draft_folder("run") as draft:
+        for name in RUN_FILES:
+            text = remote.text(f"{remote.root}/runs/{run}/{name}")
+            with writing(draft):
+                (draft / name).write_text(text, encoding="utf-8")
+        if RunRecord.load(draft).id != run:
+            raise ValueError("its record is that of another run")
+        with writing(store.runs):
+            store.runs.mkdir(exist_ok=True)
+            move(draft, store.runs / run)
+    return True

@@ -43,10 +43,11 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of the canonical JSON of a value; see :func:`canonical`."""
-    return _sha256(canonical(value))
+    return sha256(canonical(value))
 
 
-def _sha256(text: str) -> str:
+def sha256(text: str) -> str:
+    """Return the SHA-256 (hex) of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.store.artifact import Artifact, MissingArtifact
 from harness.store.keys import digest
-from harness.store.locks import Lease
+from harness.store.leases import Lease
 from harness.store.stage import Stage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def reading(
         read: writes JSON and safetensors files into a folder and tells what they follow from, as JSON.
 
     Raises:
-        StoreError: the store cannot be written.
+        FileError: the store cannot be written.
         Exception: whatever ``read`` raises; nothing is kept then.
     """
     place = f"read/{dataset}/{digest(request)}"

@@ -14,49 +14,23 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.safe_io import parse_json, read_text
-from harness.store import leftovers
-from harness.store import listing as upkeep
-from harness.store import toolchains as makers
-from harness.store.artifact import (
-    META,
-    Artifact,
-    DiskFullError,
-    Draft,
-    Meta,
-    MissingArtifact,
-    StoreError,
-    dump,
-    writing,
-)
+from harness.errors import FileError
+from harness.safe_io import parse_json, read_text, write_text, writing
+from harness.store import toolchains
+from harness.store.artifact import META, Artifact, Draft, Meta, MissingArtifact, dump, move
 from harness.store.folders import store_root
 from harness.store.keys import digest, file_digest
-from harness.store.leftovers import begin_draft
-from harness.store.listing import Info
-from harness.store.locks import Lease, try_lock
-from harness.store.placing import move
-from harness.store.shards import present
+from harness.store.leases import Lease, begin_draft, sweep, try_lock
 from harness.store.stage import Failure, Stage, moment
 
-__all__ = [
-    "Artifact",
-    "DiskFullError",
-    "Draft",
-    "Info",
-    "Lease",
-    "Meta",
-    "MissingArtifact",
-    "Store",
-    "StoreError",
-]
-_REMEMBERED = 256
-"""Descriptions of artifacts that a store keeps in memory."""
 _NO_FILE = (errno.EISDIR, errno.ELOOP)
 _log = logging.getLogger(__name__)
 
@@ -68,30 +42,27 @@ class Store:
         root: the folder; by default ``BENCH_STORE``, else ``store`` in the user's cache folder.
 
     Raises:
-        StoreError: ``root`` is a file or cannot be read.
+        FileError: ``root`` is a file or cannot be read.
     """
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = (store_root() if root is None else Path(root)).absolute()
-        self._metas: dict[str, tuple[tuple[int, int], Meta]] = {}  # of the last few: a run reads very many
         try:
             if self.root.exists():
                 with os.scandir(self.root):
                     pass
         except OSError as error:
-            raise StoreError(f"cannot use {self.root} as a store: {error.strerror or error}") from None
+            raise FileError(f"cannot use {self.root} as a store: {error.strerror or error}") from None
 
     def require_writable(self) -> None:
         """Make the store ready for a run: try to write, and remove what killed processes left.
 
         Raises:
-            StoreError: the folder cannot be written; the text names the path.
+            FileError: the folder cannot be written.
         """
-        probe, lock = begin_draft(self._folder("tmp"), "probe")
-        with lock, writing(probe):
-            probe.touch()
-            probe.unlink()
-        self.sweep()
+        with self.draft_folder("probe"):
+            pass
+        sweep(self.root)
 
     def _folder(self, *parts: str) -> Path:
         folder = self.root.joinpath(*parts)
@@ -100,60 +71,54 @@ class Store:
         return folder
 
     def artifact_folder(self, key: str) -> Path:
-        """Where the artifact of a key is or would be."""
+        """Return the folder that the artifact of a key has or would have."""
         return self.root.joinpath("artifacts", key[:2], key)
 
     def has(self, key: str) -> bool:
-        """Whether there is a complete artifact: its description is there and every file has its size.
+        """Return True if there is a complete artifact: its description is there and every file has its size.
 
         Content is checked on first read. A damaged artifact is put aside here, with a warning.
         """
         return self.meta(key) is not None
 
     def present(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys that have an artifact, complete or not: for many keys a few listings, and no file read."""
-        return present(self.root / "artifacts", keys)
+        """Return those of the keys that have an artifact, complete or not; reads listings, and no file."""
+        return _present(self.root / "artifacts", keys)
 
     def failed(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys that have a stored failure, readable or not."""
-        return present(self.root / "failures", keys, ".json")
+        """Return those of the keys that have a stored failure, readable or not."""
+        return _present(self.root / "failures", keys, ".json")
 
     def meta(self, key: str) -> Meta | None:
-        """The description of an artifact, or None where there is no complete one."""
+        """Return the description of an artifact, or None where there is no complete one."""
         return self._meta(key, again=True)
 
     def _meta(self, key: str, *, again: bool) -> Meta | None:
-        at = f"{self.root}{os.sep}artifacts{os.sep}{key[:2]}{os.sep}{key}"  # as text: many times for each cell of a run
+        folder = str(self.artifact_folder(key))
         try:
-            stat = os.stat(f"{at}{os.sep}{META}")  # noqa: PTH116
-            mark = (stat.st_mtime_ns, stat.st_ino)
-            known = self._metas.get(key)
-            meta = known[1] if known is not None and known[0] == mark else Meta.read(Path(at))
+            stat = os.stat(f"{folder}/{META}")  # noqa: PTH116 - plain text is faster, and a run asks very often
+            meta = _read_meta(folder, (stat.st_mtime_ns, stat.st_ino))
             for name, item in meta.files.items():
-                if os.stat(f"{at}{os.sep}{name}").st_size != item["size"]:  # noqa: PTH116
+                if os.stat(f"{folder}/{name}").st_size != item["size"]:  # noqa: PTH116
                     raise ValueError(f"{name} has another size than was written")
         except (FileNotFoundError, NotADirectoryError) as error:
-            if not Path(at).is_dir():
+            if not Path(folder).is_dir():
                 return None
             if again:  # it may have been put there between the two looks
                 return self._meta(key, again=False)
             self.put_aside(key, f"{Path(error.filename or META).name} is missing")
-            return None
         except OSError as error:
             if error.errno not in _NO_FILE:
-                raise StoreError(f"cannot read {at}: {error.strerror or error}") from None
+                raise FileError(f"cannot read {folder}: {error.strerror or error}") from None
             self.put_aside(key, f"{Path(error.filename or META).name} is no plain file")
-            return None
         except ValueError as error:
             self.put_aside(key, str(error))
-            return None
-        if key not in self._metas and len(self._metas) >= _REMEMBERED:
-            del self._metas[next(iter(self._metas))]
-        self._metas[key] = mark, meta
-        return meta
+        else:
+            return meta
+        return None
 
     def open(self, key: str) -> Artifact:
-        """The artifact of a key.
+        """Return the artifact of a key, and mark it as used.
 
         Raises:
             MissingArtifact: there is no complete one.
@@ -168,11 +133,14 @@ class Store:
     def put_aside(self, key: str, why: str) -> None:
         """Move a damaged artifact out of the way, with a warning; its stage runs again."""
         _log.warning("artifact %s is damaged and will be made again (%s)", key[:12], why)
-        self._metas.pop(key, None)
         with suppress(OSError):
-            debris = self.root / "debris"
-            debris.mkdir(exist_ok=True)
-            self.artifact_folder(key).rename(debris / f"{key}-{uuid.uuid4().hex[:8]}")
+            self.to_debris(self.artifact_folder(key))
+
+    def to_debris(self, path: Path) -> Path:
+        """Move a file or folder of the store into ``debris``, which ``bench cache gc`` empties; return its new path."""
+        debris = self.root / "debris"
+        debris.mkdir(exist_ok=True)
+        return path.rename(debris / f"{path.name}-{uuid.uuid4().hex[:8]}")
 
     @contextmanager
     def create(
@@ -188,8 +156,7 @@ class Store:
             provenance: versions and the like, kept in the description.
 
         Raises:
-            StoreError: the store cannot be written.
-            DiskFullError: there is no room.
+            FileError: the store cannot be written.
         """
         chosen = stage.key if key is None else key
         with self.drafted(chosen) as folder:
@@ -210,11 +177,10 @@ class Store:
 
     @contextmanager
     def drafted(self, key: str) -> Iterator[Path]:
-        """A folder that becomes the artifact of a key when the block ends, and goes when it raises.
+        """Give a folder that becomes the artifact of a key when the block ends, and goes when it raises.
 
         Raises:
-            StoreError: the store cannot be written.
-            DiskFullError: there is no room.
+            FileError: the store cannot be written.
         """
         with self.draft_folder(key[:16]) as folder:
             yield folder
@@ -222,7 +188,7 @@ class Store:
 
     @contextmanager
     def draft_folder(self, label: str) -> Iterator[Path]:
-        """A folder under ``tmp``, to be moved elsewhere within the block; what is left of it then goes."""
+        """Give a folder under ``tmp`` to be moved elsewhere within the block; remove what is left of it then."""
         folder, lock = begin_draft(self._folder("tmp"), label)
         with lock:
             try:
@@ -244,19 +210,17 @@ class Store:
                 if not self.has(key):
                     move(draft, target)  # what stood there was damaged and has been put aside
 
-    def _lock(self, path: Path) -> Lease | None:
-        with writing(path):
-            return try_lock(path)
-
     def try_lease(self, key: str) -> Lease | None:
-        """The right to run the stage of a key, or None while another process has it. Advisory; see ``locks``.
+        """Take the right to run the stage of a key, or None while another process has it. Advisory; see ``leases``.
 
         It ends with the process, however that ends, and belongs to the process that took it, not to its children.
         """
-        return self._lock(self._folder("leases") / f"{key}.lock")
+        path = self._folder("leases") / f"{key}.lock"
+        with writing(path):
+            return try_lock(path)
 
     def place_folder(self, place: str) -> Path:
-        """The index of a logical place: a file for each artifact, of which the name alone counts."""
+        """Return the index of a logical place: a folder with an empty file for each artifact, named by its key."""
         return self.root / "places" / digest(place)[:32]
 
     def index(self, place: str, key: str) -> None:
@@ -267,20 +231,17 @@ class Store:
             entry.touch()
 
     def preimages(self, place: str) -> list[tuple[str, Any]]:
-        """Key and preimage of every artifact at a logical place, oldest first."""
-        found = []
-        for path in sorted(self.place_folder(place).glob("*.json")):
-            meta = self.meta(path.stem)
-            if meta is not None:
-                found.append((meta.created, path.stem, meta.preimage))
-        return [(key, preimage) for _, key, preimage in sorted(found, key=lambda item: item[:2])]
+        """Return key and preimage of every artifact at a logical place, oldest first."""
+        keys = sorted(path.stem for path in self.place_folder(place).glob("*.json"))
+        metas = [(key, meta) for key in keys if (meta := self.meta(key)) is not None]
+        return [(key, meta.preimage) for key, meta in sorted(metas, key=lambda pair: pair[1].created)]
 
     def failure_path(self, key: str) -> Path:
-        """Where the failure of a key is or would be."""
+        """Return the path that the failure of a key has or would have."""
         return self.root.joinpath("failures", key[:2], f"{key}.json")
 
     def failure(self, key: str) -> Failure | None:
-        """The stored failure of a key, or None."""
+        """Return the stored failure of a key, or None."""
         data = self._read(self.failure_path(key))
         try:
             return None if data is None else Failure(**{**data["failure"], "since": moment(data["created"])})
@@ -290,8 +251,8 @@ class Store:
     def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
         """Store a failure that is a result; others (``Failure.kept`` is false) are not stored and run again."""
         if failure.kept:
-            told = {"key": key, "kind": stage.kind, "place": stage.place, "title": stage.title, "created": time.time()}
-            self._write(self.failure_path(key), {**told, "failure": asdict(failure)})
+            of = {"key": key, "kind": stage.kind, "place": stage.place, "title": stage.title, "created": time.time()}
+            self._write(self.failure_path(key), {**of, "failure": asdict(failure)})
 
     def clear_failure(self, key: str) -> None:
         """Forget the failure of a key."""
@@ -310,33 +271,33 @@ class Store:
         """Keep what is known of a stage that was executed elsewhere: it says nothing of how long it takes here."""
         self._write(self.record_path(key), facts)
         with writing(self.root):
-            makers.note(self.root, key, facts, self._write)
+            toolchains.note(self.root, key, facts)
 
     def record_path(self, key: str) -> Path:
-        """Where the record of a stage's execution is or would be."""
+        """Return the path that the record of a stage's execution has or would have."""
         return self.root.joinpath("records", key[:2], f"{key}.json")
 
     def record(self, key: str) -> dict[str, Any]:
-        """What :meth:`record_run` kept for a key; empty where nothing."""
+        """Return what :meth:`record_run` kept for a key; empty where nothing."""
         data = self._read(self.record_path(key))
         return data if isinstance(data, dict) else {}
 
     def timings(self) -> list[tuple[str, float]]:
-        """Place and seconds of every recorded execution, oldest first."""
+        """Return place and seconds of every recorded execution, oldest first."""
         try:
             lines = read_text(self.root / "timings.jsonl").splitlines()
         except (OSError, ValueError):
             return []
-        found = []
+        timings = []
         for line in lines:
             with suppress(ValueError, TypeError):
                 place, seconds = parse_json(line)
                 if isinstance(seconds, float | int) and seconds >= 0:
-                    found.append((str(place), float(seconds)))
-        return found
+                    timings.append((str(place), float(seconds)))
+        return timings
 
     def file_digest(self, path: Path) -> str:
-        """SHA-256 of an input file, remembered in the store while the file stays as it is.
+        """Return the SHA-256 of an input file, remembered in the store while the file stays as it is.
 
         Raises:
             DataError: there is no such file, or it cannot be read.
@@ -346,7 +307,7 @@ class Store:
         before = memo.get(str(path.absolute()))
         result = file_digest(path, memo)
         if memo.get(str(path.absolute())) != before:
-            with suppress(StoreError, DiskFullError):  # a memory only: a read-only store works without it
+            with suppress(FileError):  # a memory only: a read-only store works without it
                 self._write(self.root / "files.json", memo)
         return result
 
@@ -357,7 +318,7 @@ class Store:
 
     @staticmethod
     def new_run_name(suite: str) -> str:
-        """A name for a new run; those of a suite sort by time, down to the 65,536th part of a second."""
+        """Return a name for a new run; those of a suite sort by time, down to the 65,536th part of a second."""
         label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in suite)[:60] or "run"
         now = time.time()
         return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{label}-{int(now % 1 * 65536):04x}"
@@ -370,41 +331,75 @@ class Store:
         return folder
 
     def artifact_keys(self) -> Sequence[str]:
-        """Keys of all artifact folders, complete or not, sorted."""
+        """Return the keys of all artifact folders, complete or not, sorted."""
         return sorted(path.name for path in self.root.glob("artifacts/??/*"))
 
-    def sweep(self) -> int:
-        """Remove what dead processes left; returns how many drafts and files. See :mod:`harness.store.leftovers`."""
-        return leftovers.sweep(self.root)
-
-    def list(self) -> tuple[Info, ...]:
-        """Every complete artifact, oldest first; see :mod:`harness.store.listing`."""
-        return upkeep.listing(self)
-
-    def size(self) -> int:
-        """Bytes of everything in the store: artifacts, debris, runs."""
-        return upkeep.size(self.root)
-
-    def verify(self) -> Sequence[str]:
-        """Read every byte and tell what is wrong; changes nothing. See :mod:`harness.store.checking`."""
-        from harness.store.checking import inspect
-
-        return [str(problem) for problem in inspect(self)]
-
     def _read(self, path: Path) -> Any:
-        """JSON of a small file, or None where it is absent or damaged."""
+        """Read a small JSON file; None where it is absent or damaged."""
         try:
             return parse_json(read_text(path))
         except (OSError, ValueError):
             return None
 
     def _write(self, path: Path, value: Any) -> None:
-        """Replace a small JSON file as a whole."""
-        part, lock = begin_draft(self._folder("tmp"), path.stem[:16])
-        with lock, writing(path):
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                part.write_text(dump(value), encoding="utf-8")
-                move(part, path)
-            finally:
-                part.unlink(missing_ok=True)
+        with writing(path):
+            write_text(path, dump(value))
+
+
+class Scratch(Store):
+    """A store for work that must leave nothing behind: it reads from another one and writes to a folder of its own.
+
+    Stored failures of the other store are not seen.
+
+    Args:
+        base: read where nothing was written here; never written to.
+        root: the folder of what is written, which the caller removes.
+        hidden: keys of ``base`` that count as absent, so that their stages run again.
+    """
+
+    def __init__(self, base: Store, root: Path, hidden: Collection[str] = ()) -> None:
+        super().__init__(root)
+        self._base, self._hidden = base, frozenset(hidden)
+
+    def meta(self, key: str) -> Meta | None:
+        """Return the description of an artifact that is here or in the other store."""
+        own = super().meta(key)
+        return self._base.meta(key) if own is None and key not in self._hidden else own
+
+    def present(self, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys that have an artifact here or in the other store, complete or not."""
+        wanted = set(keys)
+        return super().present(wanted) | (self._base.present(wanted) - self._hidden)
+
+    def open(self, key: str) -> Artifact:
+        """Return the artifact that is here, else the other store's.
+
+        Raises:
+            MissingArtifact: neither has it.
+        """
+        ours = super().meta(key) is not None or key in self._hidden
+        return super().open(key) if ours else self._base.open(key)
+
+    def record(self, key: str) -> dict[str, Any]:
+        """Return what is known of a stage's execution, here or in the other store."""
+        return super().record(key) or self._base.record(key)
+
+
+@lru_cache(maxsize=256)
+def _read_meta(folder: str, mark: tuple[int, int]) -> Meta:
+    """Read the description in a folder, in the state that ``mark`` identifies; a run opens some many times."""
+    del mark
+    return Meta.read(Path(folder))
+
+
+def _present(folder: Path, keys: Iterable[str], suffix: str = "") -> set[str]:
+    """Return those of the keys for which a sharded folder has an entry (``ab/abcd…`` and the suffix)."""
+    by_shard: dict[str, list[str]] = defaultdict(list)
+    for key in keys:
+        by_shard[key[:2]].append(key)
+    there: set[str] = set()
+    for shard, wanted in by_shard.items():
+        with suppress(FileNotFoundError, NotADirectoryError):
+            names = set(os.listdir(folder / shard))  # noqa: PTH208 - paths are several times slower
+            there.update(key for key in wanted if f"{key}{suffix}" in names)
+    return there

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.store.exchange import Copied, open_target, pull, push
+from harness.store.exchange import Copied, Remote, pull, push
 from harness.store.store import Store
-
-
-def quiet(done: int, total: int, size: int) -> None:
-    """No progress."""
+from harness.store.verify import inspect
 
 
 def give(store: Store, target: str, runs: tuple[str, ...] = ()) -> Copied:
     """Push everything."""
-    return push(store, open_target(target, store), store.artifact_keys(), runs, quiet)
+    return push(store, Remote(target, store), None, runs)
 
 
 def take(store: Store, target: str, runs: tuple[str, ...] = ()) -> Copied:
     """Pull everything."""
-    source = open_target(target, store)
-    return pull(store, source, source.keys(), runs, quiet)
+    return pull(store, Remote(target, store, exists=True), None, runs)
 
 
 def contents(store: Store) -> dict[str, bytes]:
@@ -30,10 +26,10 @@ def contents(store: Store) -> dict[str, bytes]:
 
 
 def clean(store: Store) -> bool:
-    """Whether nothing is half there."""
-    return store.verify() == [] and list((store.root / "tmp").glob("*")) == []
+    """Return True if nothing is half there."""
+    return list(inspect(store)) == [] and list((store.root / "tmp").glob("*")) == []
 
 
 def other(store: Store, name: str = "other") -> Store:
-    """Another store beside one."""
+    """Return another store beside one."""
     return Store(Path(store.root).with_name(name))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
+from harness.store.artifact import META, with_check
+from harness.store.exchange import RUN_FILES
+from harness.store.gc import listing
 from harness.store.keys import digest
 from harness.store.stage import Stage
 from harness.store.store import Store
@@ -25,6 +30,15 @@ def fill(store: Store, made: Stage, value: object = 1) -> Path:
         draft.write_json("info", {"value": value})
         draft.write_tensors("weights", {"w": torch.arange(4.0)})
     return store.artifact_folder(made.key)
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Change the description of an artifact as somebody could who knows how its checksum is made."""
+    data = json.loads((folder / META).read_text(encoding="utf-8"))
+    data.pop("check")
+    change(data)
+    (folder / META).write_text(with_check("{\n" + json.dumps(data)[1:]), encoding="utf-8")
+    return folder
 
 
 def fresh(store: Store) -> Store:
@@ -43,7 +57,7 @@ def flip(path: Path) -> None:
 
 
 def titles(store: Store) -> list[str]:
-    return sorted(info.title.rsplit(" ", 1)[-1] for info in fresh(store).list())
+    return sorted(info.title.rsplit(" ", 1)[-1] for info in listing(fresh(store)))
 
 
 def use(store: Store, made: Stage, second: int) -> None:
@@ -62,4 +76,6 @@ def record_run(store: Store, made: Sequence[Stage], name: str = "20260101-000000
     folder = store.runs / name
     folder.mkdir(parents=True)
     RunRecord(name, "toy.yaml", results, cells, {}, "").save(folder)
+    for other in RUN_FILES[:-1]:
+        (folder / other).write_text("{}")
     return name

@@ -11,7 +11,7 @@ import pytest
 from integration_kit import TOY, Workshop
 
 from harness.cli.main import main
-from harness.store import listing as upkeep
+from harness.store.gc import listing
 from harness.store.store import Store
 
 SCREEN = 25
@@ -69,7 +69,7 @@ def refused(workshop: Workshop, outcome: tuple[int, str], *texts: str) -> None:
     assert mark, progress
     for text in texts:
         assert text in told, told
-    trained = [a.kind for a in upkeep.listing(Store(workshop.store))] if workshop.store.is_dir() else []
+    trained = [a.kind for a in listing(Store(workshop.store))] if workshop.store.is_dir() else []
     assert not set(trained) - {"prepare"}
 
 

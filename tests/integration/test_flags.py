@@ -6,6 +6,7 @@ import pytest
 
 from harness.report.build import make_report
 from harness.report.render import render
+from harness.store.gc import listing
 from harness.store.store import Store
 
 PLUGIN = """\
@@ -57,7 +58,7 @@ def outcome(workshop):
 def test_flags_of_an_encoder_are_kept_with_its_snapshots(workshop, outcome):
     del outcome
     store = Store(workshop.store)
-    encoded = [item for item in store.list() if item.kind == "encode"]
+    encoded = [item for item in listing(store) if item.kind == "encode"]
     flags = sorted(len(store.open(item.key).read_json("snapshots")["flags"]) for item in encoded)
     assert flags == [0, 1], "only features that are all alike are worth a flag"
 

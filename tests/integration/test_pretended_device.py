@@ -12,6 +12,7 @@ from integration_kit import TOY, Workshop
 
 from harness.report.build import make_report
 from harness.run.execute import EngineOptions, RunOutcome
+from harness.store.gc import listing
 from harness.store.store import Store
 from harness.testing.fake_device import ELSEWHERE, elsewhere
 
@@ -50,7 +51,7 @@ def away(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
 def artifacts(workshop: Workshop) -> dict[tuple[str, str], str]:
     """Checksums of all tensors that the store holds."""
     store = Store(workshop.store)
-    metas = [meta for info in store.list() if (meta := store.meta(info.key)) is not None]
+    metas = [meta for info in listing(store) if (meta := store.meta(info.key)) is not None]
     return {
         (meta.key, name): item["sha256"]
         for meta in metas

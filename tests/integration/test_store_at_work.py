@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from integration_kit import TOY, Workshop, bench
 
+from harness.errors import DiskFullError
 from harness.run.find import all_runs
-from harness.store.collecting import Rules, choose, remove
+from harness.store.gc import Rules, choose, listing, remove
 from harness.store.stage import Stage
-from harness.store.store import DiskFullError, Store
+from harness.store.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_damage_is_repaired_and_made_again(made: Workshop, tmp_path: Path, value
     mine = colleague(made, tmp_path)
     mine.command("cache", "pull", str(made.store))
     store = Store(mine.store)
-    scores = [info for info in store.list() if info.kind == "score"]
+    scores = [info for info in listing(store) if info.kind == "score"]
     (store.artifact_folder(scores[0].key) / "scores.json").write_text("{}")
     told = mine.command("cache", "verify", "--repair").stdout
     assert "scores.json has 2 bytes instead of" in told

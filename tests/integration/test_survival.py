@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from faults import KINDS, Field, Tally, killed, one_round, table
 
+from harness.store.gc import listing
 from harness.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +49,7 @@ def test_what_a_fault_would_change_is_found(field: Field) -> None:
     assert field.check(made) == []
     store, known = Store(made), dict(field.reference)
     value = next(name for name in known if name.startswith("value"))
-    trained = next(info for info in store.list() if info.kind == "train")
+    trained = next(info for info in listing(store) if info.kind == "train")
     weights = next(store.artifact_folder(trained.key).glob("*.safetensors"))
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1

@@ -17,9 +17,8 @@ from harness.engine.cluster.facts import facts
 from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
-from harness.store.artifact import writing
-from harness.store.leftovers import begin_draft
-from harness.store.locks import Lease
+from harness.safe_io import writing
+from harness.store.leases import Lease, begin_draft
 from harness.store.store import Store
 
 _log = logging.getLogger(__name__)

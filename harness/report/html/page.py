@@ -13,8 +13,9 @@ from harness.report.html.embed import FOLDER, asset, content_policy, packed, scr
 from harness.report.html.view import COPIES, Page, build_page
 from harness.report.html.words import dataset_facts, flat, memory, moment, seconds
 from harness.report.text import one_line
-from harness.results.rows import RunResults, write_text
+from harness.results.rows import RunResults
 from harness.results.run_record import PAGE, RunRecord
+from harness.safe_io import write_text
 from harness.store.store import Store
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 from exchange_kit import other
 from store_kit import fill, flip, record_run, stage, titles, use
 
-from harness.cli.cache_screens import CopyProgress
 from harness.cli.main import main
 from harness.safe_io import size_text
+from harness.store.gc import listing
 from harness.store.store import Store
 
 Bench = Callable[..., str]
@@ -54,7 +54,7 @@ def test_gc_tells_and_does_nothing_without_yes(three: Store, bench: Bench) -> No
 
 
 def test_gc_with_yes(three: Store, bench: Bench) -> None:
-    size = three.list()[0].size
+    size = listing(three)[0].size
     told = bench("gc", "--max-size", str(2 * size), "--yes")
     assert told.splitlines()[-1] == (
         f"removed 1 artifact and 0 leftovers, {size_text(size)}; artifacts then take {size_text(2 * size)}"
@@ -117,18 +117,16 @@ def test_verify_says_what_it_could_not_repair(three: Store, bench: Bench, monkey
 
 def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     run = record_run(three, [stage(1)])
-    for name in ("suite.yaml", "results.json"):
-        (three.runs / run / name).write_text("{}")
     team = str(three.root.with_name("team"))
     assert f"pushed 1 artifact and 1 run, 96 B to {team}" in bench("push", team, run)
-    assert f"pushed 2 artifacts, 192 B to {team}; 1 artifact was there" in bench("push", team)
+    assert f"pushed 2 artifacts, 192 B to {team}; 1 artifact already there" in bench("push", team)
     mine = other(three, "mine")
     monkeypatch.setenv("BENCH_STORE", str(mine.root))
     assert f"pulled 1 artifact and 1 run, 96 B from {team}" in bench("pull", team, run)
     flip(other(three, "team").artifact_folder(stage(2).key) / "info.json")
     told = bench("pull", team, code=1)
     assert f"{stage(2).key[:12]}: refused: info.json: content differs from what was written" in told
-    assert "pulled 1 artifact, 112 B from" in told
+    assert "pulled 1 artifact, 96 B from" in told
     data = json.loads(bench("pull", team, "--json", code=1))
     assert (data["artifacts"], data["present"], list(data["refused"])) == (0, 2, [stage(2).key[:12]])
     assert "a run of this store may be named too" in bench("push", team, "nosuch", code=2)
@@ -153,12 +151,3 @@ def test_a_source_that_is_not_there_is_no_empty_one(bench: Bench, store: Store, 
     (tmp_path / "empty").mkdir()
     assert "pulled 0 artifacts" in bench("pull", str(tmp_path / "empty"))
     assert store.artifact_keys() == []
-
-
-def test_progress_is_told_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.cli.cache_screens.time.monotonic", iter([0.0, 1.0, 11.0, 11.0]).__next__)
-    progress = CopyProgress("pulled")
-    progress(0, 3, 0)
-    progress(1, 3, 2000)
-    progress.close()
-    assert capsys.readouterr().err == "pulled: 1 of 3 artifacts, 2 kB\n"

@@ -24,6 +24,7 @@ from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile
 from harness.errors import UserError
 from harness.store import locks
+from harness.store.leases import sweep
 from harness.store.store import Store
 
 
@@ -227,7 +228,7 @@ def test_the_meeting_is_locked_also_when_a_sweeper_was_faster(store: Store, monk
     monkeypatch.setattr(locks, "_lock", lambda descriptor: answers.pop() if answers else real(descriptor))
     cluster = Cluster(Profile())
     cluster._meet(store)
-    Store(store.root).sweep()
+    sweep(store.root)
     assert cluster._meeting is not None
     assert (cluster._meeting / "token").is_file()
     cluster.close()

@@ -17,10 +17,11 @@ from toy import STORED_BODY, ToyStore, diamond, stored_stage
 
 from harness.engine import Outcome, make_engine, run
 from harness.engine.failures import failure_of
-from harness.errors import DivergedError
-from harness.store.artifact import DiskFullError, writing
+from harness.errors import DiskFullError, DivergedError
+from harness.safe_io import writing
 from harness.store.stage import Failure, Stage
 from harness.store.store import Store
+from harness.store.verify import inspect
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,7 +93,7 @@ def test_concurrent_runs_compute_each_stage_once(store: Store, log: ToyStore, tm
     runs = [launch(store, log, tmp_path, 0.2) for _ in range(2)]
     assert [process.wait(60) for process in runs] == [0, 0]
     assert all(len(log.runs(each.key)) == 1 for each in diamond())
-    assert store.verify() == []
+    assert list(inspect(store)) == []
 
 
 @pytest.mark.parametrize("victim", ["worker", "parent"])
@@ -116,7 +117,7 @@ def test_a_kill_while_writing_then_a_run_ends_as_if_undisturbed(
     assert outcome.failures == {}
     assert [store.open(each.key).read_json("number") for each in stages] == [1, 2, 2, 5]
     assert len(log.runs(stages[0].key)) == 1, "what was finished is not run again"
-    assert store.verify() == []
+    assert list(inspect(store)) == []
 
 
 def test_a_kept_failure_is_forgotten_after_a_success(store: Store, log: ToyStore) -> None:

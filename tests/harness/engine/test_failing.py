@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from harness.engine.failures import failure_of, place_of, reason_of
-from harness.errors import DataError, DivergedError, UserError
+from harness.errors import DataError, DiskFullError, DivergedError, FileError, UserError
 from harness.hparams import HParam
 from harness.registry.catalog import Entry
 from harness.registry.discovery import load_one
-from harness.store.artifact import DiskFullError, MissingArtifact, StoreError
+from harness.store.artifact import MissingArtifact
 
 HERE = Path(__file__).name
 
@@ -65,7 +65,7 @@ def test_a_long_message_keeps_its_place() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        StoreError("cannot write x: Permission denied"),
+        FileError("cannot write x: Permission denied"),
         DiskFullError("the disk is full"),
         MissingArtifact("k", "the artifact is damaged"),
         OSError(errno.ENOSPC, "No space left on device"),

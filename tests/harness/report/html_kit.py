@@ -8,9 +8,10 @@ from pathlib import Path
 
 from report_kit import build_run
 
-from harness.results.rows import DatasetFacts, RunResults, write_text
+from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.results.selection import mark_selected
+from harness.safe_io import write_text
 from harness.store.keys import digest
 from harness.store.stage import Stage
 from harness.store.store import Store

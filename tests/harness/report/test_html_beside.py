@@ -18,7 +18,7 @@ from harness.report.html.view import build_page
 from harness.report.layout import Grid, Text
 from harness.results.findings import Finding, save_finding
 from harness.results.ranks import Friedman, Ranking
-from harness.results.rows import write_text
+from harness.safe_io import write_text
 
 
 def ranked(ranks: dict[str, float], critical: float | None, *groups: tuple[str, ...]) -> Ranking:

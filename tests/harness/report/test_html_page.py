@@ -18,8 +18,8 @@ from harness.report.html.embed import asset, content_policy, packed, script_json
 from harness.report.html.page import render_page, write_page
 from harness.report.html.view import build_page
 from harness.results.findings import Finding, save_finding
-from harness.results.rows import write_text
 from harness.run.record import leave_page
+from harness.safe_io import write_text
 
 VOID = {"meta", "br", "img", "input", "hr", "link"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import subprocess
 import sys
 import uuid
@@ -12,22 +10,20 @@ from pathlib import Path
 import fsspec
 import pytest
 from exchange_kit import clean, contents, give, other, take
-from fsspec import AbstractFileSystem
-from store_kit import fill, flip, fresh, stage
-from test_collecting import record_run
+from store_kit import fill, flip, fresh, record_run, rewrite, stage
 
-from harness.errors import UserError
+from harness.errors import FileError, UserError
 from harness.run.find import find_run
 from harness.store.artifact import META
-from harness.store.exchange import open_target
-from harness.store.objects import Objects
+from harness.store.exchange import Remote, pull
 from harness.store.stage import Failure
 from harness.store.store import Store
 
 
 @pytest.fixture
-def memory() -> str:
-    """The URL of an object store of fsspec's own."""
+def memory(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an object store of fsspec's own, whose readers of one object share a position."""
+    monkeypatch.setattr("harness.store.exchange._AT_ONCE", 1)
     return f"memory://{uuid.uuid4().hex}/bench"
 
 
@@ -78,36 +74,35 @@ def test_only_what_is_missing_is_copied(two: Store, target: str) -> None:
 
 def test_a_run_brings_what_it_is_made_of(two: Store, target: str) -> None:
     run = record_run(two, [stage(1)])
-    for name in ("suite.yaml", "results.json", "code.json"):
-        (two.runs / run / name).write_text("{}")
-    give(two, target, (run,))
+    assert give(two, target, (run,)).runs == 1
     back = other(two)
-    source = open_target(target, back)
-    assert source.runs() == [run]
-    assert source.present([stage(1).key, "0" * 64]) == {stage(1).key}
-    from exchange_kit import quiet
-
-    from harness.store.exchange import pull
-
-    done = pull(back, source, set(), [run], quiet)
+    source = Remote(target, back, exists=True)
+    assert source.runs() == {run}
+    assert source.keys() == {stage(1).key, stage(2).key}
+    done = pull(back, source, set(), [run])
     assert (done.artifacts, done.runs) == (1, 1)
     assert find_run("toy", back).id == run
     assert (back.runs / run / "code.json").read_text() == "{}"
-    done = pull(back, source, set(), [run], quiet)
+    done = pull(back, source, set(), [run])
     assert (done.artifacts, done.present, done.runs) == (0, 1, 0), "it was there"
-    assert give(two, target, (run,)).runs == 0
-    assert pull(back, source, set(), ["none", "../x"], quiet).refused.keys() == {"run none", "run ../x"}
+    assert pull(back, source, set(), ["none", "../x"]).refused.keys() == {"run none", "run ../x"}
 
 
 def test_a_run_that_has_changed_is_sent_again(two: Store, memory: str) -> None:
     run = record_run(two, [stage(1)])
-    for name in ("suite.yaml", "results.json"):
-        (two.runs / run / name).write_text("{}")
     give(two, memory, (run,))
     (two.runs / run / "suite.yaml").write_text("[]")
     assert give(two, memory, (run,)).runs == 1
-    with open_target(memory, two).run_file(run, "suite.yaml") as stream:
-        assert stream.read() == b"[]"
+    there = Remote(memory, two)
+    assert there.text(f"{there.root}/runs/{run}/suite.yaml") == "[]"
+
+
+def test_an_incomplete_run_is_not_pushed(two: Store, memory: str) -> None:
+    run = record_run(two, [stage(1)])
+    (two.runs / run / "suite.yaml").unlink()
+    done = give(two, memory, (run,))
+    assert "suite.yaml" in done.refused[f"run {run}"]
+    assert Remote(memory, two).runs() == set()
 
 
 def test_a_damaged_artifact_is_not_pushed(two: Store, target: str) -> None:
@@ -115,7 +110,7 @@ def test_a_damaged_artifact_is_not_pushed(two: Store, target: str) -> None:
     done = give(fresh(two), target)
     assert list(done.refused) == [stage(1).key[:12]]
     assert "info.json" in str(done.refused)
-    assert open_target(target, two).keys() == [stage(2).key]
+    assert Remote(target, two).keys() == {stage(2).key}
 
 
 def test_a_damaged_artifact_elsewhere_is_refused_and_stays_there(two: Store) -> None:
@@ -135,27 +130,27 @@ def test_a_damaged_artifact_elsewhere_is_refused_and_stays_there(two: Store) -> 
 def test_an_interrupted_upload_goes_on(two: Store, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The description comes last; what has arrived is not sent again."""
     sent: list[str] = []
-    cut = [True]
-    real = Objects._send
+    cut = True
+    filesystem = type(Remote(memory, two).fs)
+    real = filesystem.put_file
 
-    def send(self: Objects, path: Path, target: str, moved: object, *, again: bool = True) -> None:
-        if path.name == "meta.json" and cut[0]:
+    def put_file(self: object, path: str, target: str) -> None:
+        if Path(path).name == META and cut:
             raise KeyboardInterrupt
-        if self._size(target) is None:
-            sent.append(path.name)
-        real(self, path, target, moved, again=again)  # type: ignore[arg-type]
+        sent.append(Path(path).name)
+        real(self, path, target)
 
-    monkeypatch.setattr(Objects, "_send", send)
+    monkeypatch.setattr(filesystem, "put_file", put_file)
     with pytest.raises(KeyboardInterrupt):
         give(two, memory)
-    assert open_target(memory, two).keys() == []
+    assert Remote(memory, two).keys() == set()
     assert "info.json" in sent
     sent.clear()
-    cut[0] = False
+    cut = False
     give(two, memory)
-    assert sorted(sent)[-2:] == ["meta.json", "meta.json"]
-    assert "info.json" not in sent
-    assert len(open_target(memory, two).keys()) == 2
+    assert sent.count(META) == 2
+    assert "weights.safetensors" not in sent
+    assert len(Remote(memory, two).keys()) == 2
 
 
 def test_a_half_uploaded_file_is_sent_again(two: Store, memory: str) -> None:
@@ -171,15 +166,6 @@ def test_a_half_uploaded_file_is_sent_again(two: Store, memory: str) -> None:
     back = other(two)
     assert take(back, memory).refused == {}
     assert contents(back) == contents(two)
-
-
-def test_readers_of_one_object_do_not_move_each_other(two: Store, memory: str) -> None:
-    give(two, memory)
-    target = open_target(memory, two)
-    key = target.keys()[0]
-    first, second = target.meta(key), target.meta(key)
-    first.read()
-    assert second.read() == target.meta(key).read() != b""
 
 
 PUSHER = """
@@ -205,78 +191,49 @@ def test_several_processes_at_once(two: Store) -> None:
     assert clean(Store(team))
 
 
-def test_a_target_that_cannot_be_used(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_cannot_be_used(store: Store) -> None:
+    store.require_writable()
     with pytest.raises(UserError, match="this store itself"):
-        open_target(f"file://{store.root}", store)
+        Remote(f"file://{store.root}", store)
     for empty in ("", " ", "file://"):
         with pytest.raises(UserError, match="the target is empty"):
-            open_target(empty, store)
-    with pytest.raises(UserError, match="nosuch"):
-        open_target("nosuch://bucket", store)
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(UserError, match=r"equad-bench\[remote\]"):
-        open_target("s3://bucket", store)
+            Remote(empty, store)
+    with pytest.raises(UserError, match="cannot use nosuch://bucket"):
+        Remote("nosuch://bucket", store)
 
 
-def test_a_target_that_does_not_answer_is_not_empty() -> None:
-    class Away(AbstractFileSystem):  # type: ignore[misc]
-        def ls(self, *_: object, **__: object) -> list[str]:
-            raise ConnectionRefusedError(111, "Connection refused")
-
-    away = Objects(Away(), "bucket/bench", "s3://bucket/bench")
-    for ask in (away.keys, away.runs, away.exists):
-        with pytest.raises(UserError, match=r"cannot read s3://bucket/bench: .*refused"):
-            ask()
-
-
-def test_errors_of_a_library_of_its_own_are_told(two: Store, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+class ClientError(Exception):
     """Clients of object stores raise exceptions that are no OSError."""
 
-    class ClientError(Exception):
-        pass
 
-    def fail(*_: object, **__: object) -> None:
-        raise ClientError("AccessDenied")
+def refuse(*_: object, **__: object) -> None:
+    raise ClientError("AccessDenied")
 
-    target = open_target(memory, two)
-    assert isinstance(target, Objects)
-    monkeypatch.setattr(target._fs, "put_file", fail)
-    with pytest.raises(UserError, match=r"cannot write to memory://.*: ClientError: AccessDenied"):
-        give(two, memory)
-    monkeypatch.undo()
+
+def test_a_target_that_does_not_answer_is_not_empty(two: Store, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(Remote(memory, two).fs), "info", refuse)
+    with pytest.raises(FileError, match=r"cannot use memory://.*: ClientError: AccessDenied"):
+        take(two, memory)
+
+
+def test_errors_of_a_client_name_the_target(two: Store, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    filesystem = type(Remote(memory, two).fs)
+    with monkeypatch.context() as patch:
+        patch.setattr(filesystem, "put_file", refuse)
+        with pytest.raises(FileError, match=r"cannot use memory://.*: ClientError: AccessDenied"):
+            give(two, memory)
     give(two, memory)
-    monkeypatch.setattr(target._fs, "open", fail)
+    monkeypatch.setattr(filesystem, "open", refuse)
     refused = take(other(two), memory).refused
-    assert set(refused.values()) == {"OSError: ClientError: AccessDenied"}
+    assert set(refused.values()) == {"ClientError: AccessDenied"}
     assert len(refused) == 2
 
 
-def test_a_connection_that_breaks_while_reading_is_told(
-    two: Store, memory: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Broken(io.BytesIO):
-        def read(self, *_: object) -> bytes:
-            raise RuntimeError("connection lost")
-
-    class Wrapped:
-        def __init__(self) -> None:
-            self.read, self.close = Broken().read, lambda: None
-
-    give(two, memory)
-    target = open_target(memory, two)
-    assert isinstance(target, Objects)
-    monkeypatch.setattr(target._fs, "open", lambda *_: Wrapped())
-    refused = take(other(two), memory).refused
-    assert set(refused.values()) == {"meta.json cannot be read (RuntimeError: connection lost)"}
-
-
-def test_a_new_record_of_the_same_size_is_sent(two: Store, memory: str) -> None:
+def test_a_new_record_is_sent_with_its_artifact(two: Store, memory: str) -> None:
     give(two, memory)
     two.record_run(stage(1), {"seconds": 2.5})
-    filesystem = fsspec.filesystem("memory")
-    for path in filesystem.find(memory.removeprefix("memory:/")):
-        if "/artifacts/" in path:
-            filesystem.rm_file(path)  # so that it is pushed again
+    there = Remote(memory, two)
+    there.fs.rm_file(there.path(stage(1).key, META))  # so that it is pushed again
     give(two, memory)
     back = other(two)
     take(back, memory)
@@ -288,7 +245,7 @@ def test_what_there_is_no_room_for_is_refused_and_the_rest_arrives(
 ) -> None:
     fill(two, stage(3), value="x" * 1000)
     give(two, target)
-    monkeypatch.setattr("harness.store.intake.shutil.disk_usage", lambda _: type("Usage", (), {"free": 500}))
+    monkeypatch.setattr("harness.store.exchange.shutil.disk_usage", lambda _: type("Usage", (), {"free": 500}))
     back = other(two)
     done = take(back, target)
     assert list(done.refused) == [stage(3).key[:12]]
@@ -297,18 +254,29 @@ def test_what_there_is_no_room_for_is_refused_and_the_rest_arrives(
 
 
 def test_a_size_that_is_only_claimed_stops_no_other(two: Store, target: str) -> None:
-    path = two.artifact_folder(stage(1).key) / META
-    data = json.loads(path.read_text())
-    del data["check"]
-    data["files"]["info.json"]["size"] = 10**15
     give(two, target)
-    team = open_target(target, two)
-    if isinstance(team, Objects):
-        team._fs.pipe_file(team._sharded("artifacts", f"{stage(1).key}.json"), json.dumps(data).encode())
-    else:
-        (Store(Path(team.name)).artifact_folder(stage(1).key) / META).write_text(json.dumps(data))
-    size = (path.parent / "info.json").stat().st_size
+    there = Remote(target, two)
+    folder = fill(other(two, "forged"), stage(1))
+    size = (folder / "info.json").stat().st_size
+    rewrite(folder, lambda data: data["files"]["info.json"].update(size=size + 7))
+    there.fs.put_file(str(folder / META), there.path(stage(1).key, META))
     back = other(two)
-    reason = f"info.json claims {10**15} bytes, there are {size}"
-    assert take(back, target).refused == {stage(1).key[:12]: reason}
+    reason = f"has {size} bytes instead of {size + 7}"
+    assert reason in take(back, target).refused[stage(1).key[:12]]
     assert back.artifact_keys() == [stage(2).key]
+
+
+def test_a_server_that_sends_more_than_it_says_is_cut_off(
+    two: Store, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(two, memory)
+    there = Remote(memory, two)
+    real = type(there.fs).info
+    for path in there.fs.find(f"{there.root}/blobs"):
+        there.fs.pipe_file(path, there.fs.cat_file(path) + b"more")
+    monkeypatch.setattr(
+        type(there.fs), "info", lambda *a: {**(told := real(*a)), "size": told["size"] and told["size"] - 4}
+    )
+    back = other(two)
+    assert all("larger than it may be" in why for why in take(back, memory).refused.values())
+    assert back.artifact_keys() == []

@@ -16,9 +16,11 @@ import torch
 from store_kit import fill, fresh, stage
 
 from harness.store.artifact import Meta, MissingArtifact, dump, strict
+from harness.store.gc import disk_size, listing
 from harness.store.keys import digest
 from harness.store.stage import Failure
 from harness.store.store import Store
+from harness.store.verify import inspect
 
 
 def test_what_is_written_is_read_back(store: Store) -> None:
@@ -56,7 +58,7 @@ def test_writing_into_a_loaded_tensor_leaves_the_artifact_alone(store: Store) ->
     fill(store, stage())
     store.open(stage().key).tensors("weights")["w"].fill_(9.0)
     assert torch.equal(store.open(stage().key).tensors("weights")["w"], torch.arange(4.0))
-    assert store.verify() == []
+    assert list(inspect(store)) == []
 
 
 def test_json_is_strict(store: Store) -> None:
@@ -186,13 +188,13 @@ def test_file_digests_are_remembered_in_the_store(
 
 
 def test_listing_and_size(store: Store) -> None:
-    assert store.list() == ()
-    assert store.size() == 0
+    assert listing(store) == ()
+    assert disk_size(store.root) == 0
     fill(store, stage(1))
     fill(store, stage(2))
-    infos = store.list()
+    infos = listing(store)
     assert [info.title for info in infos] == ["train ERM, seed 1", "train ERM, seed 2"]
-    assert 0 < sum(info.size for info in infos) < store.size()
+    assert 0 < sum(info.size for info in infos) < disk_size(store.root)
 
 
 def test_the_default_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -232,14 +234,14 @@ def test_a_description_is_read_once(store: Store, monkeypatch: pytest.MonkeyPatc
     assert read == [store.artifact_folder(made.key) for made in stages]
 
 
-def test_descriptions_kept_in_memory_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.store.store._REMEMBERED", 3)
-    made = [stage(seed) for seed in range(6)]
-    for item in made:
-        with store.create(item) as draft:
-            draft.write_json("info", 1)
-    assert all(store.has(item.key) for item in made for _ in range(2))
-    assert list(store._metas) == [item.key for item in made[-3:]]
+def test_exactly_the_keys_that_are_there_are_present(store: Store) -> None:
+    keys = [digest(number) for number in range(400)]
+    assert store.present(keys) == set()
+    for key in keys[::3]:
+        store.artifact_folder(key).mkdir(parents=True)
+    assert store.present(keys) == set(keys[::3])
+    assert store.present([digest("other")]) == set()
+    assert store.failed(keys) == set()
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from store_kit import fill, flip, fresh, stage, truncate
 
-from harness.errors import UserError
+from harness.errors import DiskFullError, FileError, UserError
 from harness.store.artifact import MissingArtifact, writing
-from harness.store.store import DiskFullError, Store, StoreError
+from harness.store.gc import listing
+from harness.store.store import Store
+from harness.store.verify import inspect
 
 
 @pytest.mark.parametrize("name", ["info.json", "weights.safetensors", "meta.json"])
@@ -78,7 +80,7 @@ def test_a_description_that_is_no_file_is_damage_of_its_artifact_alone(store: St
         (path / "x").mkdir(parents=True)
     else:
         path.symlink_to(path)
-    assert [info.key for info in fresh(store).list()] == [stage(2).key]
+    assert [info.key for info in listing(fresh(store))] == [stage(2).key]
     assert not path.parent.exists()
     assert len(list((store.root / "debris").iterdir())) == 1
     fill(store, stage())
@@ -113,20 +115,20 @@ def read_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def test_a_read_only_store_can_be_read_but_not_written(read_only: Store) -> None:
     store = read_only
-    with pytest.raises(StoreError, match=r"cannot write .*store.*Read-only"):
+    with pytest.raises(FileError, match=r"cannot write .*store.*Read-only"):
         store.require_writable()
-    with pytest.raises(StoreError, match="Read-only"), store.create(stage()):
+    with pytest.raises(FileError, match="Read-only"), store.create(stage()):
         pass
-    with pytest.raises(StoreError, match="Read-only"):
+    with pytest.raises(FileError, match="Read-only"):
         store.try_lease("k")
     assert not store.has(stage().key)
-    assert store.list() == ()
+    assert listing(store) == ()
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="permissions do not stop root")
 def test_a_store_without_permission_is_refused(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o555)
-    with pytest.raises(StoreError, match="closed"):
+    with pytest.raises(FileError, match="closed"):
         Store(tmp_path / "closed").require_writable()
 
 
@@ -153,7 +155,8 @@ import resource, signal, sys
 from pathlib import Path
 import torch
 from harness.store.stage import Stage
-from harness.store.store import DiskFullError, Store
+from harness.errors import DiskFullError
+from harness.store.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 stage = Stage(kind="train", key="ab", place="p", preimage={})
@@ -184,4 +187,4 @@ def test_an_artifact_is_never_without_its_place(store: Store, monkeypatch: pytes
         with pytest.raises(DiskFullError):
             fill(store, stage())
     assert store.preimages(stage().place) == []
-    assert store.verify() == []
+    assert list(inspect(store)) == []

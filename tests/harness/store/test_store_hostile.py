@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_kit import fill, fresh, stage
+from store_kit import fill, fresh, rewrite, stage
 
 from harness.errors import DataError
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
@@ -25,10 +25,8 @@ KEY = "a" * 64
 
 def forge(folder: Path, name: str, content: bytes) -> None:
     """Put a file into an artifact so that size and checksum are those of its description."""
-    data = json.loads((folder / META).read_text(encoding="utf-8"))
-    data.pop("check")
-    data["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (folder / META).write_text(json.dumps(data), encoding="utf-8")
+    entry = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    rewrite(folder, lambda data: data["files"].update({name: entry}))
     if name in ("info.json", "weights.safetensors"):
         (folder / name).write_bytes(content)
 

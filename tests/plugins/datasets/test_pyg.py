@@ -16,7 +16,9 @@ from pyg_kit import write_file
 from safetensors.numpy import load_file
 
 from harness.errors import DataError
+from harness.store.gc import listing
 from harness.store.store import Store
+from harness.store.verify import inspect
 from plugins.datasets import _pyg_cache, _pyg_extract
 from plugins.datasets.pyg import PyG
 
@@ -83,12 +85,12 @@ def test_a_damaged_reading_is_noticed_put_aside_and_made_again(tmp_path, path, c
     (file,) = dataset.files(tmp_path)
     whole = file.read_bytes()
     file.unlink() if damage is None else file.write_bytes(damage(whole))
-    assert any("graphs.safetensors" in problem for problem in Store().verify())
+    assert any("graphs.safetensors" in problem for problem in map(str, inspect(Store())))
     assert dataset.files(tmp_path) == [file]
     assert file.read_bytes() == whole
     assert len(children) == 2
     assert "is damaged and will be made again" in caplog.text
-    assert Store().verify() == []
+    assert list(inspect(Store())) == []
 
 
 @pytest.mark.usefixtures("children")
@@ -97,7 +99,7 @@ def test_what_is_read_stands_in_the_store_at_work(tmp_path, path):
     dataset.store = Store(tmp_path / "own")
     (file,) = dataset.files(tmp_path)
     assert file.is_relative_to(tmp_path / "own" / "artifacts")
-    assert [info.title for info in dataset.store.list()] == ["read pyg"]
+    assert [info.title for info in listing(dataset.store)] == ["read pyg"]
     assert sorted(item.name for item in file.parent.iterdir()) == ["graphs.safetensors", "meta.json", "summary.json"]
     assert not (tmp_path / "store").exists()
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from store_kit import fill, fresh, stage
 
-from harness.store.placing import move
-from harness.store.store import Store, StoreError
+from harness.errors import FileError
+from harness.store.artifact import move
+from harness.store.store import Store
 
 Replace = Callable[[Path, Path], None]
 
@@ -34,7 +35,7 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
         monkeypatch.setattr(Path, "replace", replace)
         return left
 
-    monkeypatch.setattr("harness.store.placing.time.sleep", lambda _: None)
+    monkeypatch.setattr("harness.store.artifact.time.sleep", lambda _: None)
     return break_renames
 
 
@@ -57,14 +58,15 @@ def test_a_rename_that_was_done_but_reported_as_failed(
 
 def test_a_rename_that_never_works_is_told(store: Store, odd: Callable[..., list[int]]) -> None:
     odd(*[errno.ESTALE] * 20)
-    with pytest.raises(StoreError, match=r"cannot write .*(artifacts|places)"):
+    with pytest.raises(FileError, match=r"cannot write .*(artifacts|places)"):
         fill(store, stage())
     assert list((store.root / "tmp").iterdir()) == []
 
 
-def test_what_stands_there_is_told_at_once(tmp_path: Path) -> None:
+def test_what_stands_there_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.store.artifact._PAUSES", (60.0,))
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
     with pytest.raises(OSError, match="not empty"):
-        move(tmp_path / "one", tmp_path / "two", pauses=[60.0])
+        move(tmp_path / "one", tmp_path / "two")

@@ -6,20 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from store_kit import fill, fresh, record_run, stage, titles, truncate, use
 
-from harness.store.collecting import Removed, Rules, choose, remove
-from harness.store.holds import begun, running
+from harness.store.gc import Garbage, Rules, choose, keys_of_runs, keys_of_stage, listing, remove
 from harness.store.keys import digest
-from harness.store.references import keys_of_runs, keys_of_stage
+from harness.store.leases import claim_run, running
 from harness.store.store import Store
 
 
-def collect(store: Store, **rules: object) -> Removed:
+def collect(store: Store, **rules: object) -> Garbage:
     return remove(store, choose(store, Rules(**rules)))  # type: ignore[arg-type]
 
 
@@ -37,11 +37,13 @@ def test_without_rules_leftovers_go_alone(store: Store) -> None:
     truncate(fill(store, stage(2)) / "info.json")
     assert not store.has(stage(2).key)
     (store.root / "tmp" / "dead").mkdir()
-    (store.root / "old.part").touch()
-    os.utime(store.root / "old.part", (1, 1))
+    for name, age in ((".files.json.1a2b", 1), (".files.json.3c4d", time.time())):
+        (store.root / name).touch()
+        os.utime(store.root / name, (age, age))
     assert len(choose(store, Rules()).leftovers) == 3
     removed = collect(store)
-    assert (removed.artifacts, removed.leftovers) == ((), 3)
+    assert (removed.artifacts, len(removed.leftovers)) == ((), 3)
+    assert (store.root / ".files.json.3c4d").exists(), "somebody may be writing it"
     assert list((store.root / "debris").iterdir()) == list((store.root / "tmp").iterdir()) == []
     assert store.has(stage(1).key)
 
@@ -61,7 +63,7 @@ def test_by_age(three: Store) -> None:
 
 
 def test_by_size_the_least_recently_used_go_first(three: Store) -> None:
-    size = three.list()[0].size
+    size = listing(three)[0].size
     assert choose(three, Rules(max_size=3 * size)).artifacts == ()
     use(three, stage(1), 9)
     collect(three, max_size=2 * size)
@@ -93,7 +95,7 @@ def test_what_is_needed_keeps_tiers_and_analyses(store: Store) -> None:
     fill(store, foreign)
     removed = collect(store, keep={data.key})
     assert [info.title for info in removed.artifacts] == ["of 1"]
-    assert len(store.list()) == 4
+    assert len(listing(store)) == 4
 
 
 def test_runs_say_what_they_need(three: Store) -> None:
@@ -105,7 +107,7 @@ def test_runs_say_what_they_need(three: Store) -> None:
 
 
 def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
-    with begun(three, "toy") as run:
+    with claim_run(three, "toy") as run:
         record_run(three, [stage(1)], run)
         assert running(fresh(three)) == {run}
         choice = choose(fresh(three), Rules(max_size=0))
@@ -120,9 +122,9 @@ def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
 
 def test_a_run_that_began_after_the_choice_keeps_what_it_needs(three: Store) -> None:
     choice = choose(three, Rules(max_size=0))
-    with begun(three, "toy") as run:
+    with claim_run(three, "toy") as run:
         record_run(three, [stage(2)], run)
-        assert remove(three, choice).held == 1
+        assert remove(three, choice).in_use == 1
     assert titles(three) == ["2"]
 
 
@@ -133,16 +135,16 @@ def test_what_is_leased_or_was_opened_since_stays(three: Store) -> None:
     three.open(stage(2).key)
     with lease:
         removed = remove(fresh(three), choice)
-    assert (len(removed.artifacts), removed.held) == (1, 2)
+    assert (len(removed.artifacts), removed.in_use) == (1, 2)
     assert titles(three) == ["1", "2"]
 
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from harness.store.holds import begun
+from harness.store.leases import claim_run
 from harness.store.store import Store
-with begun(Store(Path(sys.argv[1])), "toy") as name:
+with claim_run(Store(Path(sys.argv[1])), "toy") as name:
     print(name, flush=True)
     time.sleep(60)
 """
@@ -166,7 +168,7 @@ def test_without_locks_a_running_run_is_still_known(three: Store, monkeypatch: p
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", unsupported)
-    with begun(three, "toy") as run:
+    with claim_run(three, "toy") as run:
         for _ in range(2):
             assert running(fresh(three)) == {run}, "asking does not take its mark away"
     assert running(three) == set()
@@ -186,7 +188,7 @@ def test_runs_of_a_suite_sort_by_time_within_a_second(store: Store) -> None:
     """The latest run is the one that began last, also of those that began in the same second."""
     names = []
     for _ in range(20):
-        with begun(store, "toy") as name:
+        with claim_run(store, "toy") as name:
             store.new_run(name)
             names.append(name)
     assert names == sorted(set(names))
@@ -194,7 +196,7 @@ def test_runs_of_a_suite_sort_by_time_within_a_second(store: Store) -> None:
 
 
 def test_a_run_that_ends_before_it_has_a_record_leaves_no_folder(store: Store) -> None:
-    with pytest.raises(KeyboardInterrupt), begun(store, "toy") as name:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), claim_run(store, "toy") as name:  # noqa: PT012
         store.new_run(name)
         raise KeyboardInterrupt
     assert list(store.runs.iterdir()) == []

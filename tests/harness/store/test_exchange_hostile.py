@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 from exchange_kit import clean, give, other, take
-from store_kit import fill, stage
-from test_collecting import record_run
+from store_kit import fill, record_run, rewrite, stage
 
-from harness.store.artifact import META
 from harness.store.store import Store
 
 Change = Callable[[dict[str, Any]], object]
@@ -28,14 +26,9 @@ def team(store: Store) -> Store:
     return other(store, "team")
 
 
-def rewrite(team: Store, change: Change) -> Path:
-    """Change a description, without its checksum, as somebody could who knows how it is made."""
-    folder = team.artifact_folder(stage().key)
-    data = json.loads((folder / META).read_text())
-    del data["check"]
-    change(data)
-    (folder / META).write_text(json.dumps(data))
-    return folder
+def forge(team: Store, change: Change) -> Path:
+    """Change a description as somebody could who knows how its checksum is made."""
+    return rewrite(team.artifact_folder(stage().key), change)
 
 
 def refused(team: Store) -> str:
@@ -60,7 +53,7 @@ def entry(content: bytes) -> dict[str, Any]:
     ],
 )
 def test_names_that_lead_elsewhere_or_are_of_no_use(team: Store, name: str) -> None:
-    rewrite(team, lambda data: data["files"].update({name: entry(b"{}")}))
+    forge(team, lambda data: data["files"].update({name: entry(b"{}")}))
     assert "cannot name a file" in refused(team)
     assert not list(team.root.parent.glob("escape*"))
 
@@ -70,43 +63,23 @@ def test_names_that_lead_elsewhere_or_are_of_no_use(team: Store, name: str) -> N
     [
         (lambda data: data["preimage"].update(seed=9), "another artifact"),
         (lambda data: data.update(key="0" * 64), "another artifact"),
-        (lambda data: data.update(kind="weird"), "no stage"),
+        (lambda data: data.update(kind="weird"), "another artifact"),
         (lambda data: data.update(preimage=[]), "'preimage' of a Meta"),
         (lambda data: data.update(title=["x"]), "'title' of a Meta"),
-        (lambda data: data.update(title="x" * 10_000), "without end"),
         (lambda data: data.update(created="long ago"), "'created' of a Meta"),
         (lambda data: data["files"]["info.json"].update(sha256=5), "no size or checksum"),
         (lambda data: data["files"]["info.json"].update(sha256="../" * 21 + "x"), "no size or checksum"),
         (lambda data: data.update(files=[]), "damaged"),
-        (lambda data: data["files"]["info.json"].update(size=10**15), "claims 1000000000000000 bytes, there"),
-        (lambda data: data["files"]["info.json"].update(size=3), "larger than it may be"),
+        (lambda data: data["files"]["info.json"].update(size=10**15), "room"),
+        (lambda data: data["files"]["info.json"].update(size=3), "bytes instead of 3"),
         (lambda data: data["files"]["info.json"].update(size=-1), "no size"),
         (lambda data: data["files"]["info.json"].update(size="9"), "no size"),
         (lambda data: data["files"].update({f"f{n}.json": entry(b"") for n in range(10_001)}), "files"),
     ],
 )
 def test_descriptions_that_are_not_true(team: Store, change: Change, why: str) -> None:
-    rewrite(team, change)
+    forge(team, change)
     assert why in refused(team)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("info.json", b"[" * 100_000),
-        ("info.json", b'{"loss": NaN}'),
-        ("info.json", b'{"loss": 1e999}'),
-        ("info.json", b"\xff\xfe"),
-        ("weights.safetensors", b"\x80\x04\x95pickled"),
-        ("weights.safetensors", b"\xff" * 8 + b"{}"),
-        ("weights.safetensors", b"\x04" + bytes(7) + b"true"),
-        ("weights.safetensors", b""),
-    ],
-)
-def test_content_that_readers_would_stumble_over(team: Store, name: str, content: bytes) -> None:
-    folder = rewrite(team, lambda data: data["files"].update({name: entry(content)}))
-    (folder / name).write_bytes(content)
-    assert refused(team)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs symbolic links and pipes")
@@ -125,7 +98,7 @@ def test_what_is_no_plain_file(team: Store, what: str) -> None:
         path.mkdir()
     told = refused(team)
     if what == "link":
-        assert told == "info.json is a link; links are not followed"
+        assert told == "info.json is no plain file; links are not followed"
 
 
 def test_a_record_that_is_none_is_left_out(team: Store) -> None:
@@ -139,8 +112,6 @@ def test_a_record_that_is_none_is_left_out(team: Store) -> None:
 
 def test_a_run_of_another_name_or_shape(team: Store) -> None:
     run = record_run(team, [stage()], "20260101-000000-toy-0001")
-    for name in ("suite.yaml", "results.json"):
-        (team.runs / run / name).write_text("{}")
     record = (team.runs / run / "run.json").read_text()
     for content in (
         record.replace("-0001", "-0002"),
@@ -157,12 +128,10 @@ def test_a_run_of_another_name_or_shape(team: Store) -> None:
 
 def test_a_run_that_is_damaged_here_is_not_said_to_be_copied(team: Store) -> None:
     run = record_run(team, [stage()], "20260101-000000-toy-0001")
-    for name in ("suite.yaml", "results.json"):
-        (team.runs / run / name).write_text("{}")
     mine = other(team, "mine")
     (mine.runs / run).mkdir(parents=True)
     (mine.runs / run / "run.json").write_text("{")
     done = take(mine, str(team.root), (run,))
     assert done.runs == 0
-    assert "here and cannot be read" in done.refused[f"run {run}"]
+    assert "not a readable run record" in done.refused[f"run {run}"]
     assert list((mine.root / "tmp").glob("*")) == []

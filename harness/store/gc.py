@@ -1,0 +1,212 @@
+"""The contents of a store, and making room in it beside running processes: by age, by size, by need. No torch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import DataError
+from harness.results.run_record import RunRecord
+from harness.store.artifact import Meta
+from harness.store.keys import DIGEST, digest
+from harness.store.leases import delete, leftovers, running, sweep
+from harness.store.stage import tier_key
+
+if TYPE_CHECKING:
+    from harness.store.store import Store
+
+_YOUNG = 3600.0
+"""Seconds for which a half-written small file is taken for one that is being written."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """An artifact in a listing; ``created`` and ``used`` (last opened) are seconds since 1970."""
+
+    key: str
+    kind: str
+    place: str
+    title: str
+    size: int
+    created: float
+    used: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Conditions for removal. Where several are given an artifact goes only if each allows it; with none nothing goes.
+
+    Attributes:
+        older_than: seconds since an artifact was last opened, at least.
+        max_size: bytes that all artifacts together may have; the least recently used go first, until that is so.
+        keep: keys of the stages that are still wanted.
+    """
+
+    older_than: float | None = None
+    max_size: int | None = None
+    keep: Collection[str] | None = None
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """Artifacts and leftovers that may go, or have gone.
+
+    Attributes:
+        artifacts: in the order in which they go.
+        leftovers: files and folders of dead processes, and damaged artifacts that were put aside.
+        size: bytes of both.
+        total: bytes that all artifacts had.
+        in_use: how many artifacts stay only because a run or another process uses them.
+    """
+
+    artifacts: tuple[Info, ...]
+    leftovers: tuple[Path, ...]
+    size: int
+    total: int
+    in_use: int = 0
+
+
+def listing(store: Store) -> tuple[Info, ...]:
+    """Return every complete artifact, oldest first."""
+    infos = []
+    for key in store.artifact_keys():
+        meta = store.meta(key)
+        with suppress(FileNotFoundError):  # collected meanwhile
+            if meta is not None:
+                used = store.artifact_folder(key).stat().st_mtime
+                infos.append(Info(key, meta.kind, meta.place, meta.title, meta.size, meta.created, used))
+    return tuple(sorted(infos, key=lambda info: (info.created, info.key)))
+
+
+def disk_size(path: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder; files that vanish meanwhile count nothing."""
+    total = 0
+    files = [Path(parent) / name for parent, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
+    for file in files:
+        with suppress(OSError):
+            total += file.lstat().st_size
+    return total
+
+
+def choose(store: Store, rules: Rules) -> Garbage:
+    """Return what may go by the rules and is not needed by a run that is going on. Removes nothing.
+
+    Raises:
+        FileError: the store cannot be written, so that nobody can tell which runs are going on.
+    """
+    now, infos = time.time(), listing(store)
+    total = left = sum(info.size for info in infos)
+    chosen, in_use = [], 0
+    if rules != Rules():
+        used = _keys_in_use(store)
+        for info in sorted(infos, key=lambda info: (info.used, info.key)):
+            if rules.max_size is not None and left <= rules.max_size:
+                break
+            if not _allowed(store, info, rules, now):
+                continue
+            if _needed(store, info, used):
+                in_use += 1
+                continue
+            chosen.append(info)
+            left -= info.size
+    rest = tuple(_leftovers(store, now))
+    return Garbage(tuple(chosen), rest, total - left + sum(map(disk_size, rest)), total, in_use)
+
+
+def remove(store: Store, garbage: Garbage) -> Garbage:
+    """Remove what was chosen, but for what a process holds or has opened since, and return what has gone.
+
+    Each artifact goes in one step, so that no reader meets half of it; a run that loses one makes it again.
+
+    Raises:
+        FileError: the store cannot be written.
+    """
+    used = _keys_in_use(store)  # once more: a run may have begun since
+    gone = tuple(info for info in garbage.artifacts if not _needed(store, info, used) and _remove(store, info))
+    size = sum(info.size for info in gone)
+    for path in garbage.leftovers:
+        size += disk_size(path)
+        delete(path)
+    sweep(store.root)
+    held = len(garbage.artifacts) - len(gone)
+    return Garbage(gone, garbage.leftovers, size, garbage.total, garbage.in_use + held)
+
+
+def _allowed(store: Store, info: Info, rules: Rules, now: float) -> bool:
+    if rules.older_than is not None and now - info.used <= rules.older_than:
+        return False
+    return rules.keep is None or not _needed(store, info, rules.keep)
+
+
+def _remove(store: Store, info: Info) -> bool:
+    """Remove an artifact and return True, unless another process holds it or has opened it since it was chosen."""
+    lease = store.try_lease(info.key)
+    if lease is None:
+        return False
+    with lease, suppress(OSError):
+        folder = store.artifact_folder(info.key)
+        if folder.stat().st_mtime != info.used:
+            return False
+        delete(store.to_debris(folder))
+        for path in (store.place_folder(info.place) / f"{info.key}.json", store.record_path(info.key)):
+            path.unlink(missing_ok=True)
+        return True
+    return False
+
+
+def _leftovers(store: Store, now: float) -> list[Path]:
+    """List debris, drafts of dead writers, and small files that were never finished."""
+    unfinished = [path for pattern in (".*", "*/??/.*") for path in store.root.glob(pattern)]
+    stale = [path for path in unfinished if _age(path, now) > _YOUNG]
+    return [*(store.root / "debris").glob("*"), *leftovers(store.root), *stale]
+
+
+def _age(path: Path, now: float) -> float:
+    with suppress(OSError):
+        return now - path.stat().st_mtime
+    return 0.0
+
+
+def _needed(store: Store, info: Info, keys: Collection[str]) -> bool:
+    """Return True if an artifact is of stages with these keys: theirs, or an analysis of what is theirs."""
+    meta = store.meta(info.key) if keys else None
+    if meta is None:
+        return False
+    if meta.key in keys or stage_key(meta) in keys:
+        return True
+    inputs = [value for value in meta.preimage.values() if isinstance(value, str) and DIGEST.fullmatch(value)]
+    return meta.kind == "analyse" and bool(inputs) and all(key in keys for key in inputs)
+
+
+def stage_key(meta: Meta) -> str:
+    """Return the key of the stage that wrote an artifact: its own, but for the tiers of a prepared dataset."""
+    return digest(meta.preimage)
+
+
+def keys_of_stage(key: str) -> tuple[str, str, str]:
+    """Return all keys that a stage may write: its own, and those of a prepared dataset's further tiers."""
+    return key, tier_key(key, "oracle"), tier_key(key, "sealed")
+
+
+def keys_of_run(record: RunRecord) -> set[str]:
+    """Return the keys of the stages whose artifacts a run is made of."""
+    cells = [key for cell in record.cells for key in (cell.train, cell.score, *cell.needs)]
+    return {*record.prepared.values(), *cells}
+
+
+def keys_of_runs(store: Store, ids: Iterable[str] | None = None) -> set[str]:
+    """Return the keys of several runs, of all where none are named; those without a readable record have none."""
+    keys: set[str] = set()
+    for name in ids if ids is not None else [path.name for path in store.runs.glob("*") if path.is_dir()]:
+        with suppress(DataError):
+            keys |= keys_of_run(RunRecord.load(store.runs / name))
+    return keys
+
+
+def _keys_in_use(store: Store) -> set[str]:
+    return keys_of_runs(store, running(store))

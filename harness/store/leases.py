@@ -1,0 +1,242 @@
+"""Leases: file locks that end with their process, the runs that hold one, and what dead processes left. No torch."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from harness.errors import DataError, FileError
+from harness.safe_io import RUN_ID, writing
+
+if TYPE_CHECKING:
+    from harness.store.store import Store
+
+_LOCK = ".lock"
+_RUN = "run-"
+"""How the lease of a run's name begins."""
+_BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
+_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_FORGOTTEN = 7 * 86400.0
+"""Seconds after which a draft is given up where the file system has no locks to ask."""
+
+
+class Lease:
+    """A held lock; released by :meth:`release`, at the end of a ``with`` block, or by the death of the process."""
+
+    def __init__(self, path: Path, descriptor: int, *, exclusive: bool, made: bool) -> None:
+        self._path, self._descriptor, self._made = path, descriptor, made
+        self.exclusive = exclusive
+        """False on a file system without locks, where others may hold it too."""
+
+    def release(self) -> None:
+        """Give the lock back; a second call does nothing."""
+        if self._descriptor < 0:
+            return
+        # Unlinked while held: whoever opened the old file notices in try_lock that its name now leads elsewhere.
+        if os.name == "posix" and (self.exclusive or self._made):
+            self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def try_lock(path: Path) -> Lease | None:
+    """Take the lock of a file, made where absent, without waiting.
+
+    POSIX ``flock`` or Windows ``msvcrt.locking``. On a file system without locks (some network mounts) everyone
+    gets the lock: two processes may then do the same work, which costs time and harms nothing, because an
+    artifact is committed by one rename and the first one stays.
+
+    Returns:
+        the lease, or None where another holder has it.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    while True:
+        made = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            locked = _lock(descriptor)
+            if locked is False:
+                os.close(descriptor)
+                return None
+            if _still_named(path, descriptor):
+                return Lease(path, descriptor, exclusive=locked is not None, made=made)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Return True if the lock was taken, False if another process holds it, None if the file system has no locks."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return None
+    return True
+
+
+def _still_named(path: Path, descriptor: int) -> bool:
+    """Return True if the locked file is still the one under its name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def begin_draft(folder: Path, label: str) -> tuple[Path, Lease]:
+    """Choose an unused name in a folder and lock it; release the lock when the draft was moved or removed.
+
+    Raises:
+        FileError: the folder cannot be written.
+    """
+    while True:
+        path = folder / f"{label}-{uuid.uuid4().hex[:16]}"
+        lock = path.with_name(path.name + _LOCK)
+        with writing(lock):
+            lease = try_lock(lock)
+        if lease is not None:
+            return path, lease  # otherwise a sweep was faster, and takes it for a leftover
+
+
+def leftovers(root: Path) -> list[Path]:
+    """List the drafts in a store whose writer is gone, however it ended."""
+    with suppress(FileError):  # a store that cannot be written can be looked at
+        return [path for path in _abandoned(root) if path.exists()]
+    return []
+
+
+def sweep(root: Path) -> int:
+    """Remove drafts whose writer is gone and locks that nobody holds, and close the runs that were killed.
+
+    Returns:
+        how many drafts there were.
+
+    Raises:
+        FileError: the store cannot be written.
+    """
+    removed = 0
+    for path in _abandoned(root):
+        removed += path.exists()
+        delete(path)
+        delete(path.with_name(path.name + _LOCK))
+    for path in (root / "leases").glob(f"*{_LOCK}"):
+        with writing(path):
+            lease = try_lock(path)
+        if lease is not None:
+            with lease:
+                name = path.stem.removeprefix(_RUN)
+                if lease.exclusive and path.name.startswith(_RUN) and RUN_ID.fullmatch(name):
+                    close_run(root / "runs" / name)
+    return removed
+
+
+def _abandoned(root: Path) -> Iterator[Path]:
+    """Yield each draft that nobody writes any more; its lock is held until the next one is asked for."""
+    for path in sorted({path.with_name(path.name.removesuffix(_LOCK)) for path in (root / "tmp").glob("*")}):
+        lock = path.with_name(path.name + _LOCK)
+        with writing(lock):
+            lease = try_lock(lock)
+        if lease is not None:
+            with lease:
+                if lease.exclusive or _old(path):
+                    yield path
+
+
+def _old(path: Path) -> bool:
+    with suppress(OSError):
+        return time.time() - path.stat().st_mtime > _FORGOTTEN
+    return False
+
+
+@contextmanager
+def claim_run(store: Store, suite: str) -> Iterator[str]:
+    """Give a new run its name, which is leased until the block or the process ends; tidy up where the block raises.
+
+    Raises:
+        FileError: the store cannot be written.
+    """
+    while True:
+        name = store.new_run_name(suite)
+        lease = store.try_lease(_RUN + name)  # a sweep may hold it for a moment
+        if lease is not None and not (store.runs / name).exists():
+            break
+        if lease is not None:
+            lease.release()
+        time.sleep(0.001)
+    with lease:
+        try:
+            yield name
+        except BaseException:
+            close_run(store.runs / name)
+            raise
+
+
+def running(store: Store) -> set[str]:
+    """Return the ids of the runs that are going on; without locks in the file system, also of those that were killed.
+
+    Raises:
+        FileError: the store cannot be written.
+    """
+    ids = set()
+    for path in (store.root / "leases").glob(f"{_RUN}*{_LOCK}"):
+        lease = store.try_lease(path.stem)
+        if lease is None or not lease.exclusive:
+            ids.add(path.stem.removeprefix(_RUN))
+        if lease is not None:
+            lease.release()
+    return ids
+
+
+def close_run(folder: Path) -> None:
+    """Tidy the folder of a run that was cut short: remove half-written files, and record that it was interrupted."""
+    from harness.results.run_record import RECORD, RunRecord
+
+    for path in folder.glob(".*"):
+        delete(path)
+    if not (folder / RECORD).exists():
+        delete(folder)  # killed before it had recorded anything
+        return
+    with suppress(DataError, OSError):
+        record = RunRecord.load(folder)
+        if record.status == "running":
+            replace(record, status="interrupted").save(folder)
+
+
+def delete(path: Path) -> None:
+    """Remove a file, a link or a folder with all in it, as far as that is allowed."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

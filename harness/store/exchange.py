@@ -48,6 +48,8 @@ class Copied:
             yield
         except FileError:
             raise
+        except FileNotFoundError as error:
+            self.refused[what] = f"{Path(str(error.filename or error)).name} is missing"
         except Exception as error:  # clients of object stores raise exceptions of their own
             named = isinstance(error, (BenchError, ValueError)) and str(error)
             self.refused[what] = named or f"{type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.registry.planned_code import KeptCode
-from harness.results.rows import RunResults, dumps, rows_to_csv, write_text
+from harness.results.rows import RunResults, dumps, rows_to_csv
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect

@@ -31,9 +31,9 @@ def seeded(seed: int, role: str) -> Iterator[None]:
     """
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
     # A GPU that has not started is left alone: in a worker for the CPU it never does.
-    device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+    device = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
     value = derive(seed, role)
-    if torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
+    if torch.backends.cuda.is_built():
         torch.manual_seed(value)
     else:  # what it does for the CPU alone; it looks for other devices for longer than a small stage takes
         torch.default_generator.manual_seed(value)

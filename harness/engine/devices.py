@@ -117,7 +117,7 @@ def on_device(device: str) -> Iterator[dict[str, Any]]:
     chosen = torch.device(device)
     with ExitStack() as stack:
         try:
-            torch.cuda.init()  # type: ignore[no-untyped-call]
+            torch.cuda.init()
             stack.enter_context(torch.cuda.device(chosen))
             torch.cuda.reset_peak_memory_stats()
         except (RuntimeError, AssertionError) as error:  # the second: a torch without CUDA

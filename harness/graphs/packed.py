@@ -44,7 +44,7 @@ class PackedGraphs:
     node_ptr: Tensor
     edge_ptr: Tensor
     edge_attr: Tensor | None = None
-    y: Tensor | None = None
+    y: Any = None
     env: Tensor | None = None
     parts: PackedGraphs | None = None
     part_ptr: Tensor | None = None

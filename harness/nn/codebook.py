@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
@@ -50,7 +48,7 @@ class Codebook(nn.Module):
         generator: torch.Generator,
         decay: float = 0.9,
         eps: float = 1e-5,
-        init: Literal["uniform", "kmeans"] = "uniform",
+        init: str = "uniform",
         revive_below: float = 0.0,
     ) -> None:
         super().__init__()

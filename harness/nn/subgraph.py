@@ -12,7 +12,7 @@ from harness.graphs import Batch
 from harness.graphs.batch import pointer
 
 
-def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: Literal["up", "down"] = "up") -> Tensor:
+def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "up") -> Tensor:
     """(E,) bool: the highest-scoring ratio · E_g edges of each graph, at least one where it has any.
 
     Ties go to the edge that comes first, so the split is deterministic. Every directed edge counts for itself.

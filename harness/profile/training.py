@@ -106,7 +106,7 @@ class Measurement:
         count, gathering = self._clock(lambda: sum(1 for _ in self._in_time(batches)))
         self.result = TrainingProfile(
             steps=len(self._times),
-            sections={"batch": gathering / count, **_parts(self.recorded.events(), median(self._times))},  # type: ignore[no-untyped-call]
+            sections={"batch": gathering / count, **_parts(self.recorded.events(), median(self._times))},
             fit_start=sum(starts),
             epoch_hooks=median(epoch_starts),
             evaluation=sum(self._predicting(learner, graphs, settings) for graphs in data.validation.values()),

@@ -57,7 +57,7 @@ class _Away(Tensor):
         raise RuntimeError("a tensor was used outside the block in which its device exists")
 
 
-class _Rules(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Rules(TorchDispatchMode):
     """Runs every operation on the CPU and enforces the device's rules."""
 
     def __init__(self) -> None:

@@ -164,7 +164,7 @@ def toy_oracle(name: str, toy: Toy) -> Tensor:
 def votes(learner: Decorrelator, toy: Toy) -> Tensor:
     """(n, K, C) votes of made-up quantifiers, kept and weighted as the engine does; also hands over the weights."""
     rng = generator(0, "conformance/votes")
-    truth = torch.nn.functional.one_hot(toy.train.y.long(), toy.task.num_classes)  # type: ignore[union-attr]
+    truth = torch.nn.functional.one_hot(toy.train.y.long(), toy.task.num_classes)
     noise = torch.randn(QUANTIFIERS, *truth.shape, generator=rng)
     scores = [0.62, 0.48, 0.55, 0.36, 0.41, 0.7]
     candidates = [{"scores": {"val": value}, "train_score": 1.3 - value} for value in scores]

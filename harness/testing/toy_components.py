@@ -52,7 +52,7 @@ class KitDataset(Dataset):
     def _graphs(self, kind: TaskKind) -> list[RawGraph]:
         data = toy(kind)
         graphs = [*raw_graphs(data.train), *raw_graphs(data.validation)]
-        labels = torch.cat([data.train.y, data.validation_y]).numpy()  # type: ignore[list-item]
+        labels = torch.cat([data.train.y, data.validation_y]).numpy()
         known = self.declare(None)
         found = []
         for place, graph in enumerate(graphs):

@@ -66,7 +66,7 @@ class Watch:
     def training(self, learner: Learner) -> Iterator[None]:
         """Watch a learner that is set up, for the time of the block."""
         hooks = [
-            parameter.register_post_accumulate_grad_hook(self._note(name))  # type: ignore[no-untyped-call]
+            parameter.register_post_accumulate_grad_hook(self._note(name))
             for name, parameter in learner.named_parameters()
             if parameter.requires_grad
         ]

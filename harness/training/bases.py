@@ -185,7 +185,7 @@ class Learner(NetworkMaker, Component, nn.Module):
         total = self.total(terms)
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         for optimizer in optimizers:
             optimizer.step()
         return {**{name: term.detach() for name, term in terms.items()}, "loss": total.detach()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from textwrap import fill
-from typing import Any
+from typing import Any, TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 PAGE = 6.9
 """Width of a figure in inches: the text width of most papers, so that the text in it keeps its size."""
 LETTERS = 13.5
@@ -13,8 +14,8 @@ LETTERS = 13.5
 
 
 def panels(
-    titles: Mapping[Hashable, str], *, across: int = 2, height: float = 2.5, square: bool = False, **options: Any
-) -> tuple[Any, dict[Any, Any]]:
+    titles: Mapping[Key, str], *, across: int = 2, height: float = 2.5, square: bool = False, **options: Any
+) -> tuple[Any, dict[Key, Any]]:
     """A figure of one panel for each key, ``across`` in a row at most: (figure, {key: axes}).
 
     ``square`` is for axes of equal scales, which else would stand far apart.
@@ -33,7 +34,7 @@ def panels(
     return figure, dict(zip(titles, grid, strict=False))
 
 
-def of_pairs(pairs: Iterable[tuple[str, str]]) -> dict[Hashable, str]:
+def of_pairs(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Titles of panels for (dataset, method) pairs."""
     return {pair: "\n".join(pair) for pair in pairs}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness import Analysis, Findings, Study, hookimpl, hparam
+from harness import Analysis, Findings, Register, Study, TrainedCell, hookimpl, hparam
 from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
 
 
@@ -31,7 +32,7 @@ class CentralMomentDiscrepancy(Analysis):
     mean_term: bool = hparam(True, help="include the distance of the means")
     split: str | None = hparam(None, help="the split compared with training; none: the one that chose the checkpoint")
 
-    def measure(self, cell) -> dict[str, Any]:
+    def measure(self, cell: TrainedCell) -> dict[str, Any]:
         split = self.split or cell.monitor
         train, other = cell.embeddings(cell.train_split), cell.embeddings(split)
         y_train, y_other = cell.labels(cell.train_split), cell.labels(split)
@@ -43,7 +44,7 @@ class CentralMomentDiscrepancy(Analysis):
         }
         return {"split": split, "classes": per_class}
 
-    def distance(self, x, y, width: float) -> float:
+    def distance(self, x: NDArray[Any], y: NDArray[Any], width: float) -> float:
         """CMD of two samples (n, d) and (m, d) whose coordinates lie in an interval of this width."""
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
         if width == 0.0:
@@ -96,5 +97,5 @@ class CentralMomentDiscrepancy(Analysis):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(CentralMomentDiscrepancy)

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness import Analysis, Findings, MeasuredCell, Study, hookimpl, hparam
+from harness import Analysis, Findings, MeasuredCell, Register, Study, hookimpl, hparam
 from plugins.analyses._plots import at_least, colors, label_outer, legend_below, mean_and_spread, panels
+
+Array = NDArray[Any]
 
 MARKERS = "osD^vPX*"
 DRAWN = 12
@@ -106,7 +109,7 @@ class Groups(Analysis):
             yield name, (_share(right[rest], counted[rest]), int(rest.sum()))
 
 
-def _right(cell: MeasuredCell, split: str):
+def _right(cell: MeasuredCell, split: str) -> tuple[Array, Array]:
     """(n,) correct answers of each graph, and how many were asked."""
     logits, labels = cell.logits(split), cell.labels(split)
     if cell.task.kind != "multitask":
@@ -115,12 +118,12 @@ def _right(cell: MeasuredCell, split: str):
     return ((logits > 0) == (labels > 0.5)).astype(float).sum(1, where=known), known.sum(1).astype(float)
 
 
-def _share(right, counted) -> float:
+def _share(right: Array, counted: Array) -> float:
     total = counted.sum()
     return float(right.sum() / total) if total else float("nan")
 
 
-def _size_groups(sizes, parts: int):
+def _size_groups(sizes: Array, parts: int) -> Iterator[tuple[str, Array]]:
     """Name -> mask of each part; graphs of one size are never separated, so parts may differ in number."""
     cuts = np.unique(np.quantile(sizes, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
     place = np.searchsorted(cuts, sizes, side="left")
@@ -131,5 +134,5 @@ def _size_groups(sizes, parts: int):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Groups)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Analysis, Findings, MeasuredCell, Study, hookimpl
+from harness import Analysis, Findings, MeasuredCell, Register, Study, TrainedCell, hookimpl
 from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
 
 AGREES, DIFFERS = "base agrees", "base differs"
@@ -27,7 +27,7 @@ class Logits(Analysis):
     needs_pipeline = True
     oracle_where_there = frozenset({"base"})
 
-    def measure(self, cell) -> dict[str, Any]:
+    def measure(self, cell: TrainedCell) -> dict[str, Any]:
         labels = cell.labels(cell.train_split)
         votes = cell.spurious.mean(1)[np.arange(len(labels)), labels]
         found: dict[str, Any] = {"votes": votes, "labels": labels}
@@ -91,5 +91,5 @@ def _groups(cells: Sequence[MeasuredCell]) -> Iterator[tuple[int, str, Any]]:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Logits)

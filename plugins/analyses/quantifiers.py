@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Analysis, Findings, Study, hookimpl
+from harness import Analysis, Findings, Register, Study, TrainedCell, hookimpl
 from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
 
 
@@ -21,7 +21,7 @@ class Quantifiers(Analysis):
     name = "quantifiers"
     needs_pipeline = True
 
-    def measure(self, cell) -> dict[str, Any]:
+    def measure(self, cell: TrainedCell) -> dict[str, Any]:
         return {"candidates": cell.candidates, "split": cell.monitor}
 
     def present(self, study: Study) -> Findings:
@@ -70,5 +70,5 @@ def _score(row: dict[str, Any], cell: Any) -> Any:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Quantifiers)

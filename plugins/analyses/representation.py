@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness import Analysis, Findings, MeasuredCell, Study, hookimpl, hparam
+from harness import Analysis, Findings, MeasuredCell, Register, Study, TrainedCell, hookimpl, hparam
 from plugins.analyses._plots import label_outer, legend_below, mean_and_spread, panels, plain
 
+Array = NDArray[Any]
 NETWORK, ENCODER = "trained network", "self-supervised encoder"
 
 
@@ -32,7 +35,7 @@ class Representation(Analysis):
     hidden: int = hparam(64, low=1, help="width of the perceptron's hidden layer")
     epochs: int = hparam(300, low=1, help="most passes over the half; training stops when the loss no longer falls")
 
-    def measure(self, cell) -> dict[str, Any]:
+    def measure(self, cell: TrainedCell) -> dict[str, Any]:
         labels = cell.labels(cell.monitor)
         rng = np.random.Generator(np.random.PCG64(cell.seed))
         order = rng.permutation(len(labels))
@@ -47,7 +50,7 @@ class Representation(Analysis):
                 found[f"{number}/{split}"] = predict(read(split))
         return found
 
-    def _fit(self, table, labels, classes: int, seed: int):
+    def _fit(self, table: Array, labels: Array, classes: int, seed: int) -> Callable[[Array], Array]:
         """Train on (n, d) features and give a function from features to (m, C) probabilities."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPClassifier
@@ -62,7 +65,7 @@ class Representation(Analysis):
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of passes is a hyperparameter here
             model.fit(np.asarray(table, np.float64), labels)
 
-        def predict(other):
+        def predict(other: Array) -> Array:
             found = np.zeros((len(other), classes))
             found[:, model.classes_] = model.predict_proba(np.asarray(other, np.float64))
             return found
@@ -140,5 +143,5 @@ def _score(cell: MeasuredCell, number: int, split: str) -> float | None:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Representation)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Analysis, Cost, Findings, Study, hookimpl
+from harness import Analysis, Cost, Findings, Register, Study, hookimpl
 from plugins.analyses._plots import label_outer, legend_below, panels, plain
 
 KINDS = ("encode", "quantify", "annotate", "train")
@@ -84,5 +84,5 @@ def _peak(values: Iterable[int | None]) -> float | None:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Runtime)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
+from harness import Analysis, Findings, Register, Study, UserError, hookimpl, hparam
 from plugins.analyses._plots import at_least, colors, legend_below, mean_and_spread, panels, plain
 
 
@@ -180,5 +180,5 @@ def _order(value: Any) -> tuple[int, float, str]:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Sensitivity)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness import Analysis, Findings, Study, UserError, hookimpl, hparam
+from harness import Analysis, Findings, Register, Study, TrainedCell, UserError, hookimpl, hparam
 from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
 
 MARKERS = (("o", "base agrees"), ("x", "base differs"))
@@ -35,7 +36,7 @@ class TSNE(Analysis):
     perplexity: float = hparam(30.0, low=1.0, help="t-SNE's perplexity, capped at a third of the graphs")
     neighbours: int = hparam(10, low=1, help="nearest neighbours that the table looks at")
 
-    def measure(self, cell) -> dict[str, Any]:
+    def measure(self, cell: TrainedCell) -> dict[str, Any]:
         from sklearn.manifold import TSNE as Map
         from sklearn.neighbors import NearestNeighbors
 
@@ -59,7 +60,7 @@ class TSNE(Analysis):
             found["same_base"] = float((base[neighbours] == base[:, None]).mean())
         return found
 
-    def _embeddings(self, cell, split: str):
+    def _embeddings(self, cell: TrainedCell, split: str) -> NDArray[np.float32]:
         if self.source == "network":
             return cell.embeddings(split)
         if not cell.encoders:
@@ -100,5 +101,5 @@ def _base(cell: Any) -> Any:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(TSNE)

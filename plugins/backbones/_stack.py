@@ -14,8 +14,12 @@ class Stack(Backbone):
     A subclass names its convolution and says whether a ReLU follows each but the last.
     """
 
-    conv: type[nn.Module]
     flavour: str = hparam("equad", choices=["equad", "ogb"], help="ogb: as OGB's baselines, linear front and BatchNorm")
+
+    @property
+    def conv(self) -> type[nn.Module]:
+        """The convolution."""
+        raise NotImplementedError
 
     @property
     def activates(self) -> bool:

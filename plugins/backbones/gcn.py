@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, Features, hookimpl
+from harness import Batch, Features, Register, hookimpl
 from harness.nn import GCNConv, make_front, propagate
 from plugins.backbones._stack import Stack
 
@@ -43,8 +43,9 @@ class OGBConv(nn.Module):
         super().__init__()
         self.lin = nn.Linear(in_dim, out_dim)
         self.root = nn.Parameter(torch.randn(out_dim))
-        featureless = edge_features is None or edge_features.kind == "none"
-        self.edge_front = None if featureless else make_front(edge_features, out_dim)
+        self.edge_front: nn.Module | None = None
+        if edge_features is not None and edge_features.kind != "none":
+            self.edge_front = make_front(edge_features, out_dim)
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
         """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) non-negative or None for one everywhere."""
@@ -58,5 +59,5 @@ class OGBConv(nn.Module):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GCN)

@@ -1,6 +1,8 @@
 """GIN: graph isomorphism network (Xu et al., *How Powerful are Graph Neural Networks?*, ICLR 2019)."""
 
-from harness import hookimpl
+from torch import nn
+
+from harness import Register, hookimpl
 from harness.nn import GINConv
 from plugins.backbones._stack import Stack
 
@@ -16,7 +18,10 @@ class GIN(Stack):
     """
 
     name = "gin"
-    conv = GINConv
+
+    @property
+    def conv(self) -> type[nn.Module]:
+        return GINConv
 
     @property
     def activates(self) -> bool:
@@ -24,5 +29,5 @@ class GIN(Stack):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GIN)

@@ -1,6 +1,8 @@
 """LEConv: local extremum network (Ranjan, Sanyal and Talukdar, *ASAP*, AAAI 2020)."""
 
-from harness import hookimpl
+from torch import nn
+
+from harness import Register, hookimpl
 from harness.nn import LEConv
 from plugins.backbones._stack import Stack
 
@@ -16,9 +18,12 @@ class LEConvStack(Stack):
     """
 
     name = "leconv"
-    conv = LEConv
+
+    @property
+    def conv(self) -> type[nn.Module]:
+        return LEConv
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(LEConvStack)

@@ -88,15 +88,16 @@ class SubgraphLearner(Baseline):
         return embedding if self.c_rep == "rep" else pool(h[part.nodes], part.batch, "sum")
 
 
-class PairScorer(nn.Sequential):
+class PairScorer(nn.Module):
     """One score per edge from the embeddings of its two ends: an MLP [2d, 4d, 1]."""
 
     def __init__(self, width: int) -> None:
-        super().__init__(nn.Linear(2 * width, 4 * width), nn.ReLU(), nn.Linear(4 * width, 1))
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(2 * width, 4 * width), nn.ReLU(), nn.Linear(4 * width, 1))
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
         """(E,) scores from (N, d) node embeddings."""
-        return super().forward(edge_ends(h, batch)).squeeze(1)
+        return self.mlp(edge_ends(h, batch)).squeeze(1)
 
 
 def whole(batch: Batch) -> Subgraph:

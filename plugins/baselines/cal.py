@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, hookimpl, hparam
+from harness import Baseline, Batch, Register, hookimpl, hparam
 from harness.nn import BatchNorm, GCNConv, edge_ends
 
 
@@ -106,5 +106,5 @@ def from_uniform(logits: Tensor) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(CAL)

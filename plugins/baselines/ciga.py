@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from harness import Batch, hookimpl, hparam
+from harness import Batch, Register, hookimpl, hparam
 from harness.nn import Subgraph, supervised_contrastive
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 from plugins.baselines._subgraphs import SubgraphLearner
@@ -91,5 +91,5 @@ def hinge(spurious_risk: Tensor, risk: Tensor, present: Tensor) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(CIGA)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, hookimpl, hparam
+from harness import Batch, Register, hookimpl, hparam
 from harness.nn import environment_moments
 from plugins.baselines._annealed import EnvironmentPenalty
 
@@ -41,5 +41,5 @@ class Coral(EnvironmentPenalty):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Coral)

@@ -5,7 +5,7 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, hookimpl, hparam
+from harness import Baseline, Batch, Register, hookimpl, hparam
 from harness.nn import labelled_environments, reverse_gradient
 
 
@@ -56,5 +56,5 @@ def schedule(progress: float) -> float:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(DANN)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Backbone, Baseline, Batch, hookimpl, hparam
+from harness import Backbone, Baseline, Batch, Register, hookimpl, hparam
 from harness.nn import Subgraph, edge_ends, pool, subgraph, top_k_edges
 from plugins.backbones.leconv import LEConvStack
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
@@ -154,5 +154,5 @@ class DIR(Baseline):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(DIR)

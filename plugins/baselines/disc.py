@@ -5,7 +5,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, Features, hookimpl, hparam
+from harness import Batch, Features, Register, hookimpl, hparam
 from harness.nn import BatchNorm, GCNConv, edge_ends, make_front, neighbour_sum
 from plugins.baselines._debiased import Debiased, amplified
 
@@ -140,5 +140,5 @@ def halving(width: int) -> nn.Sequential:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(DisC)

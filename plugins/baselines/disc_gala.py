@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Batch, hookimpl, hparam
+from harness import Batch, Register, hookimpl, hparam
 from harness.nn import EdgeScorer, Subgraph, subgraph, top_k_edges
 from plugins.baselines._debiased import Debiased
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
@@ -69,5 +69,5 @@ class DisCGALA(Debiased):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(DisCGALA)

@@ -1,6 +1,6 @@
 """EIIL: IRM on inferred environments (Creager et al., ICML 2021)."""
 
-from harness import hookimpl, hparam
+from harness import Register, hookimpl, hparam
 from plugins.baselines.irm import IRM
 
 
@@ -27,5 +27,5 @@ class EIIL(IRM):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(EIIL)

@@ -1,6 +1,6 @@
 """ERM: minimise the mean training loss (Vapnik, *The Nature of Statistical Learning Theory*, 1995)."""
 
-from harness import Baseline, hookimpl
+from harness import Baseline, Register, hookimpl
 
 
 class ERM(Baseline):
@@ -10,5 +10,5 @@ class ERM(Baseline):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(ERM)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from harness import Batch, PackedGraphs, hookimpl, hparam, upstream
+from harness import Batch, PackedGraphs, Register, hookimpl, hparam, upstream
 from harness.nn import environment_contrastive, kmeans
 from plugins.baselines._subgraphs import SubgraphLearner
 
@@ -119,5 +119,5 @@ class GALA(SubgraphLearner):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GALA)

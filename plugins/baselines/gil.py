@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, PackedGraphs, hookimpl, hparam
+from harness import Baseline, Batch, PackedGraphs, Register, hookimpl, hparam
 from harness.nn import (
     EdgeScorer,
     average_directions,
@@ -117,8 +117,8 @@ class GIL(Baseline):
 
     def environments(self, batch: Batch) -> Tensor:
         """(B,) inferred ids, -1 for graphs without any label: by epoch once an epoch has begun, else by batch."""
-        by_epoch = self.cluster_per == "epoch" and self.found is not None
-        env = self.found[batch.index] if by_epoch else self.cluster(self.variant(batch))
+        known = self.found if self.cluster_per == "epoch" else None
+        env = self.cluster(self.variant(batch)) if known is None else known[batch.index]
         return labelled_environments(env, batch.y, self.info.task)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -184,5 +184,5 @@ def gradient_variance(risks: Tensor, parameters: Iterable[nn.Parameter]) -> Tens
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GIL)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, UserError, hookimpl, hparam
+from harness import Baseline, Batch, Register, UserError, hookimpl, hparam
 from harness.nn import BatchNorm, pool
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 
@@ -115,5 +115,5 @@ def recombine(rationale: Tensor, environment: Tensor) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GREA)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, UserError, hookimpl, hparam
+from harness import Baseline, Batch, Register, UserError, hookimpl, hparam
 from harness.nn import environment_mean, labelled_environments
 
 
@@ -81,5 +81,5 @@ def uniform(count: int) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GroupDRO)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, hookimpl, hparam
+from harness import Baseline, Batch, Register, hookimpl, hparam
 from harness.nn import EdgeScorer, NodeScorer, average_directions
 
 
@@ -101,5 +101,5 @@ def divergence(a: Tensor, r: float, eps: float = 1e-6) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GSAT)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, hookimpl, hparam
+from harness import Batch, Register, hookimpl, hparam
 from harness.nn import environment_variance
 from plugins.baselines.irm import IRM
 
@@ -51,5 +51,5 @@ class IBIRM(IRM):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(IBIRM)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from harness import Backbone, Baseline, Batch, hookimpl, hparam
+from harness import Backbone, Baseline, Batch, Register, hookimpl, hparam
 from harness.nn import BatchNorm, Codebook, evaluating, pool
 
 
@@ -141,5 +141,5 @@ class Separator(nn.Module):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(IMoLD)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from harness import Batch, UserError, hookimpl, hparam
+from harness import Batch, Register, UserError, hookimpl, hparam
 from harness.nn import environment_mean, environment_size, position_in_environment, scale_gradient
 from plugins.baselines._annealed import EnvironmentPenalty
 
@@ -73,5 +73,5 @@ def environment_penalties(gradient: Tensor, env: Tensor, form: str, share: Tenso
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(IRM)

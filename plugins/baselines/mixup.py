@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness import Baseline, Batch, hookimpl, hparam
+from harness import Baseline, Batch, Register, hookimpl, hparam
 
 
 class MixUp(Baseline):
@@ -60,5 +60,5 @@ class MixUp(Baseline):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MixUp)

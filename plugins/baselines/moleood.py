@@ -1,10 +1,11 @@
 """MoleOOD: equal risks over inferred environments (Yang et al., NeurIPS 2022)."""
 
 import math
+from typing import Any
 
 from torch import Tensor, nn
 
-from harness import Baseline, Batch, UserError, hookimpl, hparam
+from harness import Baseline, Batch, Register, UserError, hookimpl, hparam
 from harness.nn import environment_mean, has_label, labelled_environments, per_sample_loss
 
 
@@ -60,7 +61,10 @@ class MoleOOD(Baseline):
 
     def embed(self, batch: Batch) -> Tensor:
         h = super().embed(batch)
-        return self.attend(h, self.pool(self.part_backbone(batch.parts), batch.parts), batch) if self.attends else h
+        if not self.attends:
+            return h
+        parts: Any = batch.parts
+        return self.attend(h, self.pool(self.part_backbone(parts), parts), batch)
 
     def attend(self, h: Tensor, parts: Tensor, batch: Batch) -> Tensor:
         """(B, d) weighted sums of the fragments' embeddings (F, d); see :meth:`attention`."""
@@ -95,5 +99,5 @@ class MoleOOD(Baseline):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MoleOOD)

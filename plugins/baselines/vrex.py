@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, hookimpl, hparam
+from harness import Batch, Register, hookimpl, hparam
 from harness.nn import environment_mean
 from plugins.baselines._annealed import EnvironmentPenalty
 
@@ -34,5 +34,5 @@ class VREx(EnvironmentPenalty):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(VREx)

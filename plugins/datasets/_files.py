@@ -127,7 +127,7 @@ def _read_bytes(path: Path) -> bytes:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _gunzip(path: Path, data: bytes) -> bytearray:
+def _gunzip(path: Path, data: bytes | bytearray) -> bytearray:
     most, found = max(SMALL, GROWTH * len(data)), bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, Role, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Role, Task, hookimpl, hparam
 from plugins.datasets._drugood_file import DrugOODFile, read_drugood
 from plugins.datasets._featurise import FEATURISERS, Wanted, featurise_smiles, featuriser_class
 from plugins.datasets._files import given_path, is_file
@@ -220,5 +220,5 @@ def _facts(found: DrugOODFile) -> dict[str, object]:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(DrugOOD)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._featurise import Scaffolds, Wanted, featurise_smiles
 from plugins.datasets._files import given_path, in_any_case, is_file
 from plugins.datasets._good_split import (
@@ -161,5 +161,5 @@ class GOODHIV(Dataset):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GOODHIV)

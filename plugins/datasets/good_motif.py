@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import Dataset, Declaration, Features, RawDataset, Task, hookimpl, hparam
+from harness import Dataset, Declaration, Features, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets import _good_pools as pools
 from plugins.datasets._splits import LARGEST_SEED
 
@@ -87,5 +87,5 @@ class GOODMotif(Dataset):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GOODMotif)

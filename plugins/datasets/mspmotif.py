@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
+from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
 from plugins.datasets._splits import LARGEST_SEED
 
@@ -69,5 +69,5 @@ class MSPMotif(Dataset):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MSPMotif)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._files import in_any_case, is_file, is_folder
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Source
@@ -120,5 +120,5 @@ class OGB(Dataset):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(OGB)

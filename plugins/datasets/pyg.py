@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness import DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Register, Task, hookimpl, hparam
 from plugins.datasets._files import given_path
 from plugins.datasets._pyg_cache import Extract, extract
 from plugins.datasets._splits import (
@@ -332,5 +332,5 @@ def _some(values: Sequence[float]) -> str:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(PyG)

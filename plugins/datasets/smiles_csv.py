@@ -9,7 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Dataset, Declaration, RawDataset, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._featurise import FEATURISERS, Scaffolds, Wanted, featurise_smiles, featuriser_class
 from plugins.datasets._files import given_path, is_file
 from plugins.datasets._labels import parse_classes, parse_labels, refuse_unlabelled
@@ -282,5 +282,5 @@ def rows_by_name(names: Sequence[str]) -> Split:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(SmilesCSV)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import Dataset, Declaration, RawDataset, hookimpl, hparam
+from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
 from plugins.datasets._splits import LARGEST_SEED
 
@@ -71,5 +71,5 @@ class LargeInvariant(Dataset):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(LargeInvariant)

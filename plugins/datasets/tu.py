@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._files import given_path, is_file, is_folder
 from plugins.datasets._splits import (
     LARGEST_SEED,
@@ -244,5 +244,5 @@ def size_shift(sizes: NDArray[np.int64], split_seed: int) -> Split:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(TU)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, RawDataset, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, RawDataset, Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
 from plugins.datasets._splits import LARGEST_SEED
 
@@ -112,5 +112,5 @@ class TwoPiece(Dataset):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(TwoPiece)

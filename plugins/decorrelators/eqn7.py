@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, Decorrelator, hookimpl, hparam
+from harness import Batch, Decorrelator, Register, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log, to_mean_one
 
 SEVERAL = {"keep": "> 1", "weighting": ["weighted", "average"]}
@@ -99,5 +99,5 @@ class Eqn7(Decorrelator):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Eqn7)

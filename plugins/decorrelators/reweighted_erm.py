@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from harness import Batch, Decorrelator, hookimpl, hparam
+from harness import Batch, Decorrelator, Register, hookimpl, hparam
 from plugins.decorrelators._targets import mean_vote, of_label, omega, to_mean_one
 
 
@@ -32,5 +32,5 @@ class ReweightedERM(Decorrelator):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(ReweightedERM)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,7 +24,7 @@ class GIN(nn.Module):
         numeric = features.kind == "numeric"
         self.front = nn.Identity() if numeric else make_front(features, hidden)
         widths = [features.sizes[0] if numeric else hidden, *[hidden] * (layers - 1)]
-        self.convs = nn.ModuleList(GINConv(width, hidden) for width in widths)
+        self.convs: Iterable[Any] = nn.ModuleList(GINConv(width, hidden) for width in widths)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor, aggregate: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:

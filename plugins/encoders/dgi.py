@@ -1,13 +1,14 @@
 """DGI: nodes should agree with their graph's summary, and corrupted nodes should not (Velickovic et al., ICLR 2019)."""
 
 import math
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
-from harness import Encoder, hookimpl, hparam
+from harness import Batch, Encoder, Features, PackedGraphs, Register, hookimpl, hparam
 from harness.nn import keeping_statistics, local_global_jsd, pool, propagate
 from plugins.encoders._common import GIN, train
 
@@ -38,14 +39,14 @@ class DGI(Encoder):
     readout: str = hparam("mean", choices=["mean", "sum"], help="of the embedding; the summary is always of the mean")
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
 
-    def fit(self, graphs):
+    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         negatives = self.effective_negatives(graphs)
         module = Summarised(
             self.node_features, self.hidden, self.layers, self.dropout, self.discriminator, self.readout
         )
         yield from train(self, module, partial(self.loss, module, negatives), graphs)
 
-    def effective_negatives(self, graphs):
+    def effective_negatives(self, graphs: PackedGraphs) -> str:
         """``negatives``, or ``in-batch`` with a flag where a shuffle changes no training graph."""
         if self.negatives == "in-batch" or not constant_features(graphs, within=self.negatives == "within"):
             return self.negatives
@@ -54,7 +55,7 @@ class DGI(Encoder):
         self.flags = [*(text for text in self.flags if text != flag), flag]
         return "in-batch"
 
-    def loss(self, module, negatives, batch):
+    def loss(self, module: "Summarised", negatives: str, batch: Batch) -> Tensor:
         """The binary cross-entropy of a batch: a live scalar."""
         x = module.gin.front(batch.x)
         nodes = module.nodes(x, batch)
@@ -72,31 +73,33 @@ class DGI(Encoder):
 class Summarised(nn.Module):
     """A GIN and the discriminator's map of the summary; maps a batch to (B, hidden) graph embeddings."""
 
-    def __init__(self, features, hidden, layers, dropout, discriminator, readout):
+    def __init__(
+        self, features: Features, hidden: int, layers: int, dropout: float, discriminator: str, readout: str
+    ) -> None:
         super().__init__()
         self.gin = GIN(features, hidden, layers, dropout)
         self.discriminator = nn.Linear(hidden, hidden, bias=discriminator == "dot")
         self.readout = readout
 
-    def forward(self, batch):
+    def forward(self, batch: Batch) -> Tensor:
         return pool(self.nodes(self.gin.front(batch.x), batch), batch, self.readout)
 
-    def nodes(self, x, batch):
+    def nodes(self, x: Tensor, batch: Batch) -> Tensor:
         """(N, hidden) node vectors from the front's output."""
         return self.gin(x, partial(propagate, batch=batch))
 
-    def summary(self, nodes, batch):
+    def summary(self, nodes: Tensor, batch: Batch) -> Tensor:
         """(B, hidden) vectors whose products with nodes are the discriminator's logits."""
         return self.discriminator(pool(nodes, batch, "mean").sigmoid())
 
 
-def shuffle(batch, rng, *, within):
+def shuffle(batch: Batch, rng: torch.Generator, *, within: bool) -> Tensor:
     """(N,) a random order of the nodes; with ``within`` each graph's positions hold its own nodes."""
     order = torch.randperm(batch.num_nodes, generator=rng).to(batch.batch.device)
     return order[torch.sort(batch.batch[order], stable=True).indices] if within else order
 
 
-def constant_features(graphs, *, within):
+def constant_features(graphs: PackedGraphs, *, within: bool) -> bool:
     """Whether all nodes have the same features: all of one graph, for each graph, or all of all graphs."""
     sizes = graphs.node_ptr.diff()
     first = torch.repeat_interleave(graphs.node_ptr[:-1], sizes) if within else torch.zeros_like(graphs.node_ptr[:1])
@@ -104,5 +107,5 @@ def constant_features(graphs, *, within):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(DGI)

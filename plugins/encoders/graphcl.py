@@ -1,12 +1,13 @@
 """GraphCL: contrast two random changes of a graph (You et al., NeurIPS 2020)."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from harness import Encoder, UserError, hookimpl, hparam
+from harness import Batch, Encoder, Features, PackedGraphs, Register, UserError, hookimpl, hparam
 from harness.graphs import drop_nodes, grow_subgraph, mask_rows, perturb_edges
 from harness.nn import info_nce, pool, propagate
 from plugins.encoders._common import GIN, mlp, train
@@ -49,24 +50,29 @@ class GraphCL(Encoder):
     one_direction: bool = hparam(False, help="contrast the first view with the second alone, and not back")
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
 
-    def fit(self, graphs):
+    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         if not self.augmentations:
             raise UserError("encoder 'graphcl', hyperparameter 'augmentations': name at least one")
         module = Contrast(self.node_features, self.hidden, self.layers, self.dropout)
         yield from train(self, module, partial(self._loss, module), graphs)
 
-    def _loss(self, module, batch):
+    def _loss(self, module: "Contrast", batch: Batch) -> Tensor:
         batch = replace(batch, x=module.gin.front(batch.x))
         first, second = (module.projection(module.readout(self._changed(batch, name))) for name in self._draw())
-        form = {"exclude_positive": self.exclude_positive, "one_direction": self.one_direction}
-        return info_nce(first, second, self.temperature, **form)
+        return info_nce(
+            first,
+            second,
+            self.temperature,
+            exclude_positive=self.exclude_positive,
+            one_direction=self.one_direction,
+        )
 
-    def _draw(self):
+    def _draw(self) -> list[str]:
         """Two names from the pool, different where it has two."""
         order = torch.randperm(len(self.augmentations), generator=self.rng).tolist()
         return [self.augmentations[i] for i in (order[0], order[-1])]
 
-    def _changed(self, batch, name):
+    def _changed(self, batch: Batch, name: str) -> Batch:
         ratio = self.subgraph_ratio if name == "subgraph" else self.ratio
         return _AUGMENTATIONS[name](batch, ratio, self.rng)
 
@@ -74,19 +80,19 @@ class GraphCL(Encoder):
 class Contrast(nn.Module):
     """A GIN with sum readout, and the projection that only training uses; maps a batch to (B, hidden)."""
 
-    def __init__(self, features, hidden, layers, dropout):
+    def __init__(self, features: Features, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
         self.gin = GIN(features, hidden, layers, dropout)
         self.projection = mlp(hidden, 2)
 
-    def forward(self, batch):
+    def forward(self, batch: Batch) -> Tensor:
         return self.readout(replace(batch, x=self.gin.front(batch.x)))
 
-    def readout(self, batch):
+    def readout(self, batch: Batch) -> Tensor:
         """(B, hidden) from a batch whose features have gone through the front."""
         return pool(self.gin(batch.x, partial(propagate, batch=batch)), batch)
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(GraphCL)

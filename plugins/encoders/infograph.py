@@ -1,12 +1,13 @@
 """InfoGraph: a graph's vector should know its nodes' vectors at every depth (Sun et al., ICLR 2020)."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
-from harness import Encoder, hookimpl, hparam
+from harness import Batch, Encoder, Features, PackedGraphs, Register, hookimpl, hparam
 from harness.nn import local_global_jsd, pool, reverse_gradient
 from plugins.encoders._common import GIN, train
 from plugins.encoders.mvgrl import Residual
@@ -37,11 +38,11 @@ class InfoGraph(Encoder):
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
     probes = {"prior_form": {"prior": 0.1, "prior_form": "joint"}}
 
-    def fit(self, graphs):
+    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         module = LocalGlobal(self.node_features, self.hidden, self.layers, self.dropout, prior=self.prior > 0)
         yield from train(self, module, partial(self._loss, module), graphs)
 
-    def _loss(self, module, batch):
+    def _loss(self, module: "LocalGlobal", batch: Batch) -> Tensor:
         nodes = module.nodes(batch)
         graphs = pool(nodes, batch)
         loss = module.contrast(graphs, nodes, batch)
@@ -54,7 +55,7 @@ class InfoGraph(Encoder):
 class LocalGlobal(nn.Module):
     """A GIN, the two projections and the prior's discriminator; maps a batch to (B, layers * hidden)."""
 
-    def __init__(self, features, hidden, layers, dropout, *, prior=False):
+    def __init__(self, features: Features, hidden: int, layers: int, dropout: float, *, prior: bool = False) -> None:
         super().__init__()
         width = hidden * layers
         self.gin = GIN(features, hidden, layers, dropout)
@@ -63,10 +64,10 @@ class LocalGlobal(nn.Module):
             parts = [part for _ in range(2) for part in (nn.Linear(width, width), nn.ReLU())]
             self.discriminator = nn.Sequential(*parts, nn.Linear(width, 1))
 
-    def forward(self, batch):
+    def forward(self, batch: Batch) -> Tensor:
         return pool(self.nodes(batch), batch)
 
-    def nodes(self, batch):
+    def nodes(self, batch: Batch) -> Tensor:
         """(N, layers * hidden) outputs of all layers."""
         x, outputs = self.gin.front(batch.x), []
         for conv in self.gin.convs:
@@ -74,16 +75,16 @@ class LocalGlobal(nn.Module):
             outputs.append(x)
         return torch.cat(outputs, 1)
 
-    def contrast(self, graphs, nodes, batch):
+    def contrast(self, graphs: Tensor, nodes: Tensor, batch: Batch) -> Tensor:
         """The contrast of the projected vectors: a live scalar."""
         return local_global_jsd(self.graph_projection(graphs), self.node_projection(nodes), batch.batch)
 
-    def prior(self, noise, graphs, *, adversarial):
+    def prior(self, noise: Tensor, graphs: Tensor, *, adversarial: bool) -> Tensor:
         """-E log D(noise) - E log(1 - D(graphs)) of (B, d) each; a gradient that is reversed for the encoder."""
         graphs = reverse_gradient(graphs) if adversarial else graphs
         return F.softplus(-self.discriminator(noise)).mean() + F.softplus(self.discriminator(graphs)).mean()
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(InfoGraph)

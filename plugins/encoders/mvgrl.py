@@ -1,12 +1,14 @@
 """MVGRL: contrast two structural views of a graph (Hassani and Khasahmadi, ICML 2020)."""
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from harness import Encoder, hookimpl, hparam
+from harness import Batch, Encoder, Features, PackedGraphs, Register, hookimpl, hparam
 from harness.graphs import DiffusedGraphs, Diffusion, batch_blocks, by_size
 from harness.nn import block_sum, local_global_jsd, padded_slots, pool, propagate
 from plugins.encoders._common import GIN, mlp, train
@@ -49,15 +51,15 @@ class MVGRL(Encoder):
     diffusion_weights: bool = hparam(True, help="weigh messages by the diffusion; false keeps only its pattern")
     dropout: float = hparam(0.0, low=0.0, high=1.0, help="dropout probability after each layer")
 
-    def __init__(self, **values):
+    def __init__(self, **values: Any) -> None:
         super().__init__(**values)
-        self._diffused = WeakKeyDictionary()
+        self._diffused: WeakKeyDictionary[PackedGraphs, list[DiffusedGraphs | None]] = WeakKeyDictionary()
 
-    def fit(self, graphs):
+    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         module = TwoViews(self.node_features, self.hidden, self.layers, self.dropout, self.recipes())
         yield from train(self, module, lambda batch: module.loss(self._with_blocks(batch, graphs)), graphs)
 
-    def embed(self, module, graphs):
+    def embed(self, module: nn.Module, graphs: PackedGraphs) -> Tensor:
         module.eval()
         out = torch.empty(len(graphs), self.hidden, device=graphs.x.device)
         with torch.no_grad():
@@ -65,38 +67,43 @@ class MVGRL(Encoder):
                 out[ids] = module(self._with_blocks(graphs.batch(ids), graphs))
         return out
 
-    def recipes(self):
+    def recipes(self) -> list[Diffusion | None]:
         """The diffusion of each view, None for the graph itself."""
-        shared = {"eps": self.eps, "weighted": self.diffusion_weights}
+        shared: dict[str, Any] = {"eps": self.eps, "weighted": self.diffusion_weights}
+        heat: dict[str, Any] = {"t": self.t, "transition": self.heat_transition, **shared}
         known = {
             "adjacency": None,
             "ppr": Diffusion("ppr", alpha=self.alpha, **shared),
-            "heat": Diffusion("heat", t=self.t, transition=self.heat_transition, **shared),
+            "heat": Diffusion("heat", **heat),
         }
         return [known[view] for view in self.views.split("-")]
 
-    def _with_blocks(self, batch, graphs):
+    def _with_blocks(self, batch: Batch, graphs: PackedGraphs) -> Batch:
         """The batch with its graphs' diffusions, which are computed at the first call for these graphs."""
         if graphs not in self._diffused:
-            self._diffused[graphs] = [recipe and DiffusedGraphs(graphs, recipe) for recipe in self.recipes()]
-        batch.cache["blocks"] = [kept and kept.blocks(batch.index) for kept in self._diffused[graphs]]
+            self._diffused[graphs] = [
+                None if recipe is None else DiffusedGraphs(graphs, recipe) for recipe in self.recipes()
+            ]
+        batch.cache["blocks"] = [None if kept is None else kept.blocks(batch.index) for kept in self._diffused[graphs]]
         return batch
 
 
 class TwoViews(nn.Module):
     """Two GINs and the shared projections; maps a batch to (B, hidden) graph embeddings."""
 
-    def __init__(self, features, hidden, layers, dropout, recipes):
+    def __init__(
+        self, features: Features, hidden: int, layers: int, dropout: float, recipes: list[Diffusion | None]
+    ) -> None:
         super().__init__()
         self.recipes = recipes
-        self.encoders = nn.ModuleList(GIN(features, hidden, layers, dropout) for _ in recipes)
+        self.encoders: Iterable[Any] = nn.ModuleList(GIN(features, hidden, layers, dropout) for _ in recipes)
         self.node_projection = Residual(hidden)
         self.graph_projection = Residual(hidden)
 
-    def forward(self, batch):
+    def forward(self, batch: Batch) -> Tensor:
         return torch.stack(self._graphs(batch, self.nodes(batch))).sum(0)
 
-    def loss(self, batch):
+    def loss(self, batch: Batch) -> Tensor:
         """Half the sum of the two cross-view contrasts: a live scalar."""
         nodes = self.nodes(batch)
         graph1, graph2 = self._graphs(batch, nodes)
@@ -104,13 +111,15 @@ class TwoViews(nn.Module):
         owner = batch.batch
         return 0.5 * (local_global_jsd(graph1, node2, owner) + local_global_jsd(graph2, node1, owner))
 
-    def _graphs(self, batch, nodes):
+    def _graphs(self, batch: Batch, nodes: list[Tensor]) -> tuple[Tensor, ...]:
         """(B, hidden) projected graph vectors of each view."""
         return self.graph_projection(torch.cat([pool(part, batch) for part in nodes])).chunk(2)
 
-    def nodes(self, batch):
+    def nodes(self, batch: Batch) -> list[Tensor]:
         """(N, hidden) node vectors of each view."""
-        blocks = batch.cache.get("blocks") or [recipe and batch_blocks(batch, recipe) for recipe in self.recipes]
+        blocks = batch.cache.get("blocks") or [
+            None if recipe is None else batch_blocks(batch, recipe) for recipe in self.recipes
+        ]
         pairs = zip(self.encoders, blocks, strict=True)
         return [gin(gin.front(batch.x), _aggregate(batch, operator)) for gin, operator in pairs]
 
@@ -118,16 +127,16 @@ class TwoViews(nn.Module):
 class Residual(nn.Module):
     """Three times (Linear, ReLU), plus one Linear beside them."""
 
-    def __init__(self, dim):
+    def __init__(self, dim: int) -> None:
         super().__init__()
         self.deep = nn.Sequential(mlp(dim, 3), nn.ReLU())
         self.shortcut = nn.Linear(dim, dim)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.deep(x) + self.shortcut(x)
 
 
-def _aggregate(batch, operator):
+def _aggregate(batch: Batch, operator: Tensor | None) -> Callable[[Tensor], Tensor]:
     if operator is None:
         return partial(propagate, batch=batch)
     slots = padded_slots(batch, operator.size(1))
@@ -135,5 +144,5 @@ def _aggregate(batch, operator):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MVGRL)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl
+from harness import Environment, PackedGraphs, Register, hookimpl
 
 
 class Base(Environment):
@@ -21,5 +21,5 @@ class Base(Environment):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Base)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, UserError, hookimpl, hparam
+from harness import Environment, PackedGraphs, Register, UserError, hookimpl, hparam
 
 
 class Domain(Environment):
@@ -49,5 +49,5 @@ def merge_neighbours(env: Tensor, groups: int) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Domain)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Adam, Environment, PackedGraphs, Task, hookimpl, hparam, upstream
+from harness import Adam, Environment, PackedGraphs, Register, Task, hookimpl, hparam, upstream
 from harness.nn import has_label, scale_gradient
 
 FLAT = 1e-4
@@ -87,5 +87,5 @@ def task_of(logits: Tensor, y: Tensor) -> Task:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(EIIL)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl, hparam, upstream
+from harness import Environment, PackedGraphs, Register, hookimpl, hparam, upstream
 from harness.nn import kmeans
 
 
@@ -41,5 +41,5 @@ class KMeans(Environment):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(KMeans)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from harness import Batch, Environment, PackedGraphs, Task, hookimpl, hparam
+from harness import Batch, Environment, PackedGraphs, Register, Task, hookimpl, hparam
 from harness.nn import has_label, per_sample_loss
 
 
@@ -69,7 +69,8 @@ class MoleOOD(Environment):
             for batch in train.batches(self.batch_size, order, at_least=2):
                 if batch.num_graphs < 2:
                     continue
-                objective = self.objective(*model(batch), has_label(batch.y, self.info.task))
+                log_q, risks = model(batch)
+                objective = self.objective(log_q, risks, has_label(batch.y, self.info.task))
                 optimizer.zero_grad()
                 objective.backward()
                 optimizer.step()
@@ -138,5 +139,5 @@ def as_vector(y: Tensor, task: Task) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MoleOOD)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl, hparam
+from harness import Environment, PackedGraphs, Register, hookimpl, hparam
 
 
 class Random(Environment):
@@ -22,5 +22,5 @@ class Random(Environment):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Random)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from harness import Batch, Environment, hookimpl, hparam
+from harness import Batch, Environment, Register, hookimpl, hparam
 
 
 class RandomBatch(Environment):
@@ -26,5 +26,5 @@ class RandomBatch(Environment):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(RandomBatch)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl, hparam
+from harness import Environment, PackedGraphs, Register, hookimpl, hparam
 
 
 class Scaffold(Environment):
@@ -43,5 +43,5 @@ def deal(groups: Tensor, k: int) -> Tensor:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Scaffold)

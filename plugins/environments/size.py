@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import Environment, PackedGraphs, hookimpl, hparam
+from harness import Environment, PackedGraphs, Register, hookimpl, hparam
 from plugins.environments.domain import merge_neighbours
 
 
@@ -30,5 +30,5 @@ class Size(Environment):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(Size)

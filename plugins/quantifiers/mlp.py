@@ -1,11 +1,13 @@
 """A small, regularised network with temperature scaling as quantifier; the EQuAD paper names an MLP as an option."""
 
+from typing import Any
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from harness import Fitted, Quantifier, hookimpl, hparam
+from harness import Fitted, Quantifier, Register, hookimpl, hparam
 from plugins.quantifiers._folds import Array, Split, all_columns, check, folds
 
 
@@ -26,9 +28,10 @@ class MLP(Quantifier):
     weight_decay: float = hparam(1e-4, low=0.0, help="L2 penalty in Adam")
     batch_size: int = hparam(256, low=1, help="rows per step")
 
-    def fit(self, embeddings: Array, labels: Array, num_classes: int) -> Fitted:
+    def fit(self, embeddings: Array, labels: Array, num_classes: int, **setting: Any) -> Fitted:
+        del setting
         x, y = check(embeddings, labels, num_classes)
-        flags = []
+        flags: list[str] = []
         classes, y = np.unique(y, return_inverse=True)
         mean, scale = x.mean(0), x.std(0)
         scale[scale == 0] = 1.0
@@ -105,5 +108,5 @@ def _temperatures(members: list[Tensor], x: Tensor, y: Tensor, splits: list[Spli
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MLP)

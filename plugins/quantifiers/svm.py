@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from harness import Fitted, Quantifier, hookimpl, hparam
+from harness import Fitted, Quantifier, Register, hookimpl, hparam
 from plugins.quantifiers._folds import Array, all_columns, check, folds
 
 
@@ -35,9 +35,9 @@ class SVM(Quantifier):
     def settings(self) -> list[dict[str, Any]]:
         return [{"C": value} for value in self.C]
 
-    def fit(self, embeddings: Array, labels: Array, num_classes: int, *, C: float = 10.0) -> Fitted:
-        x, y = check(embeddings, labels, num_classes)
-        flags = []
+    def fit(self, embeddings: Array, labels: Array, num_classes: int, **setting: Any) -> Fitted:
+        x, y, C = *check(embeddings, labels, num_classes), setting.get("C", 10.0)
+        flags: list[str] = []
         predict = self._fit(x, y, num_classes, C, flags)
         training = self._held_out(x, y, num_classes, C, flags) if self.out_of_fold else None
         return Fitted(predict=predict, training=training, flags=list(dict.fromkeys(flags)))
@@ -78,5 +78,5 @@ def _squash(decision: Array) -> Array:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(SVM)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import TrackedCell, TrackedRun, TrackedStage, Tracker, UserError, hookimpl, hparam
+from harness import Register, TrackedCell, TrackedRun, TrackedStage, Tracker, UserError, hookimpl, hparam
 
 
 class JSONLines(Tracker):
@@ -58,5 +58,5 @@ def _plain(value: Any) -> Any:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(JSONLines)

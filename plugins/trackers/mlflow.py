@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
+from harness import Register, TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
 
 _BATCH = 1000
 """Most metrics that MLflow takes at once."""
@@ -58,7 +58,7 @@ class MLflow(Tracker):
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
         del table, status
         store = getattr(getattr(self._client, "_tracking_client", None), "store", None)
-        if hasattr(store, "engine"):  # a database, which MLflow itself never closes
+        if store is not None and hasattr(store, "engine"):  # a database, which MLflow itself never closes
             store.engine.dispose()
 
 
@@ -68,5 +68,5 @@ def _key(name: str) -> str:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(MLflow)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
+from harness import Register, TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
 
 
 class TensorBoard(Tracker):
@@ -62,5 +62,5 @@ def _name(cell: TrackedCell) -> str:
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(TensorBoard)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
+from harness import Register, TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
 
 
 class WandB(Tracker):
@@ -63,5 +63,5 @@ class WandB(Tracker):
 
 
 @hookimpl
-def bench_register(register):
+def bench_register(register: Register) -> None:
     register(WandB)

@@ -52,7 +52,7 @@ class NewComponent(Encoder):
             for batch in graphs.batches(self.batch_size, order):
                 loss = self.pairs(network.nodes(batch), batch)
                 adam.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 adam.step()
             if epoch in self.snapshots:
                 yield epoch, network

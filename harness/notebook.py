@@ -18,21 +18,30 @@ This is not the API that plugins import (:mod:`harness`). Nothing here imports t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.engine import Event
 from harness.errors import UserError
+from harness.plan import build_plan
+from harness.plan.status import survey
+from harness.report.build import make_report, to_json
+from harness.report.render import render
 from harness.results.rows import RunResults
+from harness.run.collect import collect
+from harness.run.execute import EngineOptions, execute
+from harness.run.find import find_run
+from harness.run.record import start_record
 from harness.run.session import Options, Session, open_session
 from harness.store.folders import data_folder
+from harness.store.store import Store
 from harness.suite import Overrides
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch import nn
 
-    from harness.engine import Event
     from harness.run.custom_network import Call, Make
 
 __all__ = ["Run", "SuiteHandle", "latest", "open_suite"]
@@ -76,12 +85,22 @@ def open_suite(
     return SuiteHandle(open_session(str(suite), options), options)
 
 
-def _folder(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given).expanduser()
+def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
+    """Read the latest run of a suite by its name or file, or a run by its id, from the store; nothing is run.
+
+    Raises:
+        UserError: there is none.
+    """
+    opened = Store(_folder(store))
+    return Run(collect(find_run(str(name), opened), opened))
+
+
+def _folder(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path).expanduser()
 
 
 def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
-    """A text alone is a mistake that would otherwise be taken letter by letter."""
+    """Refuse a text alone, which would be taken letter by letter."""
     if isinstance(values, str):
         raise UserError(f"{name} takes a list: {name}=[{values!r}]")
     return tuple(values)
@@ -97,33 +116,17 @@ class SuiteHandle:
     @property
     def cells(self) -> list[dict[str, Any]]:
         """Every cell: ``id``, ``dataset``, ``method``, ``config_id`` and ``seed``."""
-        return [
-            {
-                "id": cell.id,
-                "dataset": cell.dataset,
-                "method": cell.method,
-                "config_id": cell.configuration.id,
-                "seed": cell.seed,
-            }
-            for cell in self.session.plan.cells
-        ]
+        names = ("id", "dataset", "method", "config_id", "seed")
+        return [{name: getattr(cell, name) for name in names} for cell in self.session.plan.cells]
 
     def plan(self) -> list[dict[str, Any]]:
-        """Where every stage stands (``bench plan``): ``kind``, ``title``, ``state``, ``reason``, ``seconds``.
+        """Tell where every stage stands (``bench plan``): ``kind``, ``title``, ``state``, ``reason``, ``seconds``.
 
         ``stored`` says when a stage failed in an earlier run; it runs again with ``run(retry_failed=True)``.
         """
-        from harness.plan.status import survey
-
+        names = ("state", "reason", "seconds", "stored")
         return [
-            {
-                "kind": status.stage.kind,
-                "title": status.stage.title,
-                "state": status.state,
-                "reason": status.reason,
-                "seconds": status.seconds,
-                "stored": status.stored,
-            }
+            {"kind": status.stage.kind, "title": status.stage.title, **{name: getattr(status, name) for name in names}}
             for status in survey(self.session.plan, self.session.store)
         ]
 
@@ -139,11 +142,9 @@ class SuiteHandle:
             KeyboardInterrupt: finished stages are kept.
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
-        from harness.run.execute import EngineOptions, execute
-
         engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
-        done = execute(self.session, self.options, engine, _told if progress else _quiet)
-        return Run(done.results, self)
+        outcome = execute(self.session, self.options, engine, _print_ended if progress else lambda _: None)
+        return Run(outcome.results, self)
 
     def run_cell(
         self,
@@ -160,45 +161,32 @@ class SuiteHandle:
         Raises:
             UserError: no cell, or more than one, is so.
         """
-        wanted = {"id": cell, "dataset": dataset, "method": method, "seed": seed, "config_id": config_id}
-        asked = {name: value for name, value in wanted.items() if value is not None}
-        found = [one for one in self.cells if all(one[name] == value for name, value in asked.items())]
-        if len(found) != 1:
-            text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "nothing"
-            some = (found or self.cells)[:8]
-            known = "; ".join(f"{c['id']} ({c['method']} on {c['dataset']}, seed {c['seed']})" for c in some)
-            raise UserError(f"{len(found)} cells fit {text}; name one of them by its id, such as {known}")
-        return self._narrowed(found[0]).run(progress=progress)
-
-    def _narrowed(self, cell: dict[str, Any]) -> SuiteHandle:
-        """The suite with one cell in its plan."""
-        from dataclasses import replace
-
-        from harness.plan import Plan
-
-        plan = self.session.plan
-        (only,) = [one for one in plan.cells if one.id == cell["id"]]
-        kept = plan.ancestry(only.score)
-        narrow = Plan(plan.suite)
-        narrow.add(stage for key, stage in plan.stages.items() if key in kept)
-        narrow.cells.append(only)
+        named = {"id": cell, "dataset": dataset, "method": method, "seed": seed, "config_id": config_id}
+        wanted = {name: value for name, value in named.items() if value is not None}
+        cells = self.session.plan.cells
+        fitting = [item for item in cells if all(getattr(item, name) == value for name, value in wanted.items())]
+        if len(fitting) != 1:
+            text = ", ".join(f"{name}={value!r}" for name, value in wanted.items()) or "nothing"
+            known = "; ".join(f"{item.id} ({item.name})" for item in (fitting or cells)[:8])
+            raise UserError(f"{len(fitting)} cells fit {text}; name one of them by its id, such as {known}")
+        (chosen,) = fitting
         suite = self.session.suite
-        row = next(row for row in suite.rows if (row.dataset, row.method) == (only.dataset, only.method))
+        row = next(row for row in suite.rows if (row.dataset, row.method) == (chosen.dataset, chosen.method))
         suite = replace(
             suite,
-            seeds=(only.seed,),
-            datasets=tuple(dataset for dataset in suite.datasets if dataset.label == only.dataset),
-            methods=(only.method,),
-            rows=(replace(row, configurations=(only.configuration,)),),
+            seeds=(chosen.seed,),
+            datasets=(suite.dataset(chosen.dataset),),
+            methods=(chosen.method,),
+            rows=(replace(row, configurations=(chosen.configuration,)),),
             analyses=(),
             trackers=(),
-            overrides=(*suite.overrides, f"cell {only.id} alone"),
+            overrides=(*suite.overrides, f"cell {chosen.id} alone"),
         )
-        narrow.suite = suite
-        return replace(self, session=replace(self.session, suite=suite, plan=narrow))
+        plan = build_plan(suite, self.session.catalog, self.session.facts)
+        return replace(self, session=replace(self.session, suite=suite, plan=plan)).run(progress=progress)
 
     def latest(self) -> Run:
-        """The latest run of this suite, finished or not.
+        """Read the latest run of this suite, finished or not.
 
         Raises:
             UserError: there is none.
@@ -215,7 +203,7 @@ class SuiteHandle:
         call: Call | None = None,
         datasets: Iterable[str] = (),
     ) -> Run:
-        """A network of yours as a row of the table: same data, seeds, training settings and sealed labels.
+        """Show a network of yours as a row of the table: same data, seeds, training settings and sealed labels.
 
         It is trained on the mean risk with the suite's optimizer, epochs and checkpoint rules. The row says that it is
         no registered method: it has no key, and nothing of it is cached.
@@ -234,26 +222,16 @@ class SuiteHandle:
             UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
             Exception: whatever the network raises.
         """
-        from dataclasses import replace
-
         from harness.run import custom_network
-        from harness.run.collect import collect
-        from harness.run.record import start_record
 
+        labels = _texts(datasets, "datasets")
         row = custom_network.evaluate(
-            label,
-            network,
-            self.session,
-            self.options,
-            call=call,
-            trained=trained,
-            datasets=_texts(datasets, "datasets"),
+            label, network, self.session, self.options, call=call, trained=trained, datasets=labels
         )
-        if beside is None:  # what the store holds of this suite
-            above = collect(replace(start_record(self.session, ""), status=""), self.session.store)
-        else:
-            above = beside.results
-        return Run(custom_network.beside(above, row), self)
+        if beside is None:
+            record = replace(start_record(self.session, ""), status="")
+            return Run(custom_network.beside(collect(record, self.session.store), row), self)
+        return Run(custom_network.beside(beside.results, row), self)
 
 
 @dataclass(frozen=True)
@@ -264,33 +242,33 @@ class Run:
     suite: SuiteHandle | None = field(default=None, repr=False)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The flat table: one value of one cell on one split under one checkpoint rule a row."""
+        """Return the flat table: one value of one cell on one split under one checkpoint rule a row."""
         return [asdict(row) for row in self.results.rows]
 
     def frame(self) -> pd.DataFrame:
-        """:meth:`rows` as a pandas data frame.
+        """Return :meth:`rows` as a pandas data frame.
 
         Raises:
             UserError: pandas is not installed.
         """
-        return _frame(self.rows())
+        try:
+            import pandas as pd
+        except ImportError:
+            text = "frame() needs pandas: pip install 'equad-bench[notebook]'; rows() works without it"
+            raise UserError(text) from None
+        return pd.DataFrame(self.rows())
 
     def summary(self) -> list[dict[str, Any]]:
-        """The comparison table: a dataset and method a row, with mean, spread, n and what is lacking."""
-        from harness.report.build import make_report, to_json
-
+        """Return the comparison table: a dataset and method a row, with mean, spread, n and what is lacking."""
         rows: list[dict[str, Any]] = to_json(make_report(self.results))["rows"]
         return rows
 
     def table(self, style: str = "plain") -> str:
-        """The comparison table with its caption: ``plain``, ``markdown``, ``latex``, ``csv`` or ``json``."""
-        from harness.report.build import make_report
-        from harness.report.render import render
-
+        """Write the comparison table with its caption: ``plain``, ``markdown``, ``latex``, ``csv`` or ``json``."""
         return render(make_report(self.results), style)
 
     def evaluate(self, label: str, network: nn.Module | Make, **options: Any) -> Run:
-        """This run with a network of yours as a row below; see :meth:`SuiteHandle.evaluate`.
+        """Show this run with a network of yours as a row below; see :meth:`SuiteHandle.evaluate`.
 
         Raises:
             UserError: the run was read from a store; open its suite instead.
@@ -303,38 +281,12 @@ class Run:
         return self.table()
 
     def _repr_markdown_(self) -> str:
-        """What a notebook shows."""
+        """Return what a notebook shows."""
         return self.table("markdown")
 
 
-def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
-    """The latest run of a suite by its name or file, or a run by its id, from the store; nothing is run.
-
-    Raises:
-        UserError: there is none.
-    """
-    from harness.run.collect import collect
-    from harness.run.find import find_run
-    from harness.store.store import Store
-
-    opened = Store(_folder(store))
-    return Run(collect(find_run(str(name), opened), opened))
-
-
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise UserError("frame() needs pandas: pip install 'equad-bench[notebook]'; rows() works without it") from None
-    return pd.DataFrame(rows)
-
-
-def _quiet(event: Event) -> None:
-    """Say nothing."""
-
-
-def _told(event: Event) -> None:
-    """A line for each stage that ends."""
+def _print_ended(event: Event) -> None:
+    """Print a line for each stage that ends."""
     if event.kind in ("finished", "failed", "skipped"):
         why = "" if event.failure is None else f": {event.failure.reason}{event.failure.remark}"
         print(f"{event.kind}: {event.stage.title} ({event.seconds:.1f} s){why}")

@@ -189,7 +189,7 @@ def describe(
     from harness.cli.data_screens import show_description
     from harness.plan.datasets import DatasetFacts
     from harness.results.rows import dumps
-    from harness.run import prepared
+    from harness.run import dataset
     from harness.store.store import Store
     from harness.suite.spec import ComponentSpec
 
@@ -201,13 +201,13 @@ def describe(
     def begin() -> None:
         print(f"preparing {name}; the store keeps it …", file=sys.stderr, flush=True)
 
-    made = prepared.prepare(catalog, facts, spec, opened, root, begin)
-    told = prepared.describe(facts, spec, made.artifact)
+    artifact, seconds = dataset.prepare(catalog, facts, spec, opened, root, begin)
+    told = dataset.describe(facts, spec, artifact)
     told["files"] = [str(path) for path in facts.paths(spec)]
     if json:
         print(dumps(told), end="")
         return
-    show_description(told, made.seconds)
+    show_description(told, seconds)
 
 
 @data.command()

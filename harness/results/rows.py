@@ -288,10 +288,9 @@ def _check_labels(results: RunResults) -> None:
 
 
 def _entry(data: Mapping[str, Any]) -> MethodFacts:
-    values = _known(MethodFacts, data)
-    if data.get("uses_validation_labels"):  # an earlier version knew it of a method as a whole
-        values["shaped_by_validation"] = tuple(data["configurations"])
-    return MethodFacts(**{**values, "select": SelectSettings(**_known(SelectSettings, data["select"]))})
+    return MethodFacts(
+        **{**_known(MethodFacts, data), "select": SelectSettings(**_known(SelectSettings, data["select"]))}
+    )
 
 
 def _finite(value: Any) -> Any:

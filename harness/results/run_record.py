@@ -19,7 +19,7 @@ PAGE = "report.html"
 
 
 def path_text(path: Path) -> str:
-    """What a record calls a file: absolute, with links followed, and what is no UTF-8 escaped."""
+    """Return a file as a record names it: absolute, with links followed, and what is no UTF-8 escaped."""
     return os.fsencode(path.resolve()).decode("utf-8", "backslashreplace")
 
 
@@ -46,7 +46,7 @@ class RunRecord:
 
     Attributes:
         id: name of its folder.
-        suite_path: the suite's file, see :func:`path_text`; in records of earlier versions as it was typed.
+        suite_path: the suite's file, see :func:`path_text`.
         suite_files: what the suite was made of, see :func:`harness.suite.files.digests`, and the files that
             its datasets name by an absolute path.
         installed: the name of the suite, where it came with the package.
@@ -55,7 +55,7 @@ class RunRecord:
         prepared: dataset label -> key of its prepared data.
         status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
         failures: stage key -> the fields of a :class:`harness.store.stage.Failure`, also where the store does not
-            keep it; records of earlier versions lack ``since``.
+            keep it.
         provenance: machine, versions, state of the repository, command line.
         facts: seconds, counts of stages.
     """
@@ -116,7 +116,7 @@ def _check(record: RunRecord) -> None:
     if wrong is not None:
         raise ValueError(f"{shown(wrong)} cannot be a key")
     for failure in record.failures.values():
-        if not {"status", "reason", "traceback", "since"} >= set(failure) >= {"status", "reason"}:
+        if set(failure) != {"status", "reason", "traceback", "since"}:
             raise ValueError("a failure has other keys than status, reason, traceback and since")
         if not all(isinstance(text, str) for text in failure.values()):
             raise ValueError("a failure holds something else than texts")

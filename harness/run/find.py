@@ -45,7 +45,7 @@ class OpenedCell:
 
 
 def all_runs(store: Store) -> list[RunRecord]:
-    """Every readable run of a store, oldest first; unreadable ones are logged and left out."""
+    """Return every readable run of a store, oldest first; unreadable ones are logged and left out."""
     records = []
     for folder in sorted(store.runs.glob("*/")):
         if not (folder / RECORD).is_file():
@@ -58,7 +58,7 @@ def all_runs(store: Store) -> list[RunRecord]:
 
 
 def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning) -> RunRecord:
-    """A run by its id, or the latest run of a suite by the suite's file or name.
+    """Find a run by its id, or the latest run of a suite by the suite's file or name.
 
     Args:
         name: an id; a file, which means that very file, as one store serves all projects of a user; or the name of a
@@ -72,12 +72,11 @@ def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning
     if "/" not in name and (folder / RECORD).is_file():
         return RunRecord.load(folder)
     records = all_runs(store)
-    found = runs_of(name, records)
-    if not found:
+    runs = runs_of(name, records)
+    if not runs:
         raise no_run(name, store, records)
-    placed = [record for record in found if Path(record.suite_path).is_absolute()]
-    _refuse_several(name, placed)
-    record = (placed or found)[-1]
+    _refuse_several(name, runs)
+    record = runs[-1]
     changed = _changed(name, record)
     if changed:
         tell(f"changed since run {record.id}: {visible(', '.join(changed))}")
@@ -85,7 +84,7 @@ def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning
 
 
 def runs_of(name: str, records: Sequence[RunRecord]) -> list[RunRecord]:
-    """Those of the given runs that a suite's file, a suite's name or a run's id means."""
+    """Select the runs that a suite's file, a suite's name or a run's id means."""
     file = _file(name)
     if file:
         return [record for record in records if record.suite_path == file]
@@ -98,21 +97,21 @@ def runs_of(name: str, records: Sequence[RunRecord]) -> list[RunRecord]:
 
 
 def _file(name: str) -> str:
-    """The file that is meant, as records call it; empty for a name. A suite's file may be gone since."""
+    """Return the file that is meant, as records name it; empty for a name. A suite's file may be gone since."""
     path = Path(name)
     named = path.suffix not in (".yaml", ".yml") or installed_name(name)
     return path_text(path) if path.is_file() or not named else ""
 
 
-def _refuse_several(name: str, found: Sequence[RunRecord]) -> None:
+def _refuse_several(name: str, runs: Sequence[RunRecord]) -> None:
     """Refuse a name that suites of several files have; a file that is gone counts for the latest run alone.
 
     Raises:
         UserError: it is so; the text tells the latest run of each.
     """
     latest: dict[str, RunRecord] = {}
-    for record in found:
-        if record is found[-1] or record.installed or Path(record.suite_path).is_file():
+    for record in runs:
+        if record is runs[-1] or record.installed or Path(record.suite_path).is_file():
             latest[record.installed or record.suite_path] = record
     if len(latest) > 1:
         listed = "; ".join(f"{suite}, latest run {record.id}" for suite, record in latest.items())
@@ -120,7 +119,7 @@ def _refuse_several(name: str, found: Sequence[RunRecord]) -> None:
 
 
 def _changed(name: str, record: RunRecord) -> list[str]:
-    """The files of a suite, found by its file or name, that are not what they were when it ran."""
+    """Return the files of a suite, found by its file or name, that have changed since it ran."""
     path = suites_folder() / f"{record.installed}.yaml" if record.installed else Path(record.suite_path)
     path = Path(name).resolve() if Path(name).is_file() else path
     files = record.suite_files.items() if path.is_file() else ()
@@ -135,7 +134,7 @@ def _digest(path: Path) -> str:
 
 
 def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
-    """The error that no run is called so, or is of this file; lists what there is."""
+    """Return the error that no run has this name or file; it lists what there is."""
     latest = list(reversed(records))
     known = list(dict.fromkeys([*(record.results.suite for record in latest), *(record.id for record in latest)]))
     more = f" and {len(known) - _MOST} more, see `bench runs`" if len(known) > _MOST else ""
@@ -145,7 +144,7 @@ def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
 
 
 def finished_before(record: RunRecord, store: Store) -> RunRecord | None:
-    """The latest earlier run of the same suite that came to its end; None where the given one did itself."""
+    """Return the latest earlier run of the same suite that came to its end; None where the given one did itself."""
     if record.facts:
         return None
     earlier = [run for run in all_runs(store) if run.facts and run.id < record.id and _suite(run) == _suite(record)]
@@ -153,12 +152,12 @@ def finished_before(record: RunRecord, store: Store) -> RunRecord | None:
 
 
 def _suite(record: RunRecord) -> tuple[str, str]:
-    """The name and the file of a run's suite."""
+    """Return the name and the file of a run's suite."""
     return record.results.suite, record.installed or record.suite_path
 
 
 def saved_suite(record: RunRecord, store: Store) -> Path:
-    """The resolved suite in a run's folder.
+    """Return the file of the resolved suite in a run's folder.
 
     Raises:
         UserError: it is gone.
@@ -170,7 +169,7 @@ def saved_suite(record: RunRecord, store: Store) -> Path:
 
 
 def find_cell(cell_id: str, store: Store) -> tuple[RunRecord, CellRecord]:
-    """The latest run that has a cell, and the cell.
+    """Find the latest run that has a cell, and the cell.
 
     Raises:
         UserError: no run has it; the text names the nearest id.

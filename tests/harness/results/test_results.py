@@ -50,13 +50,6 @@ def test_a_run_survives_its_file(tmp_path):
     assert [item.name for item in path.parent.iterdir()] == ["results.json"]
 
 
-def test_what_an_earlier_version_knew_of_a_whole_method_is_said_of_each_configuration():
-    data = RUN.to_json()
-    del data["entries"][0]["shaped_by_validation"]
-    data["entries"][0]["uses_validation_labels"] = True
-    assert RunResults.from_json(data).entries[0].shaped_by_validation == ("penalty=1",)
-
-
 def test_the_file_is_strict_json_also_with_nan_inside(tmp_path):
     run = RUN.with_rows([replace(ROW, seconds=math.nan, hyperparameters={"x": math.inf})])
     run.save(tmp_path / "results.json")

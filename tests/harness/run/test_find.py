@@ -75,19 +75,6 @@ def test_a_name_of_several_suites_is_refused(store: Store, projects: list[Path])
     assert find_run("same", store).id == ids[1], "of a suite that was moved, the latest run counts"
 
 
-def test_a_record_without_its_folder_is_no_file_s(
-    store: Store, projects: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Earlier versions recorded the path as it was typed."""
-    old = ran(store, "suite.yaml", 3)
-    monkeypatch.chdir(projects[0].parent)
-    with pytest.raises(UserError, match="no run of the file"):
-        find_run("suite.yaml", store)
-    assert find_run("same", store).id == old
-    own = ran(store, projects[0], 1)
-    assert find_run("suite.yaml", store).id == find_run("same", store).id == own
-
-
 def test_an_installed_suite_is_its_name_wherever_it_is_installed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,36 +20,43 @@ _ANYWHERE = ("--debug", "--no-plugins")
 
 
 class Guarded(TyperGroup):
-    """Turns the harness's own errors into a message and an exit code, and everything else into one line."""
+    """The group of all commands, which run under :func:`errors_as_messages`."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        debug = "--debug" in (ctx.obj or ())
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Return the context in which a command runs."""
+        context = super().make_context(*arguments, **options)
+        context.with_resource(errors_as_messages(debug="--debug" in (context.obj or ())))
+        return context
+
+
+@contextmanager
+def errors_as_messages(*, debug: bool) -> Iterator[None]:
+    """Turn the harness's own errors into a message and an exit code, and everything else into one line."""
+    try:
         try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()  # here, because at Python's exit nobody could say what went wrong
-        except BenchError as error:
-            if debug:
-                raise
-            _tell(f"error: {error}")
-            raise SystemExit(error.exit_code) from None
-        except KeyboardInterrupt as error:
-            _tell(str(error) or "interrupted")
-            raise SystemExit(getattr(error, "exit_code", INTERRUPTED)) from None
-        except BrokenPipeError:
+            yield
+        finally:
+            sys.stdout.flush()  # here, because at Python's exit nobody could say what went wrong
+    except BenchError as error:
+        if debug:
+            raise
+        _tell(f"error: {error}")
+        raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt as error:
+        _tell(str(error) or "interrupted")
+        raise SystemExit(getattr(error, "exit_code", INTERRUPTED)) from None
+    except BrokenPipeError:
+        _discard_output()
+        raise SystemExit(0) from None
+    except Exception as error:
+        if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
+            raise
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
             _discard_output()
-            raise SystemExit(0) from None
-        except Exception as error:
-            if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
-                raise
-            if isinstance(error, OSError) and error.errno in DISK_FULL:
-                _discard_output()
-                print(f"error: cannot write: {error.strerror}", file=sys.stderr)
-                raise SystemExit(UserError.exit_code) from None
-            _tell(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
-            raise SystemExit(1) from None
+            print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+            raise SystemExit(UserError.exit_code) from None
+        _tell(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
+        raise SystemExit(1) from None
 
 
 def _tell(text: str) -> None:

@@ -115,6 +115,9 @@ class Engine(Protocol):
     The scheduler keeps at most so many stages submitted as there are slots, and calls every method from one thread.
     """
 
+    in_process: bool
+    """True where the scheduler runs all stages itself, in the calling process."""
+
     @property
     def slots(self) -> int:
         """How many stages may run at a time, now; those in ``device_slots`` are not counted."""

@@ -5,25 +5,22 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 from harness.engine.contract import Job, Report
-from harness.engine.worker import execute
 from harness.store.stage import Stage
 
 
 class Inline:
-    """One slot, this process. It cannot end a stage, so it has no limits."""
+    """No slot: the scheduler runs each stage itself. It cannot end a stage, so there are no limits."""
 
-    slots = 1
+    in_process = True
+    slots = 0
     device_slots = 0
 
     def start(self, job: Job) -> None:
-        """Take the job."""
-        self._job = job
+        """Start nothing."""
 
     def submit(self, stage: Stage) -> Future[Report]:
-        """Run the stage and return when it ended."""
-        future: Future[Report] = Future()
-        future.set_result(execute(self._job, stage, "inline"))
-        return future
+        """Refuse a stage: there is no slot."""
+        raise NotImplementedError(stage.title)
 
     def tick(self) -> None:
         """Nothing to enforce."""

@@ -37,6 +37,8 @@ class Processes:
         preload: modules that the fork server loads once for all workers; the first engine of a process decides.
     """
 
+    in_process = False
+
     def __init__(
         self,
         jobs: int | None = None,

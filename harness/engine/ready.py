@@ -16,7 +16,8 @@ Heap = list[tuple[tuple[float, int], str]]
 class Ready:
     """Heaps, the first in rank first: of the stages for the device slots, of those for the others, and ``here``.
 
-    An engine without device slots has one lane. ``here`` holds what the parent process runs itself.
+    An engine without device slots has one lane. ``here`` holds what the calling process runs itself: stages with
+    ``in_parent``, and all stages of an engine that runs in this process.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -26,7 +27,8 @@ class Ready:
 
     def push(self, rank: tuple[float, int], stage: Stage) -> None:
         """Queue a stage."""
-        heapq.heappush(self.here if stage.in_parent else self._heaps[self._lane(stage)], (rank, stage.key))
+        here = stage.in_parent or self._engine.in_process
+        heapq.heappush(self.here if here else self._heaps[self._lane(stage)], (rank, stage.key))
 
     def open(self, running: Collection[Stage]) -> Heap | None:
         """A heap that is not empty and for whose stages a slot is free, while these run; None where there is none."""

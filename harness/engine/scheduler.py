@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,7 +15,8 @@ from harness.engine.graph import StageGraph
 from harness.engine.interruption import terminable
 from harness.engine.ready import Heap, Ready
 from harness.engine.threads import one_thread
-from harness.engine.worker import attempt, execute
+from harness.engine.worker import Attempt, resolve
+from harness.errors import DataError
 from harness.store.stage import Failure, Stage
 
 _FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
@@ -31,14 +33,14 @@ def run(
     engine: Engine,
     context: Mapping[str, Any] | None = None,
     reserve: Iterable[Stage] = (),
-    in_parent: Callable[[Stage], Mapping[str, Any] | None] | None = None,
     observer: Observer | None = None,
     cost: Callable[[Stage], float] | None = None,
     retry_failed: bool = False,
 ) -> Outcome:
     """Run every stage that has no artifact yet, inputs first, the longest chain of work first.
 
-    A stage that fails takes only those with it that read its artifacts. Several processes may run the same stages on
+    Datasets are prepared before anything else runs, so that faults of the data are reported early. A stage that fails
+    takes only those with it that read its artifacts. Several processes may run the same stages on
     one store at the same time: they share the work. A stage that fails because an input was lost meanwhile (found
     damaged when read, say) runs once more, after the stage that makes the input.
 
@@ -49,12 +51,13 @@ def run(
         engine: where stages run, from :func:`harness.engine.make_engine`; closed at the end.
         context: what the body needs beside the stage, as JSON.
         reserve: stages that run only if an artifact of theirs that is needed has been lost.
-        in_parent: what runs a stage with ``in_parent``, in this process; the body when absent.
         observer: called with every :class:`Event`, from the calling thread.
         cost: expected seconds of a stage, for the order.
         retry_failed: run stages again whose failure an earlier run kept.
 
     Raises:
+        DataError: a dataset cannot be built from its files; the text holds the message of each such dataset. Nothing
+            but datasets has been run.
         KeyboardInterrupt: Ctrl-C. No worker is left, every finished stage is in the store.
         Terminated: SIGTERM, likewise.
         ValueError: the stages form a circle, or need an artifact that neither they nor the store have.
@@ -62,9 +65,14 @@ def run(
     job = Job(body, context or {})
     wanted = list(stages)
     scheduler = _Scheduler(StageGraph([*wanted, *reserve]), store, engine, job, observer, retry_failed)
-    scheduler.want(stage.key for stage in wanted)
-    scheduler.in_parent = in_parent
-    return scheduler.run(cost)
+    with scheduler.settling(wanted, cost):
+        while scheduler.unsettled:
+            scheduler.hand_out()
+            if (stage := scheduler.next_here()) is not None:
+                with scheduler.in_this_process(stage) as attempt:
+                    attempt.facts = dict(resolve(body)(stage, job.context) or {})
+            scheduler.collect()
+    return scheduler.outcome
 
 
 @dataclass
@@ -92,8 +100,6 @@ class _Waiting:
 class _Scheduler:
     """The state of one run. A stage is unsettled until it has an artifact or a failure."""
 
-    in_parent: Callable[[Stage], Mapping[str, Any] | None] | None = None
-
     def __init__(
         self, graph: StageGraph, store: Store, engine: Engine, job: Job, observer: Observer | None, retry: bool
     ) -> None:
@@ -101,8 +107,8 @@ class _Scheduler:
         self._store = store
         self._engine = engine
         self._job, self._observer, self._retry = job, observer, retry
-        self._outcome = Outcome()
-        self._unsettled: set[str] = set()
+        self.outcome = Outcome()
+        self.unsettled: set[str] = set()
         self._missing: dict[str, int] = {}
         self._rank: dict[str, tuple[float, int]] = {}
         self._ready = Ready(engine)
@@ -112,37 +118,56 @@ class _Scheduler:
         self._delays: dict[str, float] = {}
         self._revived: dict[str, float] = {}
         self._healed: set[str] = set()
+        self._datasets: list[str] = []
+        self._unprepared: set[str] = set()
+        self._later: dict[str, None] = {}  # ready, but held back until all datasets are settled
+        self._leases: dict[str, Lease] = {}  # of stages that this process runs
 
-    def want(self, keys: Iterable[str]) -> None:
-        """Say which stages must be settled; the others of the graph are in reserve."""
-        self._unsettled.update(keys)
-
-    def run(self, cost: Callable[[Stage], float] | None) -> Outcome:
-        """Settle every stage."""
+    @contextmanager
+    def settling(self, wanted: Iterable[Stage], cost: Callable[[Stage], float] | None) -> Iterator[None]:
+        """Settle what earlier runs left, and keep the engine open for the rest; the block runs that."""
         began = time.monotonic()
-        priorities = self._graph.priorities(cost)
-        self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
+        self.unsettled.update(stage.key for stage in wanted)
+        self._datasets = [key for key in self._graph.stages if key in self.unsettled and self._is_dataset(key)]
+        self._unprepared = set(self._datasets)
+        self._graph.order()  # refuses a circle
         self._settle_known()
-        if self._unsettled:
+        if self.unsettled:
+            priorities = self._graph.priorities(cost)
+            self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
             self._queue_all()
-            with terminable(), one_thread():  # as in a worker, so that this process gives the same bits
-                self._work()
-        self._outcome.seconds = time.monotonic() - began
-        return self._outcome
+            with terminable(), one_thread(), self._engine_at_work():  # as in a worker, for the same bits
+                yield
+        else:
+            yield
+        self.outcome.seconds = time.monotonic() - began
+
+    @contextmanager
+    def _engine_at_work(self) -> Iterator[None]:
+        self._engine.start(self._job)
+        try:
+            yield
+        except BaseException:
+            self._engine.kill()
+            raise
+        finally:
+            for running in self._running.values():
+                running.lease.release()
+            self._engine.close()
 
     def _settle_known(self) -> None:
         """Take what earlier runs left: artifacts first, so that a failure skips only what is not there."""
-        wanted = [stage for key, stage in self._graph.stages.items() if key in self._unsettled]
+        wanted = [stage for key, stage in self._graph.stages.items() if key in self.unsettled]
         for stage in wanted:
             if self._done(stage):
                 self._cached(stage)
         for stage in wanted:
-            if stage.key in self._unsettled and (failure := self._kept_failure(stage.key)) is not None:
+            if stage.key in self.unsettled and (failure := self._kept_failure(stage.key)) is not None:
                 self._fail(stage, failure, {"stored": True})
 
     def _queue_all(self) -> None:
         """Count what each stage waits for, and queue those that wait for nothing."""
-        pending = [key for key in self._graph.stages if key in self._unsettled]
+        pending = [key for key in self._graph.stages if key in self.unsettled]
         for key in pending:
             self._check_inputs(key)
         for key in pending:
@@ -151,21 +176,21 @@ class _Scheduler:
     def _enlist(self, key: str) -> None:
         """Queue a stage, or let it wait for its inputs; those that are lost are made again."""
         for need in self._graph.needs[key]:
-            if need not in self._unsettled and not self._done(self._graph.stages[need]):
+            if need not in self.unsettled and not self._done(self._graph.stages[need]):
                 self._revive(need)
-        self._missing[key] = sum(need in self._unsettled for need in self._graph.needs[key])
+        self._missing[key] = sum(need in self.unsettled for need in self._graph.needs[key])
         if not self._missing[key]:
             self._push(key)
 
     def _revive(self, key: str) -> None:
         """Run a stage whose artifact was there, or whose run was not asked for."""
-        for settled in (self._outcome.cached, self._outcome.finished):
+        for settled in (self.outcome.cached, self.outcome.finished):
             if key in settled:
                 settled.remove(key)
-        self._unsettled.add(key)
+        self.unsettled.add(key)
         self._revived[key] = time.monotonic()
         for dependant in self._graph.dependants[key]:
-            if dependant in self._unsettled and dependant in self._missing:
+            if dependant in self.unsettled and dependant in self._missing:
                 self._missing[dependant] += 1
         self._enlist(key)
 
@@ -175,24 +200,9 @@ class _Scheduler:
                 title = self._graph.stages[key].title or key
                 raise ValueError(f"'{title}' needs {name}, which no stage makes and the store lacks")
 
-    def _work(self) -> None:
-        self._engine.start(self._job)
-        try:
-            while self._unsettled:
-                self._look_again()
-                self._hand_out()
-                self._run_here()
-                self._collect()
-        except BaseException:
-            self._engine.kill()
-            raise
-        finally:
-            for running in self._running.values():
-                running.lease.release()
-            self._engine.close()
-
-    def _hand_out(self) -> None:
-        """Fill the free slots."""
+    def hand_out(self) -> None:
+        """Queue again what another process ran, and fill the free slots."""
+        self._look_again()
         while (heap := self._ready.open(self._at_work())) is not None:
             stage = self._pop(heap)
             lease = None if stage is None else self._claim(stage)
@@ -208,26 +218,28 @@ class _Scheduler:
             running.lease.release()
             raise
 
-    def _run_here(self) -> None:
-        """Run one stage in this process, while the workers are busy with theirs."""
+    def next_here(self) -> Stage | None:
+        """Return a stage for this process to run, while the workers are busy with theirs; None where there is none."""
         stage = self._pop(self._ready.here) if self._ready.here else None
         lease = None if stage is None else self._claim(stage)
         if stage is None or lease is None:
-            return
+            return None
+        self._leases[stage.key] = lease
+        return stage
+
+    @contextmanager
+    def in_this_process(self, stage: Stage) -> Iterator[Attempt]:
+        """Settle a stage that the block runs."""
         began = time.monotonic()
         try:
             self._tell("started", stage)
-            self._conclude(stage, self._attempt_here(stage), began)
+            with Attempt("inline" if self._engine.in_process else "parent") as attempt:
+                yield attempt
+            self._conclude(stage, attempt.report, began)
         finally:
-            lease.release()
+            self._leases.pop(stage.key).release()
 
-    def _attempt_here(self, stage: Stage) -> Report:
-        function = self.in_parent
-        if function is None:
-            return execute(self._job, stage, "parent")
-        return attempt(lambda: function(stage), "parent")
-
-    def _collect(self) -> None:
+    def collect(self) -> None:
         """Wait until a stage ends, a limit is due or another look is; then take in what ended."""
         pause = self._pause()
         if self._running:
@@ -301,7 +313,7 @@ class _Scheduler:
                 self._store.record_failure(stage.key, failure, stage)
             self._fail(stage, failure, report.detail, seconds, report.worker)
             return
-        self._outcome.finished.append(stage.key)
+        self.outcome.finished.append(stage.key)
         self._settle(stage)
         self._tell("finished", stage, seconds, report)
 
@@ -320,39 +332,67 @@ class _Scheduler:
         return True
 
     def _cached(self, stage: Stage, detail: Mapping[str, Any] | None = None) -> None:
-        self._outcome.cached.append(stage.key)
+        self.outcome.cached.append(stage.key)
         self._settle(stage)
         self._tell("cached", stage, report=Report(detail=detail or {}))
 
     def _settle(self, stage: Stage) -> None:
-        self._unsettled.discard(stage.key)
+        self.unsettled.discard(stage.key)
         self._held.discard(stage.key)
         for key in self._graph.dependants[stage.key]:
-            if key in self._unsettled and key in self._missing:
+            if key in self.unsettled and key in self._missing:
                 self._missing[key] -= 1
                 if not self._missing[key]:
                     self._push(key)
+        self._note_prepared(stage.key)
 
     def _fail(
         self, stage: Stage, failure: Failure, detail: Mapping[str, Any], seconds: float = 0.0, worker: str = ""
     ) -> None:
-        """Settle a stage as failed, and as skipped all that waits for it."""
-        self._unsettled.discard(stage.key)
-        self._outcome.failures[stage.key] = failure
+        """Settle a stage as failed, and as skipped all that waits for it; faults of the data end the run instead."""
+        self.unsettled.discard(stage.key)
+        self.outcome.failures[stage.key] = failure
         self._tell("failed", stage, seconds, Report(failure, detail, worker))
+        if failure.status != "data" or stage.key not in self._unprepared:
+            self._skip_dependants(stage, failure)
+        self._note_prepared(stage.key)
+
+    def _skip_dependants(self, stage: Stage, failure: Failure) -> None:
         skipped = Failure("skipped", f"needs {stage.title or stage.key}: {failure.reason}", since=failure.since)
         at_work = {
             running.stage.key for running in self._running.values()
         }  # these read the artifact before it was lost
         reached = list(self._graph.dependants[stage.key])
         for key in reached:  # grows while it is walked
-            if key in self._unsettled and key not in at_work:
-                self._unsettled.discard(key)
-                self._outcome.failures[key] = skipped
+            if key in self.unsettled and key not in at_work:
+                self.unsettled.discard(key)
+                self.outcome.failures[key] = skipped
                 self._tell("skipped", self._graph.stages[key], report=Report(skipped))
                 reached.extend(self._graph.dependants[key])
 
+    def _is_dataset(self, key: str) -> bool:
+        return self._graph.stages[key].kind == "prepare"
+
+    def _note_prepared(self, key: str) -> None:
+        """Queue what was held back once every dataset is settled, unless one cannot be built from its files."""
+        if key not in self._unprepared:
+            return
+        self._unprepared.discard(key)
+        if self._unprepared:
+            return
+        failures = self.outcome.failures
+        faulty = [key for key in self._datasets if key in failures and failures[key].status == "data"]
+        if faulty:
+            raise DataError(
+                "\n".join(f"cannot {self._graph.stages[key].title}: {failures[key].reason}" for key in faulty)
+            )
+        for later in self._later:
+            self._push(later)
+
     def _push(self, key: str) -> None:
+        if self._unprepared and not self._is_dataset(key):
+            self._later[key] = None
+            return
         if key in self._held:
             return
         self._held.add(key)
@@ -364,7 +404,7 @@ class _Scheduler:
     def _pop(self, heap: Heap) -> Stage | None:
         """The first stage of a heap; ``None`` when it was settled since, or has to wait for an input again."""
         key = heapq.heappop(heap)[1]
-        if key in self._unsettled and not self._missing[key]:
+        if key in self.unsettled and not self._missing[key]:
             return self._graph.stages[key]
         self._held.discard(key)
         return None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from harness.engine.contract import Job, Report
 from harness.engine.failures import failure_of, spoils_device
@@ -48,26 +48,43 @@ def warm_up(job: Job) -> None:
 
 def execute(job: Job, stage: Stage, worker: str = "") -> Report:
     """Run one stage by the job's body."""
-
-    def body() -> Any:
-        return resolve(job.body)(stage, job.context)
-
-    return attempt(body, worker)
+    with Attempt(worker) as attempt:
+        attempt.facts = dict(resolve(job.body)(stage, job.context) or {})
+    return attempt.report
 
 
-def attempt(body: Callable[[], Any], worker: str = "") -> Report:
-    """Call with one thread, measure, and report whatever happened; only an interrupt goes through."""
-    limit_threads()  # the stage before may have changed it, or loaded torch
-    meter = Meter()
-    try:
-        with meter:
-            extra = dict(body() or {})
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a plugin may call sys.exit
-        spent = {"spent": True} if spoils_device(error) else {}
-        return Report(failure_of(error), {**meter.reading(), **spent}, worker)
-    return Report(None, {**meter.reading(), **extra}, worker)
+class Attempt:
+    """Measure a block on one thread and report what happened in it: ``with Attempt(worker) as attempt: ...``.
+
+    Every exception but an interrupt ends in the report.
+
+    Attributes:
+        facts: what the block adds to the report's detail.
+        report: complete when the block has ended.
+    """
+
+    report: Report
+
+    def __init__(self, worker: str = "") -> None:
+        self._worker = worker
+        self._meter = Meter()
+        self.facts: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        limit_threads()  # the stage before may have changed it, or loaded torch
+        self._meter.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self._meter.__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt):
+            return False
+        if error is None:
+            self.report = Report(None, {**self._meter.reading(), **self.facts}, self._worker)
+            return False
+        spent = {"spent": True} if spoils_device(error) else {}  # any exception: a plugin may call sys.exit
+        self.report = Report(failure_of(error), {**self._meter.reading(), **spent}, self._worker)
+        return True
 
 
 def resolve(path: str) -> Callable[..., Any]:

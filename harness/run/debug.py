@@ -20,7 +20,7 @@ from harness.errors import UserError, did_you_mean
 from harness.plan.status import needed
 from harness.run.find import OpenedCell
 from harness.stages.context import Context
-from harness.stages.run import run_placed
+from harness.stages.run import run_stage
 from harness.store.stage import Stage
 from harness.store.store import Scratch, Store
 
@@ -80,7 +80,7 @@ def debug(
         for stage in needed(plan, scratch, [found.cell.score]):
             kept = keep_upstream and stage.kind not in ALWAYS
             with _told(stage, say):
-                run_placed(stage, Context(store if kept else scratch, data_dir, device, found.session.catalog.rooms))
+                run_stage(stage, Context(store if kept else scratch, data_dir, device, found.session.catalog.rooms))
         return Debugged(_scores(scratch, found.cell.score) or [], _scores(store, found.cell.score))
 
 

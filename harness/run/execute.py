@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from harness.results.selection import without_value
 from harness.run.analyses import analyse
 from harness.run.clusters import connected
 from harness.run.collect import collect, without_rows
-from harness.run.phases import run_in_phases
 from harness.run.record import leave_page, start_record
 from harness.run.session import Options, Session
 from harness.run.tracking import Tracking
@@ -33,13 +32,14 @@ from harness.safe_io import write_text, writing
 from harness.stages.context import Context
 from harness.store.leases import claim_run
 from harness.store.stage import Failure, Stage
+from harness.store.store import Store
 from harness.suite.spec import AnalysisSpec
 
 if TYPE_CHECKING:
     from harness.engine.cluster.connection import Cluster
     from harness.engine.cluster.profile import Profile
 
-BODY = "harness.stages:run"
+BODY = "harness.stages:run_stage"
 _log = logging.getLogger(__name__)
 WORKER_LOG = "workers.log"
 """In the run folder: what plugins and libraries printed in the workers."""
@@ -103,7 +103,7 @@ def execute(
         DataError: a dataset cannot be built from its files; nothing has been trained.
         UserError: the store cannot be written to, or the engine cannot do what is asked.
     """
-    store = session.store
+    store, plan = session.store, session.plan
     _engine(engine_options)  # refuses what it cannot do before anything is written
     store.require_writable()
     with (
@@ -111,57 +111,88 @@ def execute(
         claim_run(store, session.suite.name) as name,
         connected(engine_options, session.catalog) as connection,
     ):
-        return _execute(session, options, connection, observe, store.new_run(name))
+        with _recorded(session, options, connection, observe, store.new_run(name)) as (work, run):
+            wanted = needed(plan, store, retry_failed=engine_options.retry_failed)
+            outcome = work.run(wanted, engine=work.engine())
+            cached = len(plan.stages) - len(wanted)
+            closed = run.close(outcome, cached)
+            if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
+                again = needed(plan, store, lost)
+                cached -= len({stage.key for stage in again} - set(outcome.finished))
+                outcome = outcome.then(work.run(again, engine=work.engine()))
+                closed = run.close(outcome, cached)
+        try:
+            if session.suite.analyses:
+                findings = analyse(session, closed.results, session.suite.analyses, run.folder, work.more)
+                closed = replace(closed, findings=tuple(findings))
+        finally:  # the cells are there, whatever ends the analyses
+            run.tracking.finish(closed.results, closed.record.status)
+        anew = bool(outcome.finished or outcome.failures or closed.findings)
+        return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 
 
-def _execute(
+@contextmanager
+def _recorded(
     session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None], folder: Path
-) -> RunOutcome:
-    store, plan = session.store, session.plan
+) -> Iterator[tuple[_Work, _Recording]]:
+    """Write a run's record before and, where the block is cut short, after its stages are run; tell the trackers."""
     record = start_record(session, folder.name)
     write_text(folder / "suite.yaml", _resolved(session))
     write_text(folder / KEPT, KeptCode.of(session.suite.plugins, session.catalog).to_json())
     record.save(folder)
-    tracking = Tracking(session, record)
+    run = _Recording(session, folder, record, Tracking(session, record))
 
     def watch(event: Event) -> None:
         observe(event)
-        tracking.watch(event)
+        run.tracking.watch(event)
 
     work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG, folder.name)
     try:
-        stages = needed(plan, store, retry_failed=engine_options.retry_failed)
-        outcome, cached = work.run(stages), len(plan.stages) - len(stages)
-        closed = _close(record, session, folder, outcome, cached)
-        gone = without_rows(closed.record, closed.results)
-        if gone:  # scores of which it showed that they are none only when they were read: they were put aside
-            again = needed(plan, store, gone)
-            cached -= len({stage.key for stage in again} - set(outcome.finished))
-            closed = _close(record, session, folder, outcome.then(work.run(again)), cached)
+        yield work, run
     except BaseException as error:
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        cut = replace(record, status=status, failures=_plain(work.failures))
         with suppress(BenchError, OSError):  # where a full disk ended the run, it is not to hide that
-            tracking.finish(_leave(cut, session, folder), status)
+            run.cut_short(status, work.failures)
         raise
-    try:
-        if session.suite.analyses:
-            found = analyse(session, closed.results, session.suite.analyses, folder, work.more)
-            closed = replace(closed, findings=tuple(found))
-    finally:  # the cells are there, whatever ends the analyses
-        tracking.finish(closed.results, closed.record.status)
-    anew = bool(outcome.finished or outcome.failures or closed.findings)
-    return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 
 
-def _leave(record: RunRecord, session: Session, folder: Path) -> RunResults:
-    """Write what there is of a run that was cut short."""
-    with writing(folder):
-        record.save(folder)  # that it ended, even where the store cannot be read
-    results = collect(record, session.store)
-    _save(record, results, folder)
-    leave_page(record, results, session.store)
-    return results
+@dataclass(frozen=True)
+class _Recording:
+    """What is written and told of a run while its stages are run."""
+
+    session: Session
+    folder: Path
+    record: RunRecord
+    tracking: Tracking
+
+    def close(self, outcome: Outcome, cached: int) -> RunOutcome:
+        """Collect the results and save them with the record."""
+        facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
+        status = "failed" if outcome.failures else "finished"
+        done = replace(self.record, status=status, failures=_plain(outcome.failures), facts=facts)
+        results = collect(done, self.session.store)
+        try:
+            self._save(done, results)
+        except BenchError as error:  # the table can be shown all the same
+            _log.warning("%s; the run's folder is incomplete", error)
+            return RunOutcome(done, results, self.folder, saved=False)
+        return RunOutcome(done, results, self.folder)
+
+    def cut_short(self, status: str, failures: Mapping[str, Failure]) -> None:
+        """Save what there is of a run that ends before its time."""
+        cut = replace(self.record, status=status, failures=_plain(failures))
+        with writing(self.folder):
+            cut.save(self.folder)  # that it ended, even where the store cannot be read
+        results = collect(cut, self.session.store)
+        self._save(cut, results)
+        leave_page(cut, results, self.session.store)
+        self.tracking.finish(results, status)
+
+    def _save(self, record: RunRecord, results: RunResults) -> None:
+        with writing(self.folder):
+            record.save(self.folder)
+            results.save(self.folder / RESULTS)
+            write_text(self.folder / "results.csv", rows_to_csv(results.rows))
 
 
 def execute_analyses(
@@ -204,7 +235,8 @@ def run_targets(
     session.store.require_writable()
     with connected(engine_options, session.catalog) as connection:
         work = _Work(session, options.data_dir, connection, provenance(()), observe, log)
-        outcome = work.run(needed(session.plan, session.store, targets, retry_failed=engine_options.retry_failed))
+        wanted = needed(session.plan, session.store, targets, retry_failed=engine_options.retry_failed)
+        outcome = work.run(wanted, engine=work.engine())
     return next(iter(outcome.failures.values()), None)
 
 
@@ -224,30 +256,28 @@ class _Work:
     name: str = ""
     failures: dict[str, Failure] = field(default_factory=dict)
 
-    def run(self, stages: Sequence[Stage]) -> Outcome:
-        """Run the given stages of the plan, and others whose artifact turns out to be lost."""
-        running = {stage.key for stage in stages}
-        others = [stage for key, stage in self.session.plan.stages.items() if key not in running]
-        return run_in_phases(stages, others, self._run_some, self.watch)
-
-    def more(self, stages: Sequence[Stage]) -> Mapping[str, Failure]:
-        """Run stages that build on the plan's and are not part of it, and tell those that failed."""
-        return self._run_some(stages, list(self.session.plan.stages.values())).failures
-
-    def _run_some(self, wanted: Sequence[Stage], reserve: Sequence[Stage]) -> Outcome:
+    @cached_property
+    def run(self) -> Callable[..., Outcome]:
+        """:func:`harness.engine.run` for the plan's stages; those not asked for run where an artifact was lost."""
         store, device = self.session.store, next(iter(self.options.devices), CPU)
-        context = Context(store, self.data_dir, device, self.session.catalog.rooms, self.name)
-        return run_stages(
-            wanted,
+        return partial(
+            run_stages,
             store=store,
             body=BODY,
-            engine=_engine(self.options, self.log),
-            context=context.to_json(),
-            reserve=reserve,
+            context=Context(store, self.data_dir, device, self.session.catalog.rooms, self.name).to_json(),
+            reserve=self.session.plan.stages.values(),
             observer=self.watch,
-            cost=_cost(Clock(store)) if wanted else None,
+            cost=_cost(store),
             retry_failed=self.options.retry_failed,
         )
+
+    def engine(self) -> Engine:
+        """Return an engine for the stages, not yet started."""
+        return _engine(self.options, self.log)
+
+    def more(self, stages: Sequence[Stage]) -> Mapping[str, Failure]:
+        """Run stages that build on the plan's and are not part of it; return those that failed."""
+        return self.run(stages, engine=self.engine()).failures
 
     def watch(self, event: Event) -> None:
         """Keep failures and costs, and pass the event on."""
@@ -272,26 +302,6 @@ def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
     )
 
 
-def _close(record: RunRecord, session: Session, folder: Path, outcome: Outcome, cached: int) -> RunOutcome:
-    facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
-    status = "failed" if outcome.failures else "finished"
-    done = replace(record, status=status, failures=_plain(outcome.failures), facts=facts)
-    results = collect(done, session.store)
-    try:
-        _save(done, results, folder)
-    except BenchError as error:  # the table can be shown all the same
-        _log.warning("%s; the run's folder is incomplete", error)
-        return RunOutcome(done, results, folder, saved=False)
-    return RunOutcome(done, results, folder)
-
-
-def _save(record: RunRecord, results: RunResults, folder: Path) -> None:
-    with writing(folder):
-        record.save(folder)
-        results.save(folder / RESULTS)
-        write_text(folder / "results.csv", rows_to_csv(results.rows))
-
-
 def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
     detail, placed = event.detail, dict(event.detail.get("placed", {}))
     costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
@@ -303,9 +313,13 @@ def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:
     return {key: asdict(failure) for key, failure in failures.items()}
 
 
-def _cost(clock: Clock) -> Callable[[Stage], float]:
+def _cost(store: Store) -> Callable[[Stage], float]:
+    clock: list[Clock] = []
+
     def seconds(stage: Stage) -> float:
-        return clock.seconds(stage) or 1.0
+        if not clock:  # read from the store only when there is something to run
+            clock.append(Clock(store))
+        return clock[0].seconds(stage) or 1.0
 
     return seconds
 

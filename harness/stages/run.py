@@ -22,22 +22,22 @@ def body_of(stage: Stage) -> Callable[[Stage, Context], dict[str, Any] | None]:
     return body
 
 
-def run(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one stage and write its artifact.
+def run_stage(stage: Stage, context: Context | Mapping[str, Any]) -> dict[str, Any]:
+    """Run one stage and write its artifact, on the context's device if the stage trains networks, else on the CPU.
+
+    Args:
+        stage: the stage.
+        context: where the stage works; as JSON in a worker.
 
     Returns:
         facts for the record and the progress display; ``placed`` says on which device, where it is not the CPU.
-    """
-    return run_placed(stage, Context.from_json(context))
-
-
-def run_placed(stage: Stage, context: Context) -> dict[str, Any]:
-    """Run a stage on the context's device if it trains networks, else on the CPU; see :func:`run`.
 
     Raises:
         ChangedError: code is no longer what it was when the stage was planned.
         Exception: whatever the stage raises.
     """
+    if not isinstance(context, Context):
+        context = Context.from_json(context)
     load_planned(stage.payload, context)
     device = context.device if stage.trains else CPU
     with on_device(device) as facts:

@@ -16,7 +16,7 @@ from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
 from harness.registry.returned import expect, expect_array, is_number
 from harness.training.bases import Learner
-from harness.training.sampler import MIN_BATCH, epoch_batches, expected_steps
+from harness.training.sampler import MIN_BATCH, Epoch, epoch_batches, expected_steps
 
 State = dict[str, Tensor]
 LAST = "last"
@@ -128,7 +128,12 @@ def fit(
             learner.epoch = epoch
             if epoch and epoch == settings.lr_drop_epoch:
                 _drop_learning_rates(optimizers, settings.lr_drop_factor)
-            row = {"epoch": epoch, **_train_epoch(learner, data, settings, optimizers, order)}
+            batches, sums = _begin_epoch(learner, data, settings, order), dict[str, Tensor]()
+            for learner.epoch_step, batch in enumerate(batches):
+                _complete(batch, data)
+                _add_terms(learner, sums, learner.training_step(batch, optimizers))
+                learner.step += 1
+            row = {"epoch": epoch, **{name: _plain(float(value) / len(batches)) for name, value in sums.items()}}
             improved = _validate(learner, data, watch, row, trained, selectable)
             trained.history.append(row)
             if not _finite(learner):
@@ -154,17 +159,11 @@ def _drop_learning_rates(optimizers: list[torch.optim.Optimizer], factor: float)
             group["lr"] *= factor
 
 
-def _train_epoch(
-    learner: Learner,
-    data: TrainingData,
-    settings: LoopSettings,
-    optimizers: list[torch.optim.Optimizer],
-    order: torch.Generator,
-) -> dict[str, float | None]:
+def _begin_epoch(learner: Learner, data: TrainingData, settings: LoopSettings, order: torch.Generator) -> Epoch:
+    """Call the learner's hooks of an epoch's start, and return the batches."""
     learner.train()
     learner.on_epoch_start(data.train)
     learner.train()
-    sums: dict[str, Tensor] = {}
     batches = epoch_batches(
         data.train,
         settings.batch_size,
@@ -174,20 +173,25 @@ def _train_epoch(
         reorder=partial(_order, learner),
     )
     learner.epoch_steps = len(batches)
-    for learner.epoch_step, batch in enumerate(batches):
-        if data.spurious is not None:
-            batch.spurious = data.spurious[batch.index]
-        if data.assign_batch is not None:
-            batch.env = data.assign_batch(batch)
-        terms: Any = learner.training_step(batch, optimizers)
-        expect(isinstance(terms, Mapping), learner, "training_step", terms, "a dict of the loss terms by name")
-        for name, term in terms.items():
-            if name not in sums:
-                scalar = is_number(term) or (isinstance(term, Tensor) and term.numel() == 1)
-                expect(scalar, learner, f"training_step, '{name}'", term, "a number or a tensor of one")
-            sums[name] = sums[name] + term if name in sums else term
-        learner.step += 1
-    return {name: _plain(float(value) / len(batches)) for name, value in sums.items()}
+    return batches
+
+
+def _complete(batch: Batch, data: TrainingData) -> None:
+    """Add the spurious probabilities and the environments drawn per batch."""
+    if data.spurious is not None:
+        batch.spurious = data.spurious[batch.index]
+    if data.assign_batch is not None:
+        batch.env = data.assign_batch(batch)
+
+
+def _add_terms(learner: Learner, sums: dict[str, Tensor], terms: Any) -> None:
+    """Add a step's loss terms to those of the epoch."""
+    expect(isinstance(terms, Mapping), learner, "training_step", terms, "a dict of the loss terms by name")
+    for name, term in terms.items():
+        if name not in sums:
+            scalar = is_number(term) or (isinstance(term, Tensor) and term.numel() == 1)
+            expect(scalar, learner, f"training_step, '{name}'", term, "a number or a tensor of one")
+        sums[name] = sums[name] + term if name in sums else term
 
 
 def _order(learner: Learner, order: Tensor) -> Tensor:

@@ -56,6 +56,8 @@ class Dask:
         preload: modules that are loaded once on each worker for all its stages.
     """
 
+    in_process = False
+
     def __init__(
         self,
         cluster: Cluster,

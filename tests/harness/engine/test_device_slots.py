@@ -13,13 +13,15 @@ from toy import BODY, Recorder, ToyStore, stage
 from harness.engine import make_engine, run
 from harness.engine.processes import Processes
 from harness.engine.ready import Ready
-from harness.engine.worker import attempt
+from harness.engine.worker import Attempt
 from harness.errors import UserError
 from harness.store.stage import Stage
 
 
 class Slots:
     """Of an engine what the queues ask."""
+
+    in_process = False
 
     def __init__(self, slots: int, device_slots: int) -> None:
         self.slots, self.device_slots = slots, device_slots
@@ -106,10 +108,9 @@ def test_the_fork_server_leaves_gpus_alone() -> None:
 
 
 def test_spent_is_told_of_no_other_failure() -> None:
-    def fails() -> None:
+    with Attempt() as attempt:
         raise ValueError("no")
-
-    assert "spent" not in attempt(fails).detail
+    assert "spent" not in attempt.report.detail
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from harness.engine import Outcome, make_engine, run
 from harness.engine.contract import Job
 from harness.engine.process_tree_memory import held
 from harness.engine.processes import Processes, available_cores
-from harness.engine.worker import attempt
+from harness.engine.worker import Attempt
 from harness.store.stage import Failure, Stage
 
 MIB = 2**20
@@ -221,11 +221,8 @@ def test_slots_are_the_cores_by_default() -> None:
 
 
 def test_the_body_s_keyboard_interrupt_is_not_a_failure() -> None:
-    def body() -> None:
+    with pytest.raises(KeyboardInterrupt), Attempt():
         raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        attempt(body)
 
 
 PROGRAM = """

@@ -5,15 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from toy import BODY, Recorder, ToyStore, stage
+from toy import BODY, REMEMBERED, Recorder, ToyStore, stage
 
 from harness.engine import Outcome, make_engine, run
 from harness.engine.graph import StageGraph
-from harness.errors import UserError
+from harness.errors import DataError, UserError
 from harness.store.stage import Failure, Stage
 
 
@@ -159,30 +160,26 @@ def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.Mo
     assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
 
 
-def test_stages_of_the_parent_use_the_callable_given(store: ToyStore) -> None:
-    seen = []
+def dataset(key: str, **more: Any) -> Stage:
+    return replace(stage(key, **more), kind="prepare")
 
-    def score(stage: Stage) -> dict[str, int]:
-        seen.append(stage.key)
-        store.write(stage.key)
-        return {"rows": 3}
 
+def test_datasets_are_prepared_before_anything_else_runs(store: ToyStore) -> None:
     recorder = Recorder()
-    stages = [stage("train"), stage("score", "train", in_parent=True), stage("after", "score")]
-    outcome = go(stages, store, in_parent=score, observer=recorder)
-    assert outcome.finished == ["train", "score", "after"]
-    assert seen == ["score"]
-    assert recorder.last("score").detail["rows"] == 3
-    assert recorder.last("score").worker == "parent"
+    stages = [dataset("a"), stage("train", "a"), dataset("bad", do="raise"), stage("lost", "bad"), dataset("z")]
+    outcome = go(stages, store, observer=recorder)
+    assert recorder.keys("started") == ["a", "bad", "z", "train"]
+    assert (outcome.finished, set(outcome.failures)) == (["a", "z", "train"], {"bad", "lost"})
 
 
-def test_a_failing_stage_of_the_parent_is_a_failure(store: ToyStore) -> None:
-    def score(stage: Stage) -> None:  # noqa: ARG001
-        sys.exit(3)
-
-    outcome = go([stage("score", in_parent=True), stage("good")], store, in_parent=score)
-    assert outcome.failures["score"].reason.startswith("SystemExit: 3 (test_scheduler.py:")
-    assert outcome.finished == ["good"]
+def test_faults_of_data_end_the_run_before_anything_is_trained(store: ToyStore) -> None:
+    recorder = Recorder()
+    stages = [dataset("a"), stage("train", "a"), dataset("b", do="no-data"), dataset("c", do="no-data")]
+    with pytest.raises(DataError) as fault:
+        go([*stages, stage("other", "b")], store, observer=recorder)
+    assert str(fault.value).splitlines() == [f"cannot stage {key}: no such file" for key in "bc"]
+    assert recorder.keys("started") == ["a", "b", "c"]
+    assert recorder.keys("skipped") == []
 
 
 def test_the_longest_chain_starts_first(store: ToyStore) -> None:
@@ -254,11 +251,8 @@ def test_the_parent_gets_its_threads_back(store: ToyStore) -> None:
 class MemoryStore:
     """The least a store can be."""
 
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-
     def has(self, key: str) -> bool:
-        return key in self.keys
+        return key in REMEMBERED
 
     def try_lease(self, key: str) -> MemoryStore:  # noqa: ARG002
         return self
@@ -275,11 +269,9 @@ class MemoryStore:
 
 def test_ten_thousand_stages_cost_little() -> None:
     store = MemoryStore()
-    stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else []), in_parent=True) for i in range(10_000)]
+    stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else [])) for i in range(10_000)]
     began = time.process_time()
-    outcome = run(
-        stages, store=store, body=BODY, engine=make_engine("inline"), in_parent=lambda stage: store.keys.add(stage.key)
-    )
+    outcome = run(stages, store=store, body="toy:remembering_body", engine=make_engine("inline"))
     assert len(outcome.finished) == 10_000
     assert time.process_time() - began < 5  # measured: 1.0 s; the rest is for slower machines
 
@@ -308,10 +300,10 @@ def test_limits_are_positive(option: str, value: int) -> None:
         make_engine("processes", **{option: value})
 
 
-def test_inline_has_one_slot() -> None:
+def test_inline_runs_one_stage_at_a_time() -> None:
     with pytest.raises(UserError, match="--jobs 4 needs worker processes"):
         make_engine("inline", jobs=4)
-    assert make_engine("inline", jobs=1).slots == 1
+    assert make_engine("inline", jobs=1).in_process
 
 
 def test_a_cached_run_starts_no_process_and_no_torch(store: ToyStore) -> None:

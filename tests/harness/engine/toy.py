@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine import Event
-from harness.errors import DivergedError
+from harness.errors import DataError, DivergedError
 from harness.store.keys import digest
 from harness.store.stage import Failure, Stage
 
@@ -100,6 +100,14 @@ def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
     return {**extra, "place": context.get("device")}
 
 
+REMEMBERED: set[str] = set()
+
+
+def remembering_body(stage: Stage, context: dict[str, Any]) -> None:
+    """Note in this process alone that the stage ran."""
+    REMEMBERED.add(stage.key)
+
+
 def broken_body(stage: Stage, context: dict[str, Any]) -> None:
     """End without an artifact."""
 
@@ -141,6 +149,10 @@ def _exit(stage: Stage, store: ToyStore) -> None:
 
 def _diverge(stage: Stage, store: ToyStore) -> None:
     raise DivergedError("the loss was nan in epoch 3")
+
+
+def _no_data(stage: Stage, store: ToyStore) -> None:
+    raise DataError("no such file")
 
 
 def _disk(stage: Stage, store: ToyStore) -> None:
@@ -266,6 +278,7 @@ _ACTIONS = {
     "exit": _exit,
     "diverge": _diverge,
     "disk": _disk,
+    "no-data": _no_data,
     "no-memory": _no_memory,
     "loop": _loop,
     "stop": _stop,

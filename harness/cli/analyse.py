@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 from harness.cli.output import emit, note
 from harness.errors import UserError
 
@@ -21,47 +20,33 @@ if TYPE_CHECKING:
     from harness.suite.spec import AnalysisSpec
 
 
-@app.command()
 def analyse(
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
-        ),
-    ],
+    run: options.Run,
+    folders: options.Folders,
+    workers: options.Workers,
     names: Annotated[
         list[str] | None, typer.Argument(help="Analyses; none for the suite's own.", autocompletion=completion.analyses)
     ] = None,
     sets: options.Sets = None,
     datasets: options.Datasets = None,
     methods: options.Methods = None,
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
-    ] = "processes",
-    device: options.Device = "cpu",
-    jobs_per_device: options.JobsPerDevice = None,
     retry_failed: options.RetryFailed = False,
-    plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
     """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
     from harness.cli.progress import make_progress
     from harness.results.findings import load_findings
-    from harness.run.execute import EngineOptions, execute_analyses
+    from harness.run.execute import execute_analyses
     from harness.run.find import find_run, saved_suite
     from harness.run.session import open_session
     from harness.store.store import Store
 
-    opened = Store(store)
+    opened = Store(folders.store)
     record = find_run(run, opened, note)
-    given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
+    given = folders.session()
     session = open_session(str(saved_suite(record, opened)), given)
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
-    chosen = EngineOptions(engine, jobs, retry_failed=retry_failed, device=device, jobs_per_device=jobs_per_device)
+    chosen = workers.options(retry_failed=retry_failed)
     with make_progress(session, quiet=json) as progress:
         found = execute_analyses(session, given, chosen, progress.observe, record, specs)
     labels = {item.label for item in found}

@@ -1,16 +1,15 @@
-"""``bench cache``: what the store holds, checking it, and making room."""
+"""``bench cache``: list and verify the store, make room, copy from and to other stores."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from harness.cli import options
-from harness.cli.main import app
+from harness.cli import completion, options
 from harness.cli.words import counted
 from harness.errors import FileError, UserError
 from harness.safe_io import size_text, visible
@@ -21,10 +20,17 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 
-cache = typer.Typer(
-    help="Look at the store of cached results and make room.", no_args_is_help=True, rich_markup_mode=None
-)
-app.add_typer(cache, name="cache")
+Target = Annotated[
+    str, typer.Argument(help="A folder, or a URL that fsspec understands, e.g. s3://bucket/bench.", metavar="TARGET")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Suites, and ids of runs; everything if absent.",
+        metavar="[SUITE|RUN]...",
+        autocompletion=completion.suites,
+    ),
+]
 
 
 def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
@@ -38,7 +44,6 @@ def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
     return {key for name in names for key in open_session(name, given).plan.producers}
 
 
-@cache.command()
 def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
     from harness.results.rows import dumps
@@ -74,7 +79,6 @@ def _kind_lines(infos: Iterable[Info]) -> list[str]:
     ]
 
 
-@cache.command("list")
 def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -> None:
     """List every artifact, oldest first."""
     from dataclasses import asdict
@@ -91,7 +95,6 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
         print(visible(f"{info.key[:12]}  {size_text(info.size):>9}  {info.title}"))
 
 
-@cache.command()
 def verify(
     store: options.StoreDir = None,
     repair: Annotated[
@@ -134,9 +137,8 @@ def verify(
     raise typer.Exit(1 if left else 0)
 
 
-@cache.command()
 def gc(
-    store: options.StoreDir = None,
+    folders: options.Folders,
     older_than: Annotated[
         str | None, typer.Option("--older-than", metavar="TIME", help="What was not used for so long: 30d, 12h.")
     ] = None,
@@ -153,8 +155,6 @@ def gc(
     forget_runs: Annotated[
         bool, typer.Option("--forget-runs", help="With --unreachable-from: also what only runs need.")
     ] = False,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell; the default.")] = False,
     json: options.Json = False,
@@ -170,14 +170,13 @@ def gc(
         raise UserError("--yes and --dry-run exclude each other")
     if forget_runs and not unreachable_from:
         raise UserError("--forget-runs has no meaning without --unreachable-from")
-    opened = Store(store)
+    opened = Store(folders.store)
     age = options.parse_seconds(older_than, "--older-than")
     if age is not None and age < 0:
         raise UserError("--older-than must not be negative")
     keep = None
     if unreachable_from:
-        given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
-        keep = keys_of_suites(unreachable_from, given) | (set() if forget_runs else keys_of_runs(opened))
+        keep = keys_of_suites(unreachable_from, folders.session()) | (set() if forget_runs else keys_of_runs(opened))
     garbage = choose(opened, Rules(age, options.parse_bytes(max_size, "--max-size"), keep))
     if yes:
         garbage = remove(opened, garbage)
@@ -219,3 +218,64 @@ def _ago(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
     return "now"
+
+
+def push(
+    target: Target,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
+    names: Names = None,
+    json: options.Json = False,
+) -> None:
+    """Copy artifacts of this store to another one. Exit code 1 where one was refused."""
+    _copy(target, names, folders.session(chosen), pushing=True, json=json)
+
+
+def pull(
+    target: Target,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
+    names: Names = None,
+    json: options.Json = False,
+) -> None:
+    """Copy what suites need from another store. Exit code 1 where one was refused."""
+    _copy(target, names, folders.session(chosen), pushing=False, json=json)
+
+
+def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: bool, json: bool) -> NoReturn:
+    from dataclasses import asdict
+
+    from harness.results.rows import dumps
+    from harness.store.exchange import Remote, pull, push
+    from harness.store.store import Store
+
+    opened = Store(given.store)
+    remote = Remote(target, opened, exists=not pushing)
+    known = {path.name for path in opened.runs.glob("*")} if pushing else remote.runs()
+    runs = [name for name in names or known if name in known]
+    try:
+        keys = keys_of_suites([name for name in names if name not in known], given) if names else None
+    except UserError as error:
+        where = "this store" if pushing else target
+        raise UserError(f"{error}\n(a run of {where} may be named too; by its id)") from None
+    copied = (push if pushing else pull)(opened, remote, keys, sorted(runs))
+    if json:
+        print(dumps(asdict(copied)), end="")
+        raise typer.Exit(1 if copied.refused else 0)
+    for what, reason in copied.refused.items():
+        print(visible(f"{what}: refused: {reason}"))
+    with_runs = f" and {counted(copied.runs, 'run')}" if copied.runs else ""
+    there = f"; {counted(copied.present, 'artifact')} already there" if copied.present else ""
+    count = f"{counted(copied.artifacts, 'artifact')}{with_runs}, {size_text(copied.bytes)}"
+    print(visible(f"pushed {count} to {target}{there}" if pushing else f"pulled {count} from {target}{there}"))
+    raise typer.Exit(1 if copied.refused else 0)
+
+
+COMMANDS: options.Commands = {
+    "size": size,
+    "list": list_artifacts,
+    "verify": verify,
+    "gc": gc,
+    "push": push,
+    "pull": pull,
+}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from harness.testing.report import Report
 
 
-@app.command()
 def check(
     names: Annotated[
         list[str] | None,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 from harness.cli.output import FORMATS, chosen_format, emit, note, require_known
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ CHECKPOINTS = ("suite", "best-val", "last")
 _RUN = "A suite (its latest run) or the id of a run."
 
 
-@app.command()
 def compare(
     first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST", autocompletion=completion.runs)],
     second: Annotated[

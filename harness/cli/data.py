@@ -10,19 +10,11 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.code import tell_broken
-from harness.cli.main import app
 from harness.errors import DataError, UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.data import Dataset, Download
     from harness.registry.catalog import Catalog, Entry
-
-data = typer.Typer(
-    help="See, fetch and check the files of datasets, and what a dataset holds.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(data, name="data")
 
 Name = Annotated[
     str,
@@ -43,16 +35,15 @@ Sets = Annotated[
 ]
 
 
-@data.command("list")
-def list_data(data_dir: options.DataDir = None, plugin: options.Plugins = None, json: options.Json = False) -> None:
+def list_data(sources: options.Sources, json: options.Json = False) -> None:
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
     from harness.cli.data_screens import list_json, show_list
     from harness.downloads.survey import survey
     from harness.registry.index import load_catalog
     from harness.results.rows import dumps
 
-    root = options.data_folder(data_dir)
-    catalog = load_catalog(plugin or ())
+    root = options.data_folder(sources.data_dir)
+    catalog = load_catalog(sources.plugin or ())
     states = list(survey(catalog, root))
     if json:
         print(dumps({"folder": str(root), "datasets": [list_json(state, root) for state in states]}), end="")
@@ -61,22 +52,20 @@ def list_data(data_dir: options.DataDir = None, plugin: options.Plugins = None, 
     tell_broken(catalog)
 
 
-@data.command()
 def fetch(
     name: Name,
+    sources: options.Sources,
     sets: Sets = None,
-    data_dir: options.DataDir = None,
     offline: Annotated[
         bool, typer.Option("--offline", envvar="BENCH_OFFLINE", help="Use no network: say what to put where.")
     ] = False,
-    plugin: options.Plugins = None,
 ) -> None:
     """Fetch the files of a dataset into the data folder; one that was broken off goes on where it ended."""
     from harness.downloads.advice import command
 
-    _, entry, params = _named(name, sets, plugin)
+    _, entry, params = _named(name, sets, sources)
     dataset = _make(entry, params)
-    root = options.data_folder(data_dir, made=True)
+    root = options.data_folder(sources.data_dir, made=True)
     downloads = dataset.downloads(root)
     if not downloads:
         print(_nothing_to_fetch(dataset, root))
@@ -138,12 +127,10 @@ def _nothing_to_fetch(dataset: Dataset, root: Path) -> str:
     return f"'{dataset.name}' is generated: there is nothing to fetch"
 
 
-@data.command()
 def verify(
+    sources: options.Sources,
     name: MaybeName = None,
     sets: Sets = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
     """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
@@ -153,15 +140,15 @@ def verify(
     from harness.registry.index import load_catalog
     from harness.results.rows import dumps
 
-    root = options.data_folder(data_dir)
+    root = options.data_folder(sources.data_dir)
     if name is None:
         if sets:
             raise UserError("--set goes with the name of a dataset")
-        catalog = load_catalog(plugin or ())
+        catalog = load_catalog(sources.plugin or ())
         states = [state for state in survey(catalog, root) if state.state == "present"]
         chosen = [(catalog.get("dataset", state.name), dict(state.params)) for state in states]
     else:
-        _, entry, params = _named(name, sets, plugin)
+        _, entry, params = _named(name, sets, sources)
         chosen = [(entry, params)]
     verdicts = [
         (entry.name, params, verify_files(make_dataset(entry, params), params, root)) for entry, params in chosen
@@ -176,13 +163,10 @@ def verify(
     raise typer.Exit(1 if any(verdict.problems for *_, verdict in verdicts) else 0)
 
 
-@data.command()
 def describe(
     name: Name,
+    folders: options.Folders,
     sets: Sets = None,
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
     """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
@@ -193,8 +177,8 @@ def describe(
     from harness.store.store import Store
     from harness.suite.spec import ComponentSpec
 
-    catalog, entry, params = _named(name, sets, plugin)
-    root, opened = options.data_folder(data_dir), Store(store)
+    catalog, entry, params = _named(name, sets, folders)
+    root, opened = options.data_folder(folders.data_dir), Store(folders.store)
     facts = DatasetFacts(catalog, root, opened)
     spec = ComponentSpec("dataset", entry.name, params)
 
@@ -210,12 +194,10 @@ def describe(
     show_description(told, seconds)
 
 
-@data.command()
 def path(
+    sources: options.Sources,
     name: MaybeName = None,
     sets: Sets = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
@@ -224,13 +206,13 @@ def path(
     from harness.store.store import Store
     from harness.suite.spec import ComponentSpec
 
-    root = options.data_folder(data_dir)
+    root = options.data_folder(sources.data_dir)
     if name is None:
         if sets:
             raise UserError("--set goes with the name of a dataset")
         print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
         return
-    catalog, entry, params = _named(name, sets, plugin)
+    catalog, entry, params = _named(name, sets, sources)
     facts = DatasetFacts(catalog, root, Store())
     files = [str(file) for file in facts.paths(ComponentSpec("dataset", entry.name, params))]
     if json:
@@ -241,11 +223,11 @@ def path(
         print(f"'{name}' is generated: it reads no file", file=sys.stderr)
 
 
-def _named(name: str, sets: list[str] | None, plugins: list[Path] | None) -> tuple[Catalog, Entry, dict[str, Any]]:
+def _named(name: str, sets: list[str] | None, sources: options.Sources) -> tuple[Catalog, Entry, dict[str, Any]]:
     """The dataset of that name and the given settings."""
     from harness.registry.index import load_catalog
 
-    catalog = load_catalog(plugins or ())
+    catalog = load_catalog(sources.plugin or ())
     entry = catalog.find("dataset", name.removeprefix("dataset/"))
     if entry is None:
         raise UserError(_unknown(name, catalog))
@@ -267,3 +249,6 @@ def _make(entry: Entry, params: dict[str, Any]) -> Dataset:
     from harness.downloads.survey import make_dataset
 
     return make_dataset(entry, params)
+
+
+COMMANDS: options.Commands = {"list": list_data, "fetch": fetch, "verify": verify, "describe": describe, "path": path}

@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 
 if TYPE_CHECKING:
     from harness.run.debug import Debugged
     from harness.run.find import OpenedCell
 
 
-@app.command()
 def debug(
     cell: options.CellOrSuite,
-    seeds: options.Seeds = None,
-    epochs: options.Epochs = None,
-    sets: options.Sets = None,
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
     config: options.Config = None,
     pdb: Annotated[bool, typer.Option("--pdb", help="Enter the debugger where an exception was raised.")] = False,
     anomaly: Annotated[
@@ -42,40 +37,26 @@ def debug(
     keep_upstream: Annotated[
         bool, typer.Option("--keep-upstream", help="Store the stages before the training, as a run would.")
     ] = False,
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
     device: options.Device = "cpu",
-    plugin: options.Plugins = None,
 ) -> None:
     """Run one cell in this process, with full tracebacks and breakpoints that work. Its result is not stored."""
     from harness.run.debug import ALWAYS, check_kinds
     from harness.run.debug import debug as run_here
     from harness.run.find import open_cell
 
-    given = options.session_options(
-        store=store,
-        data_dir=data_dir,
-        seeds=seeds,
-        epochs=epochs,
-        sets=sets,
-        datasets=datasets,
-        methods=methods,
-        plugins=plugin,
-    )
+    given = folders.session(chosen)
     check_kinds(again or ())
     chosen_device = options.one_device(device)
     opened = open_cell(cell, given, config)
     _introduce(opened, keep_upstream)
-    chosen = {*(again or ()), *(() if cached else ALWAYS)}
+    anew = {*(again or ()), *(() if cached else ALWAYS)}
     with ExitStack() as stack:
         if anomaly:
             import torch
 
             stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
         try:
-            done = run_here(
-                opened, given.data_dir, _say, again=chosen, keep_upstream=keep_upstream, device=chosen_device
-            )
+            done = run_here(opened, given.data_dir, _say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may call sys.exit

@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from harness.cli import options
-from harness.cli.main import app
 
 
-@app.command()
 def doctor(
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
+    folders: options.Folders,
     json: options.Json = False,
 ) -> None:
     """Show versions, devices, plugins, the data found, the store and the state of PyGCL."""
     from harness.results.rows import dumps
 
-    facts = examine(store, data_dir, plugin)
+    facts = examine(folders)
     if json:
         print(dumps(facts), end="")
         return
@@ -33,7 +29,7 @@ def doctor(
             print(f"{name}: {value}")
 
 
-def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
+def examine(folders: options.Folders) -> dict[str, Any]:
     """Everything ``doctor`` shows, as JSON."""
     from harness.engine.provenance import provenance
     from harness.errors import BenchError
@@ -50,19 +46,19 @@ def examine(store: Any, data_dir: Any, plugins: Any) -> dict[str, Any]:
         "PyGCL": pygcl_state(),
     }
     try:
-        catalog = load_catalog(plugins or ())
+        catalog = load_catalog(folders.plugin or ())
         facts["components"] = len(list(catalog))
         facts["broken plugins"] = [f"{item.plugin}: {item.reason}" for item in catalog.broken]
     except BenchError as error:
         facts["broken plugins"] = [str(error)]
     try:
-        opened = Store(store)
+        opened = Store(folders.store)
         opened.require_writable()
         facts["store"] = str(opened.root)
     except BenchError as error:
         facts["store"] = str(error)
     facts["index"] = str(index_root())
-    folder = data_root() if data_dir is None else data_dir
+    folder = folders.data_dir or data_root()
     facts["data folder"] = str(folder)
     facts["data found"] = sorted(p.name for p in folder.iterdir() if p.name[0] != ".") if folder.is_dir() else []
     return facts

@@ -8,21 +8,14 @@ from typing import Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 from harness.cli.output import note, require_folder_name, require_known
 from harness.errors import UserError, did_you_mean
 
 WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
 
 
-@app.command()
 def export(
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
-        ),
-    ],
+    run: options.Run,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")],
     what: Annotated[
         str,

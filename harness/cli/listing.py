@@ -9,7 +9,6 @@ import typer
 
 from harness.cli import completion, options
 from harness.cli.code import tell_broken, tell_withheld
-from harness.cli.main import app
 from harness.errors import UserError, did_you_mean
 from harness.hparams import condition_text
 from harness.safe_io import visible
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from harness.registry.catalog import Catalog, Entry
 
 
-@app.command("list")
 def list_components(
     kind: Annotated[
         str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.", autocompletion=completion.kinds)
@@ -70,7 +68,6 @@ def _warn(catalog: Catalog) -> None:
     tell_withheld(catalog)
 
 
-@app.command()
 def describe(
     name: Annotated[
         str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Annotated, Any
 
@@ -12,6 +12,24 @@ import typer
 from typer.core import TyperGroup
 
 from harness._version import __version__
+from harness.cli import cache, data
+from harness.cli.analyse import analyse
+from harness.cli.check import check
+from harness.cli.compare import compare
+from harness.cli.debug import debug
+from harness.cli.doctor import doctor
+from harness.cli.export import export
+from harness.cli.listing import describe, list_components
+from harness.cli.new import new
+from harness.cli.options import Commands, register
+from harness.cli.plan import plan
+from harness.cli.profile import profile
+from harness.cli.report import report
+from harness.cli.reproduce import reproduce
+from harness.cli.run import run
+from harness.cli.runs import runs
+from harness.cli.schema import schema
+from harness.cli.validate import validate
 from harness.errors import BenchError, UserError
 from harness.safe_io import DISK_FULL, visible
 
@@ -104,12 +122,42 @@ def _root(
     del version, debug, no_plugins
 
 
+_COMMANDS: Commands = {
+    "run": run,
+    "plan": plan,
+    "validate": validate,
+    "report": report,
+    "compare": compare,
+    "export": export,
+    "runs": runs,
+    "analyse": analyse,
+    "reproduce": reproduce,
+    "debug": debug,
+    "profile": profile,
+    "list": list_components,
+    "describe": describe,
+    "check": check,
+    "new": new,
+    "schema": schema,
+    "doctor": doctor,
+}
+_SUBCOMMANDS: Mapping[str, tuple[str, Commands]] = {
+    "data": ("See, fetch and check the files of datasets, and what a dataset holds.", data.COMMANDS),
+    "cache": ("Look at the store of cached results and make room.", cache.COMMANDS),
+}
+
+
+register(app, _COMMANDS)
+for _name, (_help, _commands) in _SUBCOMMANDS.items():
+    _group = typer.Typer(help=_help, no_args_is_help=True, rich_markup_mode=None)
+    register(_group, _commands)
+    app.add_typer(_group, name=_name)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the ``bench`` script."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     flags = tuple(flag for flag in _ANYWHERE if flag in given)
-    from harness.cli import commands  # noqa: F401  (registers the commands)
-
     with _without_plugins() if _ANYWHERE[1] in flags else nullcontext():
         app(args=[item for item in given if item not in flags], prog_name="bench", obj=tuple(given))
 

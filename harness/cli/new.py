@@ -10,10 +10,8 @@ from typing import Annotated
 import typer
 
 from harness.cli import options
-from harness.cli.main import app
 
 
-@app.command()
 def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="What it is: baseline, dataset, encoder …")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in suites, such as my-method.")],

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -16,8 +20,12 @@ from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.registry.catalog import Entry
+    from harness.run.execute import EngineOptions
     from harness.run.session import Options
     from harness.run.suite_code import Tell
+
+Commands = Mapping[str, Callable[..., None]]
+"""Name on the command line -> function."""
 
 Suite = Annotated[
     str,
@@ -31,6 +39,12 @@ CellOrSuite = Annotated[
         help="Id of a cell, as reports name it, or a suite: its first cell that fits.",
         metavar="CELL|SUITE",
         autocompletion=completion.cells_or_suites,
+    ),
+]
+Run = Annotated[
+    str,
+    typer.Argument(
+        help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
     ),
 ]
 Config = Annotated[
@@ -103,41 +117,124 @@ Device = Annotated[
         autocompletion=completion.one_of("auto", "cpu", "cuda"),
     ),
 ]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="processes, inline, or dask (more machines; for `bench run`).",
+        autocompletion=completion.one_of("processes", "inline", "dask"),
+    ),
+]
 JobsPerDevice = Annotated[
     int | None,
     typer.Option("--jobs-per-device", metavar="N", help="Stages at a time on each GPU.", show_default="2"),
 ]
 
+
+@dataclass(frozen=True)
+class Sources:
+    """The options of a command that reads data files and plugin files."""
+
+    data_dir: DataDir = None
+    plugin: Plugins = None
+
+
+@dataclass(frozen=True)
+class Folders(Sources):
+    """The options of a command that reads the store too."""
+
+    store: StoreDir = None
+
+    def session(
+        self, chosen: SuiteOptions | None = None, trackers: Sequence[str] = (), tell: Tell = tell_strange
+    ) -> Options:
+        """Return the options of :func:`harness.run.session.open_session`."""
+        from harness.run.session import Options
+        from harness.suite import Overrides
+
+        chosen = chosen or SuiteOptions()
+        overrides = Overrides(
+            seeds=chosen.seeds,
+            epochs=chosen.epochs,
+            sets=tuple(chosen.sets or ()),
+            datasets=tuple(chosen.datasets or ()),
+            methods=tuple(chosen.methods or ()),
+            trackers=tuple(trackers),
+        )
+        return Options(self.store, data_folder(self.data_dir), overrides, tuple(self.plugin or ()), chosen.strict, tell)
+
+
+@dataclass(frozen=True)
+class SuiteOptions:
+    """The options that change or narrow a suite."""
+
+    seeds: Seeds = None
+    epochs: Epochs = None
+    sets: Sets = None
+    datasets: Datasets = None
+    methods: Methods = None
+    strict: Strict = False
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The options that say where and by how many processes stages are run."""
+
+    jobs: Jobs = None
+    engine: Engine = "processes"
+    device: Device = "cpu"
+    jobs_per_device: JobsPerDevice = None
+
+    def options(self, **more: Any) -> EngineOptions:
+        """Return the options of :func:`harness.run.execute.execute`; ``more`` are those of one command alone."""
+        from harness.run.execute import EngineOptions
+
+        return EngineOptions(**vars(self), **more)
+
+
+def register(app: typer.Typer, commands: Commands) -> None:
+    """Make functions commands of an application."""
+    for name, function in commands.items():
+        app.command(name)(_with_groups(function))
+
+
+def _with_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose parameters stand for options: each group of options is replaced by its fields.
+
+    A group is a dataclass such as :class:`Folders`; the function is called with an object of it.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        parameters += _parameters(groups[name]) if name in groups else [parameter.replace(kind=parameter.KEYWORD_ONLY)]
+
+    @wraps(function)
+    def command(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        function(**values)
+
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
+        for field in fields(group)
+    ]
+
+
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
-
-
-def session_options(
-    *,
-    store: Path | None = None,
-    data_dir: Path | None = None,
-    seeds: str | None = None,
-    epochs: int | None = None,
-    sets: list[str] | None = None,
-    datasets: list[str] | None = None,
-    methods: list[str] | None = None,
-    trackers: list[str] | None = None,
-    plugins: list[Path] | None = None,
-    strict: bool = False,
-    tell: Tell = tell_strange,
-) -> Options:
-    """The options of :func:`harness.run.session.open_session`."""
-    from harness.run.session import Options
-    from harness.suite import Overrides
-
-    overrides = Overrides(
-        seeds=seeds,
-        epochs=epochs,
-        sets=tuple(sets or ()),
-        datasets=tuple(datasets or ()),
-        methods=tuple(methods or ()),
-        trackers=tuple(trackers or ()),
-    )
-    return Options(store, data_folder(data_dir), overrides, tuple(plugins or ()), strict, tell)
 
 
 def one_device(text: str) -> str:

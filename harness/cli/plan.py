@@ -5,44 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.cli import code, options
-from harness.cli.main import app
 from harness.safe_io import visible
 
 if TYPE_CHECKING:
     from harness.plan.status import StageStatus
 
 
-@app.command()
 def plan(
     suite: options.Suite,
-    seeds: options.Seeds = None,
-    epochs: options.Epochs = None,
-    sets: options.Sets = None,
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
-    strict: options.Strict = False,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
     json: options.Json = False,
 ) -> None:
     """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
     from harness.plan.status import made_otherwise, survey
     from harness.run.session import open_session
 
-    given = options.session_options(
-        store=store,
-        data_dir=data_dir,
-        seeds=seeds,
-        epochs=epochs,
-        sets=sets,
-        datasets=datasets,
-        methods=methods,
-        plugins=plugin,
-        strict=strict,
-        tell=code.tell,
-    )
-    session = open_session(suite, given)
+    session = open_session(suite, folders.session(chosen, tell=code.tell))
     code.tell_withheld(session.catalog)
     statuses = survey(session.plan, session.store)
     otherwise = made_otherwise(session.plan, session.store)

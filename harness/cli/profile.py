@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import options
-from harness.cli.main import app
 from harness.cli.output import require_folder_name
 from harness.cli.screens import show_table, show_text
 
@@ -31,9 +30,10 @@ _LEAST = 1e-5
 """Seconds; less is neither told nor compared."""
 
 
-@app.command()
 def profile(
     cell: options.CellOrSuite,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps to measure, after three more.")] = 30,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, help="Most seconds of each part of the measurement.")
@@ -46,15 +46,8 @@ def profile(
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="FOLDER", help="Write a Chrome trace of some steps here.")
     ] = None,
-    seeds: options.Seeds = None,
-    sets: options.Sets = None,
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
     config: options.Config = None,
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
     device: options.Device = "cpu",
-    plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
     """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
@@ -65,16 +58,14 @@ def profile(
 
     if trace is not None:
         require_folder_name(trace, "--trace")
-    given = options.session_options(
-        store=store, data_dir=data_dir, seeds=seeds, sets=sets, datasets=datasets, methods=methods, plugins=plugin
-    )
+    given = folders.session(chosen)
     opened = open_cell(cell, given, config)
     if opened.fitting > 1:
         options_text = "--datasets, --methods, --seeds and --config choose another"
         print(f"the first of {opened.fitting} cells; {options_text}", file=sys.stderr)
     limits = Limits(steps, seconds, from_epoch)
-    chosen = options.one_device(device)
-    done = measure(opened, given, limits, _observe, top=top, functions=functions, trace=trace, device=chosen)
+    torch_device = options.one_device(device)
+    done = measure(opened, given, limits, _observe, top=top, functions=functions, trace=trace, device=torch_device)
     if json:
         from harness.results.rows import dumps
 

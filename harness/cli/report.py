@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, note, require_known
 from harness.errors import UserError
 
@@ -24,14 +23,8 @@ if TYPE_CHECKING:
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
 
-@app.command()
 def report(
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
-        ),
-    ],
+    run: options.Run,
     style: options.Format = None,
     output: options.OutputFile = None,
     checkpoint: Annotated[

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from harness.run.session import Session
 
 
-@app.command()
 def reproduce(
     cell: Annotated[
         str,
@@ -26,31 +24,20 @@ def reproduce(
             help="Id of a cell, as reports and exports name it.", metavar="CELL", autocompletion=completion.cells
         ),
     ],
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="processes or inline.", autocompletion=completion.one_of("processes", "inline")),
-    ] = "processes",
-    device: options.Device = "cpu",
-    jobs_per_device: options.JobsPerDevice = None,
-    plugin: options.Plugins = None,
+    folders: options.Folders,
+    workers: options.Workers,
     json: options.Json = False,
 ) -> None:
     """Run one cell again from nothing and compare it, bit for bit, with what is stored. The store is not changed."""
     from harness.cli.progress import make_progress
-    from harness.run.execute import EngineOptions
     from harness.run.reproduce import reproduce as run_again
 
-    given = options.session_options(store=store, data_dir=data_dir, plugins=plugin)
-    chosen = EngineOptions(engine, jobs, device=device, jobs_per_device=jobs_per_device)
     with ExitStack() as stack:
 
         def watch(session: Session) -> Callable[[Event], None]:
             return stack.enter_context(make_progress(session, quiet=json)).observe
 
-        found = run_again(cell, given, chosen, watch)
+        found = run_again(cell, folders.session(), workers.options(), watch)
     if json:
         from dataclasses import asdict
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import code, completion, options
-from harness.cli.main import app
+from harness.cli import code, options
 from harness.cli.output import note
 from harness.safe_io import visible
 
@@ -18,26 +17,12 @@ if TYPE_CHECKING:
     from harness.run.execute import RunOutcome
 
 
-@app.command()
 def run(
     context: typer.Context,
     suite: options.Suite,
-    seeds: options.Seeds = None,
-    epochs: options.Epochs = None,
-    sets: options.Sets = None,
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
-    store: options.StoreDir = None,
-    data_dir: options.DataDir = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            help="processes, inline, or dask (more machines).",
-            autocompletion=completion.one_of("processes", "inline", "dask"),
-        ),
-    ] = "processes",
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
+    workers: options.Workers,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -47,54 +32,31 @@ def run(
             show_default="the suite's, else local",
         ),
     ] = None,
-    device: options.Device = "cpu",
-    jobs_per_device: options.JobsPerDevice = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
     memory: Annotated[
         str | None, typer.Option("--memory", help="Limit of each stage with the processes it starts, e.g. 4G.")
     ] = None,
     retry_failed: options.RetryFailed = False,
     tracker: options.Trackers = None,
-    plugin: options.Plugins = None,
-    strict: options.Strict = False,
     json: options.Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> None:
     """Run what a suite needs and show its table. What is cached is not run again."""
     from harness.cli.progress import make_progress
     from harness.plan.status import made_otherwise
-    from harness.run.execute import EngineOptions, execute
+    from harness.run.execute import execute
     from harness.run.session import open_session
     from harness.suite import named_cluster
 
     profile = None if cluster is None else named_cluster(cluster)
-    given = options.session_options(
-        store=store,
-        data_dir=data_dir,
-        seeds=seeds,
-        epochs=epochs,
-        sets=sets,
-        datasets=datasets,
-        methods=methods,
-        trackers=tracker,
-        plugins=plugin,
-        strict=strict,
-    )
-    limits = options.parse_seconds(timeout), options.parse_bytes(memory)
+    given = folders.session(chosen, tracker or ())
+    limits = {"timeout": options.parse_seconds(timeout), "memory": options.parse_bytes(memory)}
     session = open_session(suite, given)
     code.tell_broken(session.catalog)
     code.tell_withheld(session.catalog)
-    if profile is None and engine == "dask":
+    if profile is None and workers.engine == "dask":
         profile = code.cluster_of(session.suite)
-    engine_options = EngineOptions(
-        engine,
-        jobs,
-        *limits,
-        retry_failed=retry_failed,
-        cluster=profile,
-        device=device,
-        jobs_per_device=jobs_per_device,
-    )
+    engine_options = workers.options(retry_failed=retry_failed, cluster=profile, **limits)
     for line in made_otherwise(session.plan, session.store, ", ".join(engine_options.devices) or "cpu"):
         note(line)
     with make_progress(session, quiet=quiet) as progress:

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.main import app
 from harness.safe_io import visible
 
 
-@app.command()
 def runs(
     suite: Annotated[
         str | None, typer.Argument(help="Only runs of this suite.", metavar="SUITE|RUN", autocompletion=completion.runs)

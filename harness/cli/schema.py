@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from harness.cli import options
-from harness.cli.main import app
 from harness.cli.output import chosen_format, emit
 
 
-@app.command()
 def schema(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     built_in: Annotated[bool, typer.Option("--built-in", help="Only the components that come with bench.")] = False,

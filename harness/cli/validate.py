@@ -5,20 +5,12 @@ from __future__ import annotations
 import typer
 
 from harness.cli import code, options
-from harness.cli.main import app
 
 
-@app.command()
 def validate(
     suite: options.Suite,
-    seeds: options.Seeds = None,
-    epochs: options.Epochs = None,
-    sets: options.Sets = None,
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
-    strict: options.Strict = False,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
     json: options.Json = False,
 ) -> None:
     """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
@@ -27,19 +19,8 @@ def validate(
     from harness.results.rows import dumps
     from harness.run.session import open_session
 
-    given = options.session_options(
-        data_dir=data_dir,
-        seeds=seeds,
-        epochs=epochs,
-        sets=sets,
-        datasets=datasets,
-        methods=methods,
-        plugins=plugin,
-        strict=strict,
-        tell=code.tell,
-    )
     try:
-        session = open_session(suite, given)
+        session = open_session(suite, folders.session(chosen, tell=code.tell))
     except UserError as error:
         if not json:
             raise

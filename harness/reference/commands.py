@@ -17,8 +17,7 @@ def command_line() -> Any:
     """The whole command line, as one object of the library that parses it."""
     import typer
 
-    from harness.cli import commands  # noqa: F401 - registers them
-    from harness.cli.main import app
+    from harness.cli import app
 
     return typer.main.get_command(app)
 

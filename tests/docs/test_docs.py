@@ -241,7 +241,7 @@ def test_the_faults_shown_are_those_reported(desk: Desk) -> None:
 
 
 def test_the_load_errors_listed_are_those_of_the_code() -> None:
-    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "harness").glob("*.py"))
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "harness").rglob("*.py"))
     code = re.sub(r'"\s*\n\s*f?"', "", code)
     table = page("docs/plugins.md").partition("## When it does not load")[2]
     messages = [span for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for span in SPANS.findall(row)]

@@ -38,6 +38,8 @@ PROVIDES = {
     "yaml": "pyyaml",
     "psutil": "psutil",
     "jinja2": "jinja2",
+    "pydantic": "pydantic",
+    "pydantic_core": "pydantic",
 }
 """Import name -> distribution, for everything that the installed code may import."""
 

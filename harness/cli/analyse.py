@@ -71,7 +71,7 @@ def _specs(
 ) -> list[AnalysisSpec]:
     """The suite's own analyses, or those named, with the options' values."""
     from harness.suite.analyses import named_analyses, read_analyses
-    from harness.suite.parts import Parts
+    from harness.suite.components import Parts
     from harness.suite.tree import Problems
 
     if not names:

@@ -46,7 +46,7 @@ def run(
     from harness.plan.status import made_otherwise
     from harness.run.execute import execute
     from harness.run.session import open_session
-    from harness.suite import named_cluster
+    from harness.suite.cluster import named_cluster
 
     profile = None if cluster is None else named_cluster(cluster)
     given = folders.session(chosen, tracker or ())

@@ -10,8 +10,8 @@ from typing import Any
 from harness.component import LEARNER_KINDS
 from harness.hparams import ENVIRONMENTS, effective, holds
 from harness.registry.catalog import Catalog, Entry
-from harness.suite.settings import effective_train
-from harness.suite.spec import ComponentSpec, Configuration, TrainSettings
+from harness.suite.settings import TrainSettings
+from harness.suite.spec import ComponentSpec, Configuration
 
 _SILENT_DEFAULTS = (
     *("optimizer", "lr_drop_epoch", "lr_drop_factor"),
@@ -75,7 +75,7 @@ def with_used_settings(configuration: Configuration, environments: str) -> Confi
     Args:
         environments: ``fixed`` if the training has an environment id per graph, else ``none``.
     """
-    used = effective_train(configuration.train, {ENVIRONMENTS: environments})
+    used = configuration.train.effective({ENVIRONMENTS: environments})
     return configuration if used is configuration.train else replace(configuration, train=used)
 
 

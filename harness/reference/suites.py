@@ -22,7 +22,8 @@ def page(catalog: Catalog) -> str:
     """The page of all keys."""
     schema = json_schema(catalog)
     parts = ["# Suite keys", _INTRODUCTION, "## A suite", keys(schema)]
-    parts += ["## report", keys(schema["properties"]["report"])]
+    for name in ("report", "cluster"):
+        parts += [f"## {name}", keys(schema["$defs"][name])]
     parts += ["## A dataset", _DATASET, keys(_common(schema["$defs"]["dataset"]))]
     parts += ["## A method", keys(schema["$defs"]["method"])]
     parts += ["## A component", _COMPONENT, keys(_common(schema["$defs"]["encoder"]))]

@@ -21,7 +21,7 @@ from harness.data import Role, in_distribution
 from harness.errors import DataError
 from harness.results.cell import CellId
 from harness.safe_io import check_types, for_spreadsheet, parse_json, read_text, shown, write_text
-from harness.suite.spec import SelectSettings
+from harness.suite.settings import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
 LAST = "last"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness.suite.cluster import named_cluster
 from harness.suite.files import find_suite, installed_suites, peek_plugins, suites_folder
 from harness.suite.load import load_suite
 from harness.suite.overrides import Overrides
@@ -14,7 +13,6 @@ __all__ = [
     "installed_suites",
     "json_schema",
     "load_suite",
-    "named_cluster",
     "peek_plugins",
     "suites_folder",
 ]

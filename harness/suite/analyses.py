@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from harness.data import Declaration
 from harness.errors import did_you_mean
-from harness.suite.parts import Parts
+from harness.suite.components import Parts
 from harness.suite.spec import AnalysisSpec, ComponentSpec
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
 from harness.suite.yaml import read_value

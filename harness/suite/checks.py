@@ -9,9 +9,10 @@ from harness.data import Declaration
 from harness.errors import did_you_mean
 from harness.hparams import holds
 from harness.registry.catalog import Catalog, Entry
+from harness.suite.components import Part
 from harness.suite.effects import Hindered, Uses
-from harness.suite.parts import Part
-from harness.suite.spec import ComponentSpec, Configuration, SelectSettings
+from harness.suite.settings import SelectSettings
+from harness.suite.spec import ComponentSpec, Configuration
 from harness.suite.tree import Place, Problems, Table
 
 

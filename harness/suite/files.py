@@ -8,8 +8,8 @@ from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
 from harness.store.keys import hash_file
+from harness.suite.normal import read_method, read_protocol_table, read_suite
 from harness.suite.overlay import over_suite
-from harness.suite.shape import Shape
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, mark_faulty
 from harness.suite.yaml import read_file
 
@@ -114,7 +114,7 @@ def gather(path: Path, problems: Problems, *, shape_problems: Problems | None = 
         shape_problems: receives what is wrong inside the files; ``problems`` by default.
     """
     gathered = Gathered(Table(Place(str(path))))
-    reader = _Includes(problems, Shape(problems if shape_problems is None else shape_problems), gathered)
+    reader = _Includes(problems, problems if shape_problems is None else shape_problems, gathered)
     gathered.tree = reader.read(path, str(path), ())
     return gathered
 
@@ -122,7 +122,7 @@ def gather(path: Path, problems: Problems, *, shape_problems: Problems | None = 
 @dataclass
 class _Includes:
     problems: Problems
-    shape: Shape
+    shape_problems: Problems
     gathered: Gathered
 
     def read(self, path: Path, name: str, above: tuple[Path, ...]) -> Table:
@@ -133,7 +133,7 @@ class _Includes:
         self.gathered.broken |= not isinstance(content, Table)
         if content is None and len(self.problems) > before:
             return Table(Place(name, 1, 1))
-        own = self.shape.suite(content, name, fragment=bool(above))
+        own = read_suite(content, name, self.shape_problems, fragment=bool(above))
         result = Table(own.place)
         for item in _leaves(own, "include"):
             found = self.locate(path, item)
@@ -215,7 +215,6 @@ def _library(kind: str, name: Leaf, known: list[str], problems: Problems) -> Tab
         return mark_faulty(Table(name.place)) if kind == "bundle" else Table(name.place)
     label = f"{kind}s/{wanted}.yaml"
     content = read_file(_CORE / f"{kind}s" / f"{wanted}.yaml", problems, name=label)
-    shape = Shape(problems)
     if kind == "protocol":
-        return shape.protocol(content, label)
-    return (shape.method(content, wanted) if content is not None else None) or Table(name.place)
+        return read_protocol_table(content, label, problems)
+    return read_method(content, wanted, problems) if content is not None else Table(name.place)

@@ -10,8 +10,8 @@ from typing import Any
 from unicodedata import combining, normalize
 
 from harness.data import Declaration
+from harness.engine.cluster.profile import Profile
 from harness.errors import BenchError, did_you_mean
-from harness.hparams import HParam
 from harness.registry.catalog import Catalog
 from harness.results.published import publications
 from harness.suite.analyses import read_analyses, read_trackers, written_analysis
@@ -29,25 +29,21 @@ from harness.suite.checks import (
     own_environments,
     wants_environments,
 )
-from harness.suite.cluster import read_cluster
+from harness.suite.components import Part, Parts
 from harness.suite.effects import Effects, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
 from harness.suite.overlay import over_component
 from harness.suite.overrides import Overrides, apply_sets, chosen, distinct_seeds, seeds_of_text
-from harness.suite.parts import Part, Parts
 from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, written_dataset, written_method
 from harness.suite.search import Base, Search
-from harness.suite.settings import KIND_OF, MODEL, ROLES, SECTIONS, SELECT, TRAIN
-from harness.suite.shape import EXAMPLES
-from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
-from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, describe
+from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SELECT, TRAIN
+from harness.suite.spec import MODEL, AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, plain
 
 Declare = Callable[[ComponentSpec], Declaration]
 
 DEFAULT_PROTOCOL = "equad"
-_BUDGET = HParam("budget", "int", default=None, optional=True, low=1)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
 def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Overrides | None = None) -> Suite:
@@ -86,7 +82,7 @@ class _Loader:
         named = self.tree.get("protocol")
         self.protocol_name = named if isinstance(named, Leaf) else Leaf(DEFAULT_PROTOCOL, self.tree.place)
         self.protocol = read_protocol(self.protocol_name, self.problems)
-        name, seeds, budget, self.epochs = self._name(), self._seeds(), self._budget(), self._epochs()
+        name, seeds, budget, self.epochs = self._name(), self._seeds(), self._plain("budget"), self._epochs()
         self._plugins()
         self._present()
         self.search = Search(self.parts, budget)
@@ -99,7 +95,7 @@ class _Loader:
         few = bool(self.protocol) and cells.fit(datasets, methods, seeds)
         analyses = self._analyses(datasets, [method.label for method in all_methods])
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
-        cluster = read_cluster(self.tree.get("cluster"), self.problems)
+        cluster = self._cluster()
         rows = self._rows(datasets, methods, cells, len(seeds)) if few else ()
         if len(rows) == len(self.tree.table("datasets")) * len(all_methods):
             swept = [(f"methods.{method.label}", written) for method in all_methods for written in method.swept]
@@ -137,14 +133,10 @@ class _Loader:
 
     def _name(self) -> str:
         leaf = self.tree.get("name")
-        if not isinstance(leaf, Leaf):
-            letters = "".join(c for c in normalize("NFKD", self.path.stem) if not combining(c))
-            return re.sub(r"[^A-Za-z0-9._ -]", "-", letters).lstrip("._ -")[:100] or "suite"
-        text = str(leaf.value)
-        if not _NAME.fullmatch(text):
-            message = f"'name' may hold letters, digits, spaces and . _ - (at most 100), found {text!r}"
-            self.problems.add(leaf.place, message)
-        return text
+        if isinstance(leaf, Leaf):
+            return str(leaf.value)
+        letters = "".join(c for c in normalize("NFKD", self.path.stem) if not combining(c))
+        return re.sub(r"[^A-Za-z0-9._ -]", "-", letters).lstrip("._ -")[:100] or "suite"
 
     def _seeds(self) -> list[int]:
         if self.overrides.seeds is not None:
@@ -161,11 +153,6 @@ class _Loader:
             return []
         return distinct_seeds(items, self.problems)
 
-    def _budget(self) -> int | None:
-        tree = self.tree.get("budget")
-        ok, value = (True, None) if tree is None else self.parts.value(_BUDGET, tree)
-        return value if ok else None
-
     def _epochs(self) -> int | None:
         epochs = self.overrides.epochs
         if epochs is not None and epochs < 1:
@@ -180,10 +167,16 @@ class _Loader:
                 self.parts.lacking = True
                 self.problems.add(place, f"the plugin {file} could not be loaded: {broken[file.resolve()]}")
 
+    def _plain(self, name: str) -> Any:
+        tree = self.tree.get(name)
+        return None if tree is None else plain(tree)
+
     def _present(self) -> None:
-        for section, example in EXAMPLES.items():
+        from harness.suite.validation import EXAMPLES
+
+        for section in ("datasets", "methods"):
             if section not in self.tree:
-                message = f"the key '{section}' is missing; it is a table of rows: {section}: {example}"
+                message = f"the key '{section}' is missing; it is a table such as {EXAMPLES[section]}"
                 self.problems.add(self.tree.place, message)
 
     def _settings(self) -> None:
@@ -200,13 +193,7 @@ class _Loader:
 
     def _report(self, labels: list[str], taken: list[str]) -> ReportSettings:
         table = self.tree.table("report")
-        values: dict[str, Any] = {}
-        for name, tree in table.entries.items():
-            expected, what = (bool, "true or false") if name == "statistics" else (str, "a name")
-            if isinstance(tree, Leaf) and isinstance(tree.value, expected):
-                values[name] = tree.value
-            else:
-                self.problems.add(tree.place, f"'{name}' in 'report' takes {what}, found {describe(tree)}")
+        values = plain(table)
         reference = values.get("reference")
         if reference is not None and reference not in labels and labels:
             message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
@@ -225,6 +212,12 @@ class _Loader:
             datasets={dataset.label: dataset.declared for dataset in datasets},
             known={"datasets": list(self.tree.table("datasets")), "methods": labels},
         )
+
+    def _cluster(self) -> Profile | None:
+        from harness.suite.cluster import read_cluster
+
+        tree = self.tree.get("cluster")
+        return None if tree is None else read_cluster(tree, self.problems)
 
     def _checked_methods(self, methods: list[Method]) -> list[CheckedMethod]:
         families = {method.label: method.family for method in methods}

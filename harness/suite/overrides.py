@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from harness.errors import did_you_mean
+from harness.suite.normal import read_top
 from harness.suite.overlay import over_suite
-from harness.suite.shape import Shape
 from harness.suite.tree import Leaf, Place, Problems, Table, Tree, describe
 from harness.suite.yaml import read_value
 
@@ -57,7 +57,7 @@ def apply_sets(tree: Table, sets: Iterable[str], problems: Problems) -> Table:
         value = read_value(written, place, problems)
         if value is not None:
             nested = _nest(path, value, place)
-            tree = over_suite(tree, Shape(problems).top(nested))
+            tree = over_suite(tree, read_top(nested, problems))
     return tree
 
 

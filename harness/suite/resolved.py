@@ -8,10 +8,10 @@ from typing import Any
 
 from harness.data import Declaration
 from harness.hparams import effective
+from harness.suite.components import Part
 from harness.suite.effects import Effects
 from harness.suite.methods import Method
 from harness.suite.overlay import merge, over_model
-from harness.suite.parts import Part
 from harness.suite.settings import SECTIONS
 from harness.suite.spec import ComponentSpec
 from harness.suite.tree import Place, Table, plain

@@ -15,12 +15,12 @@ from typing import Any
 
 from harness.errors import did_you_mean
 from harness.hparams import DATASET, HParam, effective
+from harness.suite.components import Part, Parts
 from harness.suite.effects import Scope, Uses, Written
 from harness.suite.methods import value_text
 from harness.suite.overlay import decided
-from harness.suite.parts import Part, Parts
-from harness.suite.settings import MODEL, PARTS, TRAIN, effective_train
-from harness.suite.spec import ComponentSpec, Configuration, ModelSettings, Pipeline, TrainSettings
+from harness.suite.settings import PARTS, TRAIN, TrainSettings
+from harness.suite.spec import MODEL, ComponentSpec, Configuration, ModelSettings, Pipeline
 from harness.suite.tree import Leaf, Place, Table
 
 MAX_GRID = 100_000
@@ -231,7 +231,7 @@ class _Row:
             pipeline=pipeline,
             environment=specs.get("envs"),
             model=self.parts.once.one(replace(base.model, backbone=specs["model"], **model)),
-            train=self.parts.once.one(effective_train(replace(base.train, **_below("train", values)), data)),
+            train=self.parts.once.one(replace(base.train, **_below("train", values)).effective(data)),
         )
 
     def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:

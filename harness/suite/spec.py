@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.cluster.profile import Profile
+from harness.suite.settings import SelectSettings, TrainSettings, declared, setting
 
 
 @dataclass(frozen=True)
@@ -28,57 +29,11 @@ class ModelSettings:
     """The suite's network: a backbone with its values (``layers``, ``hidden``, ``dropout`` …), readout and head."""
 
     backbone: ComponentSpec
-    readout: str = "sum"
-    head_layers: int = 2
+    readout: str = setting("sum", "how node embeddings become a graph embedding", choices=("sum", "mean", "max"))
+    head_layers: int = setting(2, "hidden layers of the classifier head")
 
 
-@dataclass(frozen=True)
-class TrainSettings:
-    """How the final classifier is trained.
-
-    Attributes:
-        epochs: passes over the training graphs.
-        batch_size: graphs per batch; ``eval_batch_size`` likewise when predicting.
-        lr, weight_decay: of the optimizer.
-        patience: stop after this many epochs without a better validation score; 0 for never.
-        warmup: epochs that do not count for ``patience``.
-        optimizer: ``adam`` (weight decay as an L2 term) or ``adamw`` (decoupled).
-        lr_drop_epoch: epoch, from 0, from which on every learning rate is multiplied by ``lr_drop_factor``; 0 for none.
-        groups_per_batch: environments per batch, for learners with fixed environments; 0 for plain shuffling.
-        drop_last: leave out a last batch that is not full.
-        max_batch_nodes: most nodes per batch, in training and when predicting; 0 for any.
-        average_over: what the loss of a multi-task batch is averaged over: its ``labels``, or the ``graphs`` with one.
-    """
-
-    epochs: int = 50
-    batch_size: int = 32
-    eval_batch_size: int = 256
-    lr: float = 1e-3
-    weight_decay: float = 0.0
-    patience: int = 0
-    warmup: int = 0
-    optimizer: str = "adam"
-    lr_drop_epoch: int = 0
-    lr_drop_factor: float = 0.1
-    groups_per_batch: int = 0
-    drop_last: bool = False
-    max_batch_nodes: int = 0
-    average_over: str = "labels"
-
-
-@dataclass(frozen=True)
-class SelectSettings:
-    """How a checkpoint and a configuration are chosen.
-
-    Attributes:
-        checkpoint: ``best-val`` (first best score on ``split``) or ``last``.
-        config: ``mean-val`` or ``oracle`` (best mean test score: flagged everywhere, never a default).
-        split: the validation split, or ``auto`` for the dataset's default.
-    """
-
-    checkpoint: str = "best-val"
-    config: str = "mean-val"
-    split: str = "auto"
+MODEL = declared(ModelSettings)
 
 
 @dataclass(frozen=True)

@@ -121,13 +121,12 @@ def mark_faulty(table: Table) -> Table:
     return table.put(FAULTY, Leaf(True, table.place))
 
 
-def describe(tree: Tree) -> str:
-    """What was found, for messages."""
-    if isinstance(tree, Table):
-        return "a table"
-    if isinstance(tree, Items):
-        return "a list"
-    return "nothing" if tree.value is None else shortened(repr(tree.value))
+def describe(value: Any) -> str:
+    """A plain value, or one with places, as messages say what was found."""
+    value = plain(value) if isinstance(value, (Leaf, Items, Table)) else value
+    if isinstance(value, (dict, list)):
+        return "a table" if isinstance(value, dict) else "a list"
+    return "nothing" if value is None else shortened(repr(value))
 
 
 def shortened(text: str, most: int = 200) -> str:

@@ -15,13 +15,14 @@ from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, commands, pros
 
 from harness.errors import SuiteError
 from harness.reference.commands import command_line
+from harness.registry.catalog import Catalog
 from harness.registry.discovery import load_one
 from harness.report.build import make_report
 from harness.report.render import render
 from harness.results.rows import RunResults
 from harness.suite import Overrides
 from harness.suite.files import bundles, protocols
-from harness.suite.settings import METHOD_KEYS, MODEL, REPORT_KEYS, SELECT, TOP_KEYS, TRAIN
+from harness.suite.schema import json_schema
 from harness.testing import check_component, pytest_plugin
 
 SUITES = [block for block in blocks("yaml") if not block.saved_as]
@@ -155,7 +156,9 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def test_every_key_of_the_suite_language_is_documented() -> None:
     spans = {word for span in SPANS.findall(prose(ROOT / "docs/suites.md")) for word in re.split(r"[^\w/-]+", span)}
-    keys = {*TOP_KEYS, *METHOD_KEYS, *REPORT_KEYS, *MODEL, *TRAIN, *SELECT, *bundles(), *protocols()}
+    schema = json_schema(Catalog([]))
+    tables = [schema, *(schema["$defs"][name] for name in ("method", "model", "train", "select", "report"))]
+    keys = {*bundles(), *protocols(), *(key for table in tables for key in table["properties"])}
     assert keys <= spans
 
 

@@ -111,8 +111,8 @@ def test_own_components_are_there() -> None:
 def test_every_key_of_the_suite_language_is_explained() -> None:
     schema = json_schema(CATALOG)
     page = PAGES["reference/suite.md"]
-    tables = [schema, *(schema["$defs"][name] for name in ("method", "model", "train", "select"))]
-    for properties in (each["properties"] for each in [*tables, schema["properties"]["report"]]):
+    names = ("method", "model", "train", "select", "report", "cluster")
+    for properties in (each["properties"] for each in [schema, *(schema["$defs"][name] for name in names)]):
         for name, each in properties.items():
             assert each.get("description"), name
             assert f"| `{name}` | " in page

@@ -10,7 +10,7 @@ import pytest
 from harness import Dataset, hparam
 from harness.errors import UserError
 from harness.hparams import HParam, effective
-from harness.suite.schema import value
+from harness.suite.validation import value_schema
 
 
 class Tabled(Dataset):
@@ -33,7 +33,7 @@ def test_a_table_survives_the_index_and_is_an_object_in_the_schema():
     declared = Tabled.hparams["arguments"]
     assert declared.type == "dict"
     assert HParam.from_json(json.loads(json.dumps(declared.to_json()))) == declared
-    assert value(declared) == {"type": "object", "default": {}, "description": "anything"}
+    assert value_schema(declared) == {"type": "object", "default": {}, "description": "anything"}
 
 
 def test_other_tables_are_refused():

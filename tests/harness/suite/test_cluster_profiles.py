@@ -13,8 +13,9 @@ from suite_kit import DATA, HEAD, Load
 
 from harness.engine.cluster.profile import Profile
 from harness.errors import SuiteError, UserError
-from harness.suite import named_cluster
-from harness.suite.cluster import CLUSTER, schema
+from harness.registry.catalog import Catalog
+from harness.suite import json_schema
+from harness.suite.cluster import named_cluster
 
 FULL = """
 kind: slurm
@@ -69,13 +70,13 @@ def test_the_short_forms(tmp_path: Path) -> None:
         ("{kind: local, adapt: {minimum: 3, maximum: 2}}", "1:22", "the minimum 3 is above the maximum 2"),
         ("{kind: local, adapt: {minimum: 3}}", "1:22", "'adapt' takes the most workers"),
         ("{kind: local, workers: 2, adapt: {maximum: 2}}", "1:15", "give either 'workers' or 'adapt'"),
-        ("{resources: {trian: {GPU: 1}}}", "1:14", "no stage is of kind 'trian' (did you mean 'train'?)"),
-        ("{resources: {train: {GPU: many}}}", "1:27", "resource 'GPU': expected float, found 'many'"),
-        ("{resources: {train: 1}}", "1:21", "resources are a table such as {GPU: 1}, found 1"),
-        ("{environment: {A: [1]}}", "1:19", "the variable 'A' takes a text or a number, found a list"),
+        ("{resources: {trian: {GPU: 1}}}", "1:14", "unknown key 'trian' in 'resources' (did you mean 'train'?)"),
+        ("{resources: {train: {GPU: many}}}", "1:27", "'resource': expected float, found 'many'"),
+        ("{resources: {train: 1}}", "1:21", "'train' is a table, found 1"),
+        ("{environment: {A: [1]}}", "1:19", "'A' takes a text or a number, found a list"),
         ("kind: address", "1:1", "takes the scheduler's address: tcp://host:8786"),
-        ("{address: 'tcp://h:1', workers: 2}", "1:24", "'workers' is of clusters that bench starts"),
-        ("{address: 'tcp://h:1', retries: 2}", "1:24", "'retries' is of clusters that bench starts"),
+        ("{address: 'tcp://h:1', workers: 2}", "1:24", "'workers' is for clusters that bench starts"),
+        ("{address: 'tcp://h:1', retries: 2}", "1:24", "'retries' is for clusters that bench starts"),
         ("{kind: local, address: 'tcp://h:1'}", "1:15", "'address' belongs to kind: address, not to local"),
         ("address: tcp://h", "1:10", "'tcp://h' is no scheduler's address; write tcp://HOST:PORT or tls://HOST:PORT"),
         ("{kind: address, address: h}", "1:26", "'h' is no scheduler's address"),
@@ -117,14 +118,16 @@ def test_an_address_of_an_unknown_kind() -> None:
         named_cluster("http://h:1")
 
 
-def test_the_schema_takes_what_is_read_and_knows_every_key() -> None:
+def test_the_schema_takes_what_is_read_and_knows_every_key(catalog: Catalog) -> None:
+    suite = json_schema(catalog)
+    schema = {"$ref": "#/$defs/cluster", "$defs": suite["$defs"]}
     full = yaml.safe_load(FULL.replace("e9", ".0e+9"))
-    jsonschema.validate(full, schema())
-    assert set(schema()["properties"]) == set(CLUSTER) == set(vars(Profile()))
+    jsonschema.validate(full, schema)
+    assert set(suite["$defs"]["cluster"]["properties"]) == set(vars(Profile()))
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"kind": "slrum"}, schema())
+        jsonschema.validate({"kind": "slrum"}, schema)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"resources": {"trian": {}}}, schema())
+        jsonschema.validate({"resources": {"trian": {}}}, schema)
 
 
 def test_a_suite_may_say_where_it_runs(load: Load) -> None:
@@ -139,6 +142,4 @@ def test_a_suite_may_say_where_it_runs(load: Load) -> None:
 def test_a_fault_in_a_suite_has_its_place(faults: Callable[..., list[str]]) -> None:
     found = faults(f"cluster: {{kind: lcoal}}\n{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\n")
     assert len(found) == 1
-    assert found[0].startswith(
-        "1:17: 'kind' in 'cluster': expected one of local, address, slurm, pbs, lsf, found 'lcoal'"
-    )
+    assert found[0].startswith("1:17: 'kind': expected one of local, address, slurm, pbs, lsf, found 'lcoal'")

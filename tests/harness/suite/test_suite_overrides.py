@@ -140,7 +140,7 @@ def test_the_last_set_wins(load: Load) -> None:
         ("methods.EQUAD.decorrelator.gamma=1", ["did you mean 'EQuAD'"]),
         ("methods.EQuAD.decorelator.gamma=1", ["unknown key 'decorelator'", "did you mean 'decorrelator'"]),
         ("methods.EQuAD.decorrelator.gama=1", ["no hyperparameter 'gama'"]),
-        ("methods=1", ["'methods' is 1"]),
+        ("methods=1", ["'methods' is a table such as", "found 1"]),
         ("bench=2", ["cannot be set from the command line"]),
         ("include=[x.yaml]", ["cannot be set from the command line"]),
         ("plugins=x.py", ["cannot be set from the command line"]),

@@ -14,8 +14,8 @@ from harness.registry.catalog import Catalog, Entry
 from harness.suite.effects import Effects, Scope, Uses, Written
 from harness.suite.once import Once
 from harness.suite.paths import located
-from harness.suite.settings import CALL, MODEL, POSITIONAL, SELECT, TRAIN
-from harness.suite.spec import ComponentSpec, ModelSettings, SelectSettings, TrainSettings
+from harness.suite.settings import CALL, POSITIONAL, SELECT, TRAIN, SelectSettings, TrainSettings
+from harness.suite.spec import MODEL, ComponentSpec, ModelSettings
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_value
 
@@ -149,19 +149,10 @@ class Parts:
 
     def value(self, declared: HParam, tree: Tree) -> tuple[bool, Any]:
         """Whether a value fits, and the value in its declared type."""
-        if isinstance(tree, Items) and not declared.type.startswith("list["):
-            several = "for several use 'tune' (selected on validation), 'matrix' (a row each) or, on an encoder, 'pool'"
-            self.problems.add(tree.place, f"'{declared.name}' is one {declared.type}, not a list; {several}")
-            return False, None
-        if isinstance(tree, Table) and declared.type != "dict":
-            self.problems.add(tree.place, f"'{declared.name}': expected {declared.type}, found a table")
-            return False, None
-        given = plain(tree)
         try:
-            return True, declared.coerce(given)
-        except (ValueError, OverflowError, TypeError) as error:
-            text = str(error) if isinstance(error, ValueError) else f"expected {declared.type}, found {given!r}"
-            self.problems.add(tree.place, f"'{declared.name}': {text}{_hint(declared, given)}")
+            return True, coerced(declared, plain(tree))
+        except ValueError as error:
+            self.problems.add(tree.place, str(error))
             return False, None
 
     def settings(self, declared: Mapping[str, HParam], table: Table) -> dict[str, Any]:
@@ -269,15 +260,33 @@ def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _hint(declared: HParam, given: Any) -> str:
-    """What the writer probably meant."""
-    if declared.type == "bool" and str(given).lower() in ("yes", "no", "on", "off", "true", "false"):
+def coerced(declared: HParam, value: Any) -> Any:
+    """A value in its declared type.
+
+    Raises:
+        ValueError: it does not fit; the text says what was found and what is allowed.
+    """
+    if isinstance(value, list) and not declared.type.startswith("list["):
+        several = "for several use 'tune' (selected on validation), 'matrix' (a row each) or, on an encoder, 'pool'"
+        raise ValueError(f"'{declared.name}' is one {declared.type}, not a list; {several}")
+    if isinstance(value, dict) and declared.type != "dict":
+        raise ValueError(f"'{declared.name}': expected {declared.type}, found a table")
+    try:
+        return declared.coerce(value)
+    except (ValueError, OverflowError, TypeError) as error:
+        text = str(error) if isinstance(error, ValueError) else f"expected {declared.type}, found {describe(value)}"
+        raise ValueError(f"'{declared.name}': {text}{_meant(declared, value)}") from None
+
+
+def _meant(declared: HParam, value: Any) -> str:
+    """A hint at what the writer probably meant."""
+    if declared.type == "bool" and str(value).lower() in ("yes", "no", "on", "off", "true", "false"):
         return " (write true or false, without quotes)"
-    if declared.choices and isinstance(given, str):
-        return did_you_mean(given, [choice for choice in declared.choices if isinstance(choice, str)])
-    if declared.type.startswith("list[") and given is not None and not isinstance(given, list):
-        return f" (write [{given}])"
-    if declared.type in ("int", "float") and isinstance(given, str) and _is_number(given):
+    if declared.choices and isinstance(value, str):
+        return did_you_mean(value, [choice for choice in declared.choices if isinstance(choice, str)])
+    if declared.type.startswith("list[") and value is not None and not isinstance(value, list):
+        return f" (write [{value}])"
+    if declared.type in ("int", "float") and isinstance(value, str) and _is_number(value):
         return " (a number in quotes is text)"
     return ""
 

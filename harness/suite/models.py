@@ -1,0 +1,246 @@
+"""The shape of suites, protocols and bundles as pydantic models, from which ``bench schema`` follows too."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from harness.errors import did_you_mean
+from harness.hparams import HParam
+from harness.results.published import publications
+from harness.suite.cluster import CLUSTER
+from harness.suite.files import bundles, protocols
+from harness.suite.settings import PARTS, PIPELINE, ROLES, SELECT, TRAIN
+from harness.suite.spec import MODEL
+from harness.suite.tree import describe
+from harness.suite.validation import (
+    KEY,
+    Fields,
+    Loc,
+    Name,
+    Names,
+    Schema,
+    check_name,
+    checked_type,
+    fault,
+    faults,
+    list_of,
+    name_of,
+    rows_of,
+    settings,
+    table_of,
+    typed,
+)
+
+
+def _suite_name(value: Any) -> Any:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}", check_name(value)):
+        raise fault(f"'name' may hold letters, digits, spaces and . _ - (at most 100), found {value!r}")
+    return value
+
+
+def _version(value: Any) -> Any:
+    if value != 1 or value is True:
+        raise fault(f"this bench reads suites of version 1, found {describe(value)}")
+    return value
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, str):
+        return {"use": value}
+    hint = "; to compare several, use 'matrix'" if isinstance(value, list) else ""
+    raise fault(f"{{title}}: found {describe(value)}; a component is NAME or {{use: NAME, hyperparameters…}}{hint}")
+
+
+def component(kind: str, fields: Fields, check: Any = None) -> Any:
+    """A component as a file writes it; its hyperparameters are checked later, once it is complete."""
+    table = table_of(kind, {"use": (Name, ""), **fields}, rest=True, check=check)
+    return Annotated[table, BeforeValidator(_named), WithJsonSchema({"definition": kind})]
+
+
+def _path_text(kind: str, path: str, value: Any) -> str:
+    """What is wrong with a path in a method's ``tune`` or ``matrix``, or nothing."""
+    head, dot, _ = path.partition(".")
+    heads = (*PARTS, "model", "train")
+    default = kind == "tune" and value == "default"
+    if path == "*" and default:
+        return ""
+    if head not in heads:
+        example = "model.layers" if dot else "baseline.penalty"
+        known = f"a path starts with {', '.join(heads)} (for example {example})"
+        return f"'{path}' in '{kind}': {known}{did_you_mean(head, heads)}"
+    if dot or (default and head in ROLES) or (kind == "matrix" and head in PARTS):
+        return ""
+    return f"'{path}' in '{kind}' names no value; write for example {head}.NAME: [1, 2]"
+
+
+def _axes(kind: str, *, paths: bool) -> Any:
+    """Values by name, or by dotted path."""
+    axes = {"type": "object", "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1}, _DEFAULT]}}
+    schema = {"anyOf": [axes, _DEFAULT]} if kind == "tune" else axes
+    return checked_type(partial(_check_axes, kind, paths=paths), schema=schema)
+
+
+_DEFAULT = {"const": "default"}
+
+
+def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
+    if kind == "tune" and value == "default":
+        return value
+    if not isinstance(value, dict):
+        also = "'default' or " if kind == "tune" else ""
+        example = "{layers: [2, 3]}" if kind == "pool" else "{penalty: [1, 10]}"
+        raise fault(f"'{kind}' takes {also}a table of lists, such as {example}, found {describe(value)}")
+    texts: dict[Loc, str] = {(path, KEY): _path_text(kind, path, values) for path, values in value.items() if paths}
+    for path in value if paths else ():
+        options = value[path] if path in (*PARTS, "model.backbone") and isinstance(value[path], list) else []
+        for position, option in enumerate(options):
+            if not isinstance(option.get("use") if isinstance(option, dict) else option, str):
+                texts[path, position] = f"a component in '{kind}' over '{path}' needs a name: {{use: NAME, …}}"
+    faults((loc, text) for loc, text in texts.items() if text)
+    return value
+
+
+# Tables
+
+
+def _check_model(model: Any) -> Any:
+    given = {*model.model_fields_set, *model.model_extra}
+    backbone = model.backbone.model_extra if model.backbone else {}
+    twice = sorted(given.intersection(backbone))
+    texts = {name: f"'{name}' is given twice, here and under 'backbone'" for name in twice}
+    if "use" in given:
+        texts["use"] = "unknown key 'use' in 'model'; write backbone: NAME"
+    faults(((name, KEY), text) for name, text in texts.items())
+    return model
+
+
+def _check_dataset(dataset: Any) -> Any:
+    axes = [name for name in _AXES if name in dataset.model_extra]
+    faults(((name, KEY), f"'{name}' belongs to a method; give each dataset a row of its own") for name in axes)
+    return dataset
+
+
+def _check_part(part: Any) -> Any:
+    if "pool" in part.model_extra:
+        faults([(("pool", KEY), "'pool' belongs to an encoder: outputs of several architectures")])
+    return part
+
+
+def _check_method(method: Any) -> Any:
+    if {"like", "bundle"} <= method.model_fields_set:
+        faults([(("bundle", KEY), "give either 'like' or 'bundle'")])
+    return method
+
+
+def _check_tracker(part: Any) -> Any:
+    if part.use is None:
+        raise fault("a tracker has a name: NAME or {use: NAME, hyperparameters…}")
+    return part
+
+
+_AXES = {
+    "tune": "candidates by path, selected on validation",
+    "matrix": "values by path, a row for each combination",
+    "pool": "architectures whose outputs are put together",
+}
+_OF_METHOD: Fields = {kind: (_axes(kind, paths=True), _AXES[kind]) for kind in ("tune", "matrix")}
+_OF_PART: Fields = {kind: (_axes(kind, paths=False), _AXES[kind]) for kind in ("tune", "matrix")}
+_OF_ENCODER: Fields = {**_OF_PART, "pool": (_axes("pool", paths=False), _AXES["pool"])}
+BACKBONE = (component("backbone", _OF_PART, _check_part), "the graph network; its hyperparameters may stand beside it")
+_MODEL = settings("model", MODEL, {"backbone": BACKBONE}, rest=True, check=_check_model)
+_ENVIRONMENT = component("environment", _OF_PART, _check_part)
+SECTIONS: Fields = {
+    "model": (Annotated[_MODEL, WithJsonSchema({"definition": "model"})], "backbone, readout and head"),
+    "train": (settings("train", TRAIN), "epochs, batches and optimizer"),
+    "select": (settings("select", SELECT), "which checkpoint and which configuration a row reports"),
+}
+_OF_DATASET: Fields = {**SECTIONS, "envs": (_ENVIRONMENT, "what supplies environments to a learner that needs them")}
+_OF_ANALYSIS: Fields = dict.fromkeys(("datasets", "methods"), (Names, ""))
+BESIDE: dict[str, Fields] = {
+    **dict.fromkeys(("backbone", "environment", *ROLES), _OF_PART),
+    "encoder": _OF_ENCODER,
+    "dataset": _OF_DATASET,
+    "analysis": _OF_ANALYSIS,
+}
+"""Kind of component -> the keys that it may have beside its hyperparameters."""
+DATASET = component("dataset", _OF_DATASET, _check_dataset)
+METHOD = table_of(
+    "method",
+    {
+        "baseline": (
+            component("baseline", _OF_PART, _check_part),
+            "a method that trains in one go; or all three of the next",
+        ),
+        "encoder": (component("encoder", _OF_ENCODER), "first step: embeddings learned without labels"),
+        "quantifier": (
+            component("quantifier", _OF_PART, _check_part),
+            "second step: class probabilities from embeddings",
+        ),
+        "decorrelator": (
+            component("decorrelator", _OF_PART, _check_part),
+            "third step: a classifier that those probabilities do not explain",
+        ),
+        "like": (Name, "another method of the suite to copy"),
+        "bundle": (name_of(bundles()), f"ready settings of {', '.join(PIPELINE)}"),
+        **_OF_DATASET,
+        **_OF_METHOD,
+    },
+    check=_check_method,
+)
+REPORT = table_of(
+    "report",
+    {
+        "reference": (Name, "the row that differences are taken to and that tests compare with"),
+        "published": (name_of(publications()), "a paper whose printed numbers stand beside ours"),
+        "statistics": (
+            typed(HParam("statistics", "bool", False)),
+            "confidence intervals, tests, ranks and detectable effects in every report",
+        ),
+    },
+)
+_SEED: Schema = {"type": "integer", "minimum": 0}
+_SEEDS: Schema = {"anyOf": [{"type": "array", "items": _SEED, "minItems": 1, "uniqueItems": True}, _SEED]}
+_BUDGET = HParam("budget", "int", None, optional=True, low=1)
+SUITE = table_of(
+    "suite",
+    {
+        "bench": (checked_type(_version, schema={"const": 1}), "version of the suite language"),
+        "name": (checked_type(_suite_name, str), "of the suite, in tables and runs; the file's name unless given"),
+        "include": (Names, "suite files to build upon: later keys win, methods and datasets merge by name"),
+        "plugins": (Names, "plugin files, relative to this file"),
+        "protocol": (name_of(protocols()), "a named set of defaults of seeds, model, train and select"),
+        "seeds": (
+            Annotated[Any, WithJsonSchema(_SEEDS)],
+            "training seeds: initialisation, batch order, random environments; the protocol's unless given",
+        ),
+        **SECTIONS,
+        "budget": (
+            typed(_BUDGET),
+            "most configurations of any tuned method; null, the default, for the whole grid",
+        ),
+        "datasets": (rows_of(DATASET), "the columns: name -> dataset"),
+        "methods": (rows_of(METHOD), "the rows: name -> method"),
+        "analyses": (
+            rows_of(component("analysis", _OF_ANALYSIS), 0),
+            "what to ask of the cells once they have run: label -> analysis",
+        ),
+        "trackers": (list_of(component("tracker", {}, _check_tracker)), "tools that are told of the run"),
+        "cluster": (CLUSTER, "where `bench run --engine dask` runs the stages; part of no key"),
+        "report": (REPORT, "what the report shows"),
+    },
+)
+PROTOCOL = table_of(
+    "protocol",
+    {
+        "name": (Name, ""),
+        "seeds": (Any, ""),
+        **SECTIONS,
+        "families": (rows_of(table_of("family", SECTIONS), 0), ""),
+    },
+)

@@ -40,6 +40,10 @@ PROVIDES = {
     "jinja2": "jinja2",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic",
+    "fsspec": "fsspec",
+    "pooch": "pooch",
+    "requests": "requests",
+    "tqdm": "tqdm",
 }
 """Import name -> distribution, for everything that the installed code may import."""
 
@@ -139,7 +143,6 @@ EXTRAS = {
     "dask": "dask",
     "distributed": "distributed",
     "dask_jobqueue": "dask-jobqueue",
-    "fsspec": "fsspec",
 }
 """What is imported only where it is used, and the package that an extra brings for it."""
 

@@ -61,7 +61,7 @@ def fetch(
     ] = False,
 ) -> None:
     """Fetch the files of a dataset into the data folder; one that was broken off goes on where it ended."""
-    from harness.downloads.advice import command
+    from harness.downloads.files import command
 
     _, entry, params = _named(name, sets, sources)
     dataset = _make(entry, params)
@@ -99,14 +99,16 @@ def _files_there(dataset: Dataset, root: Path) -> list[Path]:
 
 def _fetch_one(download: Download, root: Path, offline: bool) -> str:
     """Fetch and say so; the reason where it cannot be had."""
-    from harness.cli.fetching import make_watcher
-    from harness.downloads import fetch as fetch_download
+    from functools import partial
 
-    with make_watcher() as watcher:
-        try:
-            got = fetch_download(download, root, offline=offline, watcher=watcher)
-        except DataError as error:
-            return str(error)
+    from tqdm import tqdm
+
+    from harness.downloads.fetch import fetch as fetch_download
+
+    try:
+        got = fetch_download(download, root, partial(tqdm.write, file=sys.stderr), offline=offline)
+    except DataError as error:
+        return str(error)
     print(f"{'fetched' if got.fetched else 'already there:'} {got.path}", flush=True)
     for name in got.differing:
         print(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.screens import show_table, show_text
-from harness.downloads.advice import command
+from harness.downloads.files import command
 from harness.safe_io import size_text
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
-"""Bring one download to its place in the data folder: locked, resumable, and renamed into place when it is whole."""
+"""Bring a download to its place in the data folder: locked, resumable, and renamed into place when it is whole."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.data import Download
-from harness.downloads.disk import below, writing
-from harness.downloads.receipts import write_receipt
-from harness.downloads.transfer import Patience, Transfer, Watcher
+from harness.downloads.files import HINT, below, write_receipt
+from harness.downloads.transfer import Report, Unreachable, bytes_of, discard, transfer
 from harness.downloads.unpack import gunzip, unpack
-from harness.downloads.web import Unreachable
 from harness.errors import DataError
-from harness.safe_io import size_text
-from harness.store.leases import Lease, try_lock
-
-_LOOK = 0.2
+from harness.safe_io import size_text, writing
+from harness.store.keys import hash_file
+from harness.store.leases import delete, try_lock
 
 
 @dataclass(frozen=True)
@@ -38,73 +34,61 @@ class Fetched:
     differing: tuple[str, ...] = ()
 
 
-def is_placed(download: Download, root: Path) -> bool:
-    """Whether something lies where the download belongs: a file that is not empty, or a folder with something in it.
-
-    Raises:
-        DataError: a file lies in place of a folder, or the reverse; or it cannot be looked at.
-    """
-    path = below(root, download.path)
-    try:
-        if path.is_dir():
-            if download.unpack is None:
-                raise DataError(f"{path}: a file is expected here, but this is a folder")
-            return any(path.iterdir())
-        if not path.exists():
-            return False
-        if download.unpack is not None:
-            raise DataError(f"{path}: a folder is expected here, but this is a file")
-        size = path.stat().st_size
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    known = download.size if download.is_as_sent else None
-    if size == 0 or (known is not None and size != known):
-        expected = f", not {known}" if known is not None else ""
-        raise DataError(f"{path}: the file has {size} bytes{expected}; delete it and fetch it again")
-    return True
-
-
-def fetch(
-    download: Download,
-    root: Path,
-    *,
-    offline: bool = False,
-    patience: Patience | None = None,
-    watcher: Watcher | None = None,
-) -> Fetched:
+def fetch(download: Download, root: Path, report: Report, *, offline: bool = False) -> Fetched:
     """Bring a download to its place, unless it is there.
 
     Args:
         download: what is wanted.
         root: the data folder; made where absent.
+        report: called with a line for people, for what is fetched, each retry and wait.
         offline: use no network.
-        patience: timeouts and attempts.
-        watcher: told of the progress.
 
     Raises:
         DataError: it cannot be had; the text names the place, the address and what to do by hand.
-        NoRoomError, UserError: the disk is full, or the folder cannot be written.
+        FileError: the disk is full, or the folder cannot be written.
         KeyboardInterrupt: what has arrived is kept; the next call goes on from there.
     """
-    if is_placed(download, root):
-        return Fetched(below(root, download.path), False)
+    target = below(root, download.path)
+    if _is_placed(download, target):
+        return Fetched(target, False)
     if download.url is None:
-        raise DataError(by_hand(download, root, "only a person can fetch it"))
+        raise DataError(_by_hand(download, target, "only a person can fetch it"))
     if offline:
-        raise DataError(by_hand(download, root, "no network is to be used (--offline or BENCH_OFFLINE)"))
-    told = watcher or Watcher()
-    target = below(root, download.path)
-    with writing(target.parent):
+        raise DataError(_by_hand(download, target, "no network is to be used (--offline or BENCH_OFFLINE)"))
+    with writing(target.parent, HINT):
         target.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(target, told):
-        if is_placed(download, root):
+    with _locked(target, report):
+        if _is_placed(download, target):
             return Fetched(target, False)
-        return _bring(download, download.url, root, patience or Patience(), told)
+        return _bring(download, download.url, root, report)
 
 
-def by_hand(download: Download, root: Path, why: str) -> str:
-    """What a person is to do: the place, the address and how."""
-    target = below(root, download.path)
+def _is_placed(download: Download, target: Path) -> bool:
+    """Return True if a file that is not empty, or a folder with something in it, lies where the download belongs.
+
+    Raises:
+        DataError: a file lies in place of a folder, or the reverse; or it cannot be looked at.
+    """
+    try:
+        if not target.exists():
+            return False
+        if target.is_dir() != (download.unpack is not None):
+            kinds = ("file", "folder") if target.is_dir() else ("folder", "file")
+            raise DataError(f"{target}: a {kinds[0]} is expected here, but this is a {kinds[1]}")
+        if target.is_dir():
+            return any(target.iterdir())
+        size = target.stat().st_size
+    except OSError as error:
+        raise DataError(f"{target}: cannot be read: {error.strerror or error}") from None
+    known = download.size if download.is_as_sent else None
+    if size == 0 or (known is not None and size != known):
+        expected = f", not {known}" if known is not None else ""
+        raise DataError(f"{target}: the file has {size} bytes{expected}; delete it and fetch it again")
+    return True
+
+
+def _by_hand(download: Download, target: Path, why: str) -> str:
+    """Say what a person is to do: the place, the address and how."""
     lines = [f"cannot fetch {download.path}: {why}", f"  put it at  {target}"]
     if download.unpack is not None:
         inner = (
@@ -124,88 +108,60 @@ def by_hand(download: Download, root: Path, why: str) -> str:
 
 
 @contextmanager
-def _alone(target: Path, watcher: Watcher) -> Iterator[None]:
+def _locked(target: Path, report: Report) -> Iterator[None]:
     """Hold the right to fetch a target; wait while another process has it."""
     path, waited = target.with_name(f".{target.name}.lock"), False
-    while (lease := _lock(path)) is None:
+    while True:
+        with writing(path, HINT):
+            lease = try_lock(path)
+        if lease is not None:
+            break
         if not waited:
-            watcher.told(f"another process is fetching {target.name}; waiting for it")
+            report(f"another process is fetching {target.name}; waiting for it")
             waited = True
-        time.sleep(_LOOK)
+        time.sleep(0.2)
     with lease:
         yield
 
 
-def _lock(path: Path) -> Lease | None:
-    with writing(path):
-        return try_lock(path)
-
-
-def _bring(download: Download, url: str, root: Path, patience: Patience, watcher: Watcher) -> Fetched:
+def _bring(download: Download, url: str, root: Path, report: Report) -> Fetched:
     target = below(root, download.path)
     part = target.with_name(f"{target.name}.part")
-    transfer = Transfer(url, part, download.size, download.sha256, patience, watcher)
     try:
-        digest = transfer.run()
+        digest = transfer(url, part, download.size, download.sha256, report)
     except Unreachable as error:
-        kept = f"; {size_text(part.stat().st_size)} are kept, so that a later fetch goes on" if part.exists() else ""
-        raise DataError(by_hand(download, root, f"{error}{kept}")) from None
+        kept = f"; {size_text(bytes_of(part))} are kept, so that a later fetch goes on" if part.exists() else ""
+        raise DataError(_by_hand(download, target, f"{error}{kept}")) from None
     except DataError as error:
-        raise DataError(by_hand(download, root, str(error))) from None
+        raise DataError(_by_hand(download, target, str(error))) from None
     try:
-        files = _put(part, download, target)
+        _place(part, download, target)
     except DataError as error:
-        transfer.discard()
-        raise DataError(by_hand(download, root, f"{url}: {error}")) from None
-    transfer.discard()
+        discard(part)
+        raise DataError(_by_hand(download, target, f"{url}: {error}")) from None
+    discard(part)
+    files = sorted(path for path in target.rglob("*") if path.is_file()) if target.is_dir() else [target]
     write_receipt(root, download.path, url, digest, files)
-    return Fetched(target, True, differing(download, root))
+    tested = {name: below(root, name) for name in download.tested}
+    differing = [name for name, path in tested.items() if path.is_file() and hash_file(path) != download.tested[name]]
+    return Fetched(target, True, tuple(differing))
 
 
-def _put(part: Path, download: Download, target: Path) -> list[Path]:
-    """Put what was sent in its place, unpacked where it is packed; gives the files."""
-    if download.unpack is not None:
-        return _unpack(part, download.unpack, target)
-    if download.is_gzip:
-        draft = target.with_name(f".{target.name}.unpacking")
-        try:
-            gunzip(part, draft)
-            _place(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
-    else:
-        _place(part, target)
-    return [target]
-
-
-def _place(part: Path, target: Path) -> None:
-    with writing(target):
-        with part.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        part.replace(target)
-
-
-def _unpack(archive: Path, folder: str, target: Path) -> list[Path]:
+def _place(part: Path, download: Download, target: Path) -> None:
+    """Rename what was sent into place, unpacked where it is packed."""
     draft = target.with_name(f".{target.name}.unpacking")
-    shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
+    delete(draft)  # of a process that was killed
     try:
-        files = unpack(archive, folder, draft)
-        with writing(target):
+        if download.unpack is not None:
+            unpack(part, download.unpack, draft)
+        elif download.is_gzip:
+            gunzip(part, draft)
+        else:
+            draft = part
+        with writing(target, HINT):
             if target.is_dir():
                 target.rmdir()
             draft.rename(target)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return [target / path.relative_to(draft) for path in files]
-
-
-def differing(download: Download, root: Path) -> tuple[str, ...]:
-    """The files that are there and are not those that this code was tested with, below the data folder."""
-    from harness.store.keys import hash_file
-
-    found = []
-    for name, digest in download.tested.items():
-        path = below(root, name)
-        if path.is_file() and hash_file(path) != digest:
-            found.append(name)
-    return tuple(found)
+        if draft != part:
+            delete(draft)

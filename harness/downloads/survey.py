@@ -1,4 +1,4 @@
-"""What of each dataset's files is in the data folder, and whether it is what it should be. No torch."""
+"""Which files of each dataset are in the data folder, and checking them. No torch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.data import Dataset, Download
-from harness.downloads.advice import advised
-from harness.downloads.disk import below
-from harness.downloads.receipts import read_receipt
+from harness.downloads.files import advised, below, read_receipt
 from harness.errors import BenchError, DataError
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one
@@ -26,7 +24,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class DataState:
-    """One dataset with its settings.
+    """A dataset with its settings, and the state of its files.
 
     Attributes:
         name: the component.
@@ -49,18 +47,18 @@ class DataState:
 
     @property
     def fetchable(self) -> bool:
-        """Whether all that is missing has an address."""
+        """Return True if all that is missing has an address."""
         return bool(self.downloads) and all(download.url is not None for download in self.downloads)
 
 
 def make_dataset(entry: Entry, params: Mapping[str, Any]) -> Dataset:
-    """The dataset component with these settings."""
-    made: Dataset = load_one(entry)(**params)
-    return made
+    """Make the dataset component with these settings."""
+    dataset: Dataset = load_one(entry)(**params)
+    return dataset
 
 
 def survey(catalog: Catalog, root: Path) -> Iterator[DataState]:
-    """The state of every dataset, with each of the settings that it lists."""
+    """Yield the state of every dataset, with each of the settings that it lists."""
     for entry in catalog.of_kind("dataset"):
         listed: Sequence[Mapping[str, Any]] = entry.traits.get("listed", ()) or ({},)
         for params in listed:
@@ -72,7 +70,7 @@ def survey(catalog: Catalog, root: Path) -> Iterator[DataState]:
 
 
 def state_of(dataset: Dataset, params: Mapping[str, Any], root: Path) -> DataState:
-    """The state of one dataset."""
+    """Return the state of one dataset."""
     downloads = tuple(dataset.downloads(root))
     try:
         files = dataset.files(root)
@@ -86,18 +84,16 @@ def state_of(dataset: Dataset, params: Mapping[str, Any], root: Path) -> DataSta
 
 @dataclass
 class Verdict:
-    """What checking a dataset's files found.
+    """The result of checking a dataset's files.
 
     Attributes:
         files: path -> what it was compared with: ``tested`` (the copy this code was tested with), ``fetched`` (as it
             was when fetched), ``promised`` (by the source) or ``""`` (nothing is known).
         problems: what is wrong.
-        notes: what to know.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 def verify(dataset: Dataset, params: Mapping[str, Any], root: Path) -> Verdict:
@@ -108,21 +104,21 @@ def verify(dataset: Dataset, params: Mapping[str, Any], root: Path) -> Verdict:
         params: its settings, for messages.
         root: the data folder.
     """
-    found = Verdict()
+    verdict = Verdict()
     try:
         files = dataset.files(root)
     except DataError as error:
-        found.problems.append(advised(dataset, params, root, str(error)))
-        return found
+        verdict.problems.append(advised(dataset, params, root, str(error)))
+        return verdict
     known = _known_digests(dataset.downloads(root), root)
     for path in files:
-        _check_file(path, known.get(_name(path), {}), found)
-    if not found.problems:
+        _check_file(path, known.get(_name(path), {}), verdict)
+    if not verdict.problems:
         try:
             dataset.declare(root)
         except DataError as error:
-            found.problems.append(str(error))
-    return found
+            verdict.problems.append(str(error))
+    return verdict
 
 
 def _name(path: Path) -> str:
@@ -130,7 +126,7 @@ def _name(path: Path) -> str:
 
 
 def _known_digests(downloads: Sequence[Download], root: Path) -> dict[str, dict[str, str]]:
-    """Path -> whose digest -> the digest."""
+    """Return path -> whose digest -> the digest."""
     known: dict[str, dict[str, str]] = {}
     for download in downloads:
         if download.sha256 is not None and download.is_as_sent:
@@ -151,23 +147,23 @@ _DIFFERS = {
 }
 
 
-def _check_file(path: Path, known: Mapping[str, str], found: Verdict) -> None:
+def _check_file(path: Path, known: Mapping[str, str], verdict: Verdict) -> None:
     try:
         if path.stat().st_size == 0:
-            found.problems.append(f"{path}: the file is empty")
+            verdict.problems.append(f"{path}: the file is empty")
             return
         digest = hash_file(path)
         damage = _gzip_damage(path)
     except OSError as error:
-        found.problems.append(f"{path}: cannot be read: {error.strerror or error}")
+        verdict.problems.append(f"{path}: cannot be read: {error.strerror or error}")
         return
     if damage:
-        found.problems.append(f"{path}: {damage}")
+        verdict.problems.append(f"{path}: {damage}")
     wrong = [whose for whose, expected in known.items() if expected != digest]
     for whose in wrong:
         text = _DIFFERS[whose].format(expected=known[whose], found=digest)
-        found.problems.append(f"{path}: {text}")
-    found.files[str(path)] = next((whose for whose in ("promised", "tested", "fetched") if whose in known), "")
+        verdict.problems.append(f"{path}: {text}")
+    verdict.files[str(path)] = next((whose for whose in ("promised", "tested", "fetched") if whose in known), "")
 
 
 def _gzip_damage(path: Path) -> str:

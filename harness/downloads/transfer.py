@@ -1,249 +1,282 @@
-"""Transfers into a ``.part`` file that survive what interrupts them: a later one goes on where the last one ended."""
+"""A transfer by pooch into a ``.part`` file; a later one goes on where the last one ended."""
 
 from __future__ import annotations
 
-import hashlib
-import http.client
 import json
+import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-from harness.downloads.disk import require_room, writing
-from harness.downloads.web import Interrupted, OutOfRange, Unreachable, byte_count, open_url, sorting_faults, total_of
+from harness._version import __version__
+from harness.downloads.files import HINT, require_room
 from harness.errors import DataError
-from harness.safe_io import size_text
+from harness.safe_io import size_text, writing
+from harness.store.keys import hash_file
 
 MOST_BYTES = 64 * 10**9
 """Bytes that are taken from a server that does not say how many come."""
-_CHUNK = 1 << 16
-_LOOK = 1 << 26
+Report = Callable[[str], None]
+"""Called with a line for people: what is fetched, a retry, a wait."""
 _SPARE = 10**9
 """Bytes that such a server leaves on the disk."""
+_LOOK = 1 << 26
+_CHUNK = 1 << 13
+"""Bytes that are written at once; of these a connection that breaks loses the last."""
+_TIMEOUT = 30.0
+"""Seconds without a byte after which a connection counts as lost."""
+_ATTEMPTS = 4
+"""Requests in a row that may bring nothing new."""
+_PAUSE = 1.0
+"""Seconds before the second request; doubled each time."""
+_TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long a transfer is tried.
-
-    Attributes:
-        timeout: seconds without a byte after which the connection counts as lost.
-        attempts: requests in a row that may bring nothing new.
-        pause: seconds before the second request; doubled each time.
-    """
-
-    timeout: float = 30.0
-    attempts: int = 4
-    pause: float = 1.0
+class Unreachable(DataError):
+    """The address gives no such file; trying again now would not help."""
 
 
-class Watcher:
-    """Told of a transfer as it goes; this one ignores it."""
-
-    def begun(self, name: str, at: int, total: int | None) -> None:
-        """Bytes come, from ``at`` on; ``total`` where the server says it."""
-
-    def moved(self, at: int) -> None:
-        """So many bytes are there."""
-
-    def told(self, text: str) -> None:
-        """Something to know: a retry, a wait."""
+class Interrupted(Exception):
+    """A fault that may pass: what has arrived stays, and the request may be made again."""
 
 
-@dataclass(frozen=True)
-class _Mark:
-    """What is known of the file behind a ``.part``, kept beside it, to go on with the same file only."""
-
-    url: str
-    etag: str | None = None
-    modified: str | None = None
-    total: int | None = None
-
-    @property
-    def validator(self) -> str | None:
-        """For ``If-Range``: a strong entity tag, else the date."""
-        strong = self.etag if self.etag and not self.etag.startswith("W/") else None
-        return strong or self.modified
-
-    @classmethod
-    def read(cls, path: Path) -> _Mark | None:
-        try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
-
-
-class Transfer:
-    """One file on its way from an address to a ``.part`` file.
+def transfer(url: str, part: Path, size: int | None, sha256: str | None, report: Report) -> str:
+    """Fetch until the part is whole, and return its SHA-256.
 
     Args:
         url: http or https.
-        part: where the bytes gather; its folder exists.
+        part: the file in which the bytes gather; its folder exists.
         size, sha256: what is expected, where known.
+        report: called with a line for people.
+
+    Raises:
+        Unreachable: the address gives no such file, or too many attempts brought nothing.
+        DataError: what came is not what was expected; it has been removed.
+        FileError: the disk is full or cannot be written; what has arrived stays.
     """
-
-    def __init__(
-        self, url: str, part: Path, size: int | None, sha256: str | None, patience: Patience, watcher: Watcher
-    ) -> None:
-        self._url, self._part, self._size, self._sha256 = url, part, size, sha256
-        self._patience, self._watcher = patience, watcher
-        self._mark_path = part.with_name(part.name + ".json")
-        self._resumed = False
-
-    def run(self) -> str:
-        """Fetch until the part is whole, and give its SHA-256.
-
-        Raises:
-            Unreachable: the address gives no such file, or too many attempts brought nothing.
-            DataError: what came is not what was expected; it has been removed.
-            NoRoomError, UserError: the disk is full or cannot be written; what has arrived stays.
-        """
-        while True:
-            self._persist()
-            try:
-                return self._checked()
-            except DataError:
-                resumed = self._resumed
-                self.discard()
-                if not resumed:
-                    raise
-                self._resumed = False
-                self._watcher.told("the parts do not fit together; fetching it whole")
-
-    def discard(self) -> None:
-        """Remove the part and what is known of it."""
-        for path in (self._part, self._mark_path):
-            with suppress(OSError):
-                path.unlink()
-
-    def _persist(self) -> None:
-        """Request until the last byte is there."""
-        most, failed = self._have(), 0
-        while True:
-            try:
-                self._request()
-            except Interrupted as fault:
-                failed = 1 if self._have() > most else failed + 1
-                most = max(most, self._have())
-                if failed >= self._patience.attempts:
-                    raise Unreachable(f"{fault} ({self._url}, {failed} attempts)") from None
-                wait = fault.wait if fault.wait is not None else self._patience.pause * 2 ** (failed - 1)
-                self._watcher.told(f"{fault}; trying again in {wait:.0f} s")
-                time.sleep(wait)
-            else:
-                return
-
-    def _have(self) -> int:
+    while True:
+        resumed = _request_until_whole(url, part, size, report)
         try:
-            return self._part.stat().st_size
-        except OSError:
-            return 0
+            return _checked(url, part, size, sha256)
+        except DataError:
+            discard(part)
+            if not resumed:
+                raise
+            report("the parts do not fit together; fetching it whole")
 
-    def _request(self) -> None:
-        mark, have = _Mark.read(self._mark_path), self._have()
-        usable = mark is not None and mark.url == self._url and have > 0 and (mark.validator or mark.total)
-        if mark is None or not usable:
-            self._from_start()
-            return
-        if mark.total == have:
-            self._resumed = True
-            return
-        headers = {"Range": f"bytes={have}-"} | ({"If-Range": mark.validator} if mark.validator else {})
+
+def discard(part: Path) -> None:
+    """Remove a part and what is known of it."""
+    part.unlink(missing_ok=True)
+    _mark_path(part).unlink(missing_ok=True)
+
+
+def bytes_of(part: Path) -> int:
+    """Return how many bytes have arrived."""
+    return part.stat().st_size if part.exists() else 0
+
+
+def _request_until_whole(url: str, part: Path, size: int | None, report: Report) -> bool:
+    """Request until the last byte is there, and return True if an earlier transfer was gone on with."""
+    most, failed = bytes_of(part), 0
+    while True:
         try:
-            response = open_url(self._url, headers, self._patience.timeout)
-        except OutOfRange:
-            self._from_start()
+            return _request(url, part, size, report)
+        except Interrupted as fault:
+            failed = 1 if bytes_of(part) > most else failed + 1
+            most = max(most, bytes_of(part))
+            if failed >= _ATTEMPTS:
+                raise Unreachable(f"{fault} ({url}, {failed} attempts)") from None
+            wait = _PAUSE * 2 ** (failed - 1)
+            report(f"{fault}; trying again in {wait:.0f} s")
+            time.sleep(wait)
+
+
+def _request(url: str, part: Path, size: int | None, report: Report) -> bool:
+    import requests
+    from pooch import HTTPDownloader
+
+    check_address(url)
+    headers = {"User-Agent": f"equad-bench/{__version__}", "Accept-Encoding": "identity"}
+    mark, have = _read_mark(part), bytes_of(part)
+    if have and mark.get("url") == url and mark.get("validator"):
+        if mark.get("total") == have:
+            return True
+        headers |= {"Range": f"bytes={have}-", "If-Range": mark["validator"]}
+    sink = _Sink(url, part, size, report)
+    fetch = HTTPDownloader(
+        chunk_size=_CHUNK, timeout=_TIMEOUT, headers=headers, hooks={"response": lambda answer, **_: sink.begin(answer)}
+    )
+    try:
+        fetch(url, sink, None)
+    except requests.RequestException as error:
+        raise _fault(url, error) from None
+    finally:
+        sink.close()
+    return sink.resumed
+
+
+class _Sink:
+    """The part, as pooch writes into it: judges each answer of the server, bounds its bytes and shows progress."""
+
+    def __init__(self, url: str, part: Path, size: int | None, report: Report) -> None:
+        self._url, self._part, self._size, self._report = url, part, size, report
+        self._answer: Any = None
+        self._stream: Any = None
+        self._bar: Any = None
+        self._at = self._looked = 0
+        self._total: int | None = None
+        self.resumed = False
+
+    def begin(self, answer: Any) -> None:
+        """Judge an answer before its body is read; requests calls it for redirects too."""
+        self._answer = answer
+        if answer.is_redirect:
+            _check_redirect(answer.url, answer.headers["location"])
             return
-        with response:
-            if response.status == 206 and _continues(response, have) and _same(mark, response):
-                self._resumed = True
-                self._receive(response, have, total_of(response.headers))
-                return
-            if response.status != 206:
-                self._begin(response)
-                return
-        self._from_start()
+        have, status = bytes_of(self._part), answer.status_code
+        self.resumed = status == 206
+        if status == 416 or (self.resumed and not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")):
+            discard(self._part)
+            raise Interrupted("the server does not send the rest of what is here")
+        if status >= 400:
+            return  # pooch raises
+        total = _byte_count(answer.headers.get("Content-Length"))
+        if self.resumed:
+            self._at = have
+            total = None if total is None else have + total
+        else:
+            self._require_file(answer, total)
+        self._total = total
+        require_room(self._part.parent, (total or self._size or self._at) - self._at)
+        with writing(self._part, HINT):
+            if not self.resumed:
+                etag = answer.headers.get("ETag") or ""
+                validator = etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified")
+                mark = {"url": self._url, "validator": validator, "total": total}
+                _mark_path(self._part).write_text(json.dumps(mark), encoding="utf-8")
+            self._stream = self._part.open("ab" if self.resumed else "wb")
+        self._show()
 
-    def _from_start(self) -> None:
-        self._resumed = False
-        try:
-            response = open_url(self._url, {}, self._patience.timeout)
-        except OutOfRange:
-            raise Unreachable(f"the server answers 416 for {self._url}") from None
-        with response:
-            self._begin(response)
-
-    def _begin(self, response: http.client.HTTPResponse) -> None:
-        """Take a whole file."""
-        self._resumed = False
-        if response.status != 200:
-            raise Unreachable(f"the server answers {response.status} {response.reason} for {self._url}")
-        kind = response.headers.get_content_type()
-        if kind == "text/html" and not self._url.endswith((".html", ".htm")):
+    def _require_file(self, answer: Any, total: int | None) -> None:
+        if answer.status_code != 200:
+            raise Unreachable(f"the server answers {answer.status_code} {answer.reason} for {self._url}")
+        if "text/html" in answer.headers.get("Content-Type", "") and not self._url.endswith((".html", ".htm")):
             raise Unreachable(
                 f"{self._url} answers with a web page, not with a file: a log-in or a proxy may be between"
             )
-        total = byte_count(response.headers.get("Content-Length"))
-        if self._size is not None and total is not None and total != self._size:
+        if self._size is not None and total not in (None, self._size):
             raise Unreachable(
                 f"{self._url} sends {total} bytes where {self._size} are expected: another file is there now"
             )
-        mark = _Mark(self._url, response.headers.get("ETag"), response.headers.get("Last-Modified"), total)
-        with writing(self._part):
-            self._part.write_bytes(b"")
-            self._mark_path.write_text(json.dumps(asdict(mark)), encoding="utf-8")
-        self._receive(response, 0, total)
 
-    def _receive(self, response: http.client.HTTPResponse, at: int, total: int | None) -> None:
-        require_room(self._part.parent, (total or self._size or at) - at)
-        self._watcher.begun(self._part.name.removesuffix(".part"), at, total or self._size)
-        most, looked = MOST_BYTES if total is None else total, at
-        with writing(self._part), self._part.open("ab") as stream:
-            while block := self._block(response):
-                at += len(block)
-                if self._size is not None and at > self._size:
-                    raise Unreachable(f"{self._url} sends more than the {self._size} bytes expected")
-                if at > most:
-                    self.discard()
-                    raise DataError(f"{self._url} sends ever more without saying how much; {size_text(at)} came")
-                if total is None and at - looked > _LOOK:
-                    require_room(self._part.parent, _SPARE)
-                    looked = at
-                stream.write(block)
-                self._watcher.moved(at)
-        if total is not None and at < total:
-            raise Interrupted(f"the connection ended early, after {at} of {total} bytes")
+    def _show(self) -> None:
+        from tqdm import tqdm
 
-    def _block(self, response: http.client.HTTPResponse) -> bytes:
-        with sorting_faults(self._url):
-            return response.read1(_CHUNK)
+        name, total = self._part.name.removesuffix(".part"), self._total or self._size
+        going_on = f", going on after {size_text(self._at)}" if self._at else ""
+        self._report(f"fetching {name}{f' ({size_text(total)})' if total else ''}{going_on}")
+        self._bar = tqdm(total=total, initial=self._at, unit="B", unit_scale=True, disable=None, leave=False)
 
-    def _checked(self) -> str:
-        digest = hashlib.sha256()
-        with writing(self._part), self._part.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        have, found = self._have(), digest.hexdigest()
-        if have == 0:
-            raise DataError(f"{self._url} sent an empty file")
-        if self._size is not None and have != self._size:
-            raise DataError(f"{self._url} sent {have} bytes where {self._size} are expected; they have been removed")
-        if self._sha256 is not None and found != self._sha256:
-            raise DataError(
-                f"{self._url} sent a file with SHA-256 {found}, expected {self._sha256}: it is damaged or another file "
-                "is there now; it has been removed"
-            )
-        return found
+    def write(self, block: bytes) -> None:
+        """Append bytes."""
+        self._at += len(block)
+        most = self._size or self._total or MOST_BYTES
+        if self._at > most:
+            discard(self._part)
+            raise DataError(f"{self._url} sends more than the {most} bytes that it may")
+        if self._total is None and self._at - self._looked > _LOOK:
+            require_room(self._part.parent, _SPARE)
+            self._looked = self._at
+        with writing(self._part, HINT):
+            self._stream.write(block)
+        self._bar.update(len(block))
+
+    def flush(self) -> None:
+        """Hand over what is buffered, so that it is kept whatever happens next."""
+        with writing(self._part, HINT):
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Close the part and the connection, which pooch leaves open after an error."""
+        for opened in (self._answer, self._stream, self._bar):
+            if opened is not None:
+                opened.close()
 
 
-def _continues(response: http.client.HTTPResponse, have: int) -> bool:
-    """Whether a partial answer begins where the part ends."""
-    unit, _, rest = (response.headers.get("Content-Range") or "").partition(" ")
-    return unit == "bytes" and rest.partition("-")[0].strip() == str(have)
+def check_address(url: str) -> None:
+    """Refuse an address that is not on the web.
+
+    Raises:
+        Unreachable: another scheme than http and https, or no host.
+    """
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if url.isascii() and parts.scheme in ("http", "https") and parts.hostname:
+            return
+    raise Unreachable(f"'{url}' is not an http or https address")
 
 
-def _same(mark: _Mark, response: http.client.HTTPResponse) -> bool:
-    """Whether a partial answer is of the file that was begun."""
-    total, tag = total_of(response.headers), response.headers.get("ETag")
-    return total is not None and mark.total in (None, total) and (tag is None or mark.etag in (None, tag))
+def _check_redirect(url: str, location: str) -> None:
+    target = urljoin(url, location)
+    check_address(target)
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise Unreachable(f"{url} leads to an address without encryption: {target}")
+
+
+def _byte_count(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise Unreachable(f"the server says that the file has {text[:20]!r} bytes")
+    return int(text)
+
+
+def _fault(url: str, error: Any) -> Exception:
+    """Sort a fault of the network: it may pass, or it will not."""
+    import requests
+
+    host, causes = urlsplit(url).hostname, [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return Interrupted(str(error)) if error.response.status_code in _TRANSIENT else Unreachable(str(error))
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return Unreachable(f"the host {host} is not found: no network, or a wrong address")
+    if any(isinstance(cause, (TimeoutError, requests.Timeout)) for cause in causes):
+        return Interrupted(f"{host} did not answer in time")
+    lost = (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
+    if isinstance(error, lost) and not isinstance(error, requests.exceptions.SSLError):
+        return Interrupted(f"the connection failed or ended early: {causes[-1]}")
+    return Unreachable(f"{url}: {error}")
+
+
+def _mark_path(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
+
+
+def _read_mark(part: Path) -> dict[str, Any]:
+    """Return what is known of the file behind a part, to go on with the same file only."""
+    with suppress(OSError, ValueError):
+        mark = json.loads(_mark_path(part).read_text(encoding="utf-8"))
+        if isinstance(mark, dict):
+            return mark
+    return {}
+
+
+def _checked(url: str, part: Path, size: int | None, sha256: str | None) -> str:
+    with writing(part, HINT):
+        have, digest = bytes_of(part), hash_file(part) if part.exists() else ""
+    if have == 0:
+        raise DataError(f"{url} sent an empty file")
+    if size is not None and have != size:
+        raise DataError(f"{url} sent {have} bytes where {size} are expected; they have been removed")
+    if sha256 is not None and digest != sha256:
+        raise DataError(
+            f"{url} sent a file with SHA-256 {digest}, expected {sha256}: it is damaged or another file "
+            "is there now; it has been removed"
+        )
+    return digest

@@ -82,7 +82,7 @@ class DatasetFacts:
         try:
             yield
         except DataError as error:
-            from harness.downloads.advice import advised
+            from harness.downloads.files import advised
 
             raise DataError(advised(dataset, spec.params, self._data_dir, str(error))) from None
 

@@ -179,6 +179,13 @@ def _old(path: Path) -> bool:
     return False
 
 
+def new_run_name(suite: str) -> str:
+    """Return a name for a new run; those of a suite sort by time, down to the 65,536th part of a second."""
+    label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in suite)[:60] or "run"
+    now = time.time()
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{label}-{int(now % 1 * 65536):04x}"
+
+
 @contextmanager
 def claim_run(store: Store, suite: str) -> Iterator[str]:
     """Give a new run its name, which is leased until the block or the process ends; tidy up where the block raises.
@@ -187,7 +194,7 @@ def claim_run(store: Store, suite: str) -> Iterator[str]:
         FileError: the store cannot be written.
     """
     while True:
-        name = store.new_run_name(suite)
+        name = new_run_name(suite)
         lease = store.try_lease(_RUN + name)  # a sweep may hold it for a moment
         if lease is not None and not (store.runs / name).exists():
             break

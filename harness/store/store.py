@@ -316,15 +316,8 @@ class Store:
         """The folder of run folders (made by the first :meth:`new_run`)."""
         return self.root / "runs"
 
-    @staticmethod
-    def new_run_name(suite: str) -> str:
-        """Return a name for a new run; those of a suite sort by time, down to the 65,536th part of a second."""
-        label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in suite)[:60] or "run"
-        now = time.time()
-        return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{label}-{int(now % 1 * 65536):04x}"
-
     def new_run(self, name: str) -> Path:
-        """Make the folder of a new run, by a name from :meth:`new_run_name`."""
+        """Make the folder of a new run, by a name from :func:`harness.store.leases.new_run_name`."""
         folder = self._folder("runs") / name
         with writing(folder):
             folder.mkdir()

@@ -22,6 +22,7 @@ from harness.run.execute import EngineOptions, run_targets
 from harness.run.record import start_record
 from harness.run.session import Options, Session
 from harness.stages.context import Context
+from harness.store.leases import new_run_name
 from harness.store.store import Store
 from harness.suite import load_suite
 from harness.testing import toy_components
@@ -89,7 +90,7 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     options, targets = Options(store=store.root), [cell.score for cell in session.plan.cells]
     failure = run_targets(session, options, EngineOptions("inline"), lambda _: None, targets, folder / "log")
     assert failure is None, failure
-    record = start_record(session, store.new_run(store.new_run_name(suite.name)).name)
+    record = start_record(session, store.new_run(new_run_name(suite.name)).name)
     return ToyRun(session, record, collect(record, store))
 
 

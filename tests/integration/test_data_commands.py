@@ -17,7 +17,6 @@ from integration_kit import HERE, Workshop
 from integration_kit import bench as command_words
 
 from harness.cli import data_screens
-from harness.cli.fetching import Bar, Lines
 from harness.cli.main import main
 from harness.run.execute import EngineOptions, execute
 from harness.run.session import Options, open_session
@@ -156,7 +155,7 @@ def test_without_a_folder_the_default_one_is_used_by_all(
     bench: Bench, workshop: Workshop, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BENCH_DATA")
-    for module in ("harness.store.folders", "harness.downloads.advice"):
+    for module in ("harness.store.folders", "harness.downloads.files"):
         monkeypatch.setattr(f"{module}.data_root", lambda: workshop.folder / "cache" / "data")
     assert bench("path")[0] == f"{workshop.folder / 'cache' / 'data'}\n"
     assert json.loads(bench("path", "--json")[0]) == {
@@ -219,7 +218,7 @@ def test_ctrl_c_exits_130_and_keeps_the_part(bench: Bench, workshop: Workshop, a
 
 def test_a_full_disk_exits_2_once(bench: Bench, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     free = type("Usage", (), {"free": 10})
-    monkeypatch.setattr("harness.downloads.disk.shutil.disk_usage", lambda _: free)
+    monkeypatch.setattr("harness.downloads.files.shutil.disk_usage", lambda _: free)
     _, err = bench("fetch", "rings", "--set", f"address={address}/three.csv", *PLUGIN, code=2)
     assert err.count("no room") == 1
 
@@ -330,27 +329,3 @@ def test_what_is_printed_fits_a_narrow_output(capsys: pytest.CaptureFixture[str]
     show_table(("name", "count"), [("a", "1"), ("long name", "1000")], {1})
     assert capsys.readouterr().out == "name       count\na              1\nlong name   1000\n"
     assert data_screens.settings_text({"a": 1, "b": "x"}) == "a=1 b=x"
-
-
-def test_progress_in_lines_and_as_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from rich.console import Console
-    from rich.progress import Progress
-
-    lines = Lines(sys.stderr)
-    lines.begun("a.csv", 500, 2000)
-    lines.moved(600)
-    monkeypatch.setattr("harness.cli.fetching.time.monotonic", lambda: 1e12)
-    lines.moved(700)
-    lines.told("again")
-    told = capsys.readouterr().err.splitlines()
-    assert told == ["fetching a.csv (2 kB), going on after 500 B", "a.csv: 700 B of 2 kB", "again"]
-    progress = Progress(console=Console(file=sys.stderr, force_terminal=True), auto_refresh=False)
-    bar = Bar(progress)
-    for at in (0, 500):
-        bar.begun("a.csv", at, 2000)
-        bar.moved(at + 10)
-    bar.told("[again]")
-    assert [(task.completed, task.total) for task in progress.tasks] == [(510, 2000)]
-    assert "[again]" in capsys.readouterr().err

@@ -7,16 +7,16 @@ import json
 from pathlib import Path
 
 import pytest
-from web_kit import CONTENT, QUICK, Page, Site, left, refused, sha256, zipped
+from web_kit import CONTENT, Page, Site, Story, left, refused, sha256, zipped
 
 from harness.data import Download
-from harness.downloads import fetch
+from harness.downloads.fetch import fetch
 
 
 def test_an_archive_becomes_a_folder(site: Site, tmp_path: Path) -> None:
     archive = zipped({"bace/raw/x.csv": "1\n", "bace/y.csv": "2\n", "__MACOSX/bace/y.csv": "no", "readme": "no"})
     download = Download("ogbg_molbace", site.url("bace.zip", Page(content=archive)), unpack="bace")
-    got = fetch(download, tmp_path, patience=QUICK)
+    got = fetch(download, tmp_path, Story())
     assert left(tmp_path) == {"ogbg_molbace/raw/x.csv", "ogbg_molbace/y.csv"}
     assert got.path == tmp_path / "ogbg_molbace"
     receipt = json.loads((tmp_path / ".fetched" / "ogbg_molbace.json").read_text())
@@ -39,9 +39,9 @@ def test_ctrl_c_while_unpacking_keeps_the_archive(site: Site, tmp_path: Path, mo
     with monkeypatch.context() as patch:
         patch.setattr("harness.downloads.unpack.require_room", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            fetch(download, tmp_path, patience=QUICK)
+            fetch(download, tmp_path, Story())
     assert left(tmp_path) == {"set.part", "set.part.json"}
-    assert fetch(download, tmp_path, patience=QUICK).fetched
+    assert fetch(download, tmp_path, Story()).fetched
     assert left(tmp_path) == {"set/a", "set/b"}
     assert len(site.asked) == 1
 
@@ -50,11 +50,11 @@ def test_a_gzip_file_is_unpacked(site: Site, tmp_path: Path) -> None:
     packed = gzip.compress(CONTENT)
     page = Page(content=packed)
     download = Download("set/file.csv", site.url("f.csv.gz", page), size=len(packed), sha256=sha256(packed))
-    assert fetch(download, tmp_path, patience=QUICK).path.read_bytes() == CONTENT
+    assert fetch(download, tmp_path, Story()).path.read_bytes() == CONTENT
     assert left(tmp_path) == {"set/file.csv"}
-    assert not fetch(download, tmp_path, patience=QUICK).fetched
+    assert not fetch(download, tmp_path, Story()).fetched
     kept = Download("kept.csv.gz", site.url("f.csv.gz"))
-    assert fetch(kept, tmp_path, patience=QUICK).path.read_bytes() == packed
+    assert fetch(kept, tmp_path, Story()).path.read_bytes() == packed
 
 
 @pytest.mark.parametrize("content", [CONTENT, gzip.compress(CONTENT)[:-9]], ids=["not gzip", "truncated"])

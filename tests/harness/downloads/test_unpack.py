@@ -37,7 +37,7 @@ def names(folder: Path) -> set[str]:
 
 def test_one_folder_of_a_zip(tmp_path: Path) -> None:
     path = archive(tmp_path, zipped({"a/b/x": "1", "a/b/c/y": "2", "a/z": "3", "ab/w": "4"}))
-    assert len(unpack(path, "a/b", tmp_path / "out")) == 2
+    unpack(path, "a/b", tmp_path / "out")
     assert names(tmp_path / "out") == {"x", "c/y"}
 
 

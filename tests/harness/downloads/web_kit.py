@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from harness.data import Download
-from harness.downloads import Patience, Watcher, fetch
+from harness.downloads.fetch import fetch
 from harness.errors import UserError
 
-QUICK = Patience(timeout=0.6, attempts=3, pause=0.01)
 CONTENT = bytes(range(256)) * 2000
 
 
@@ -28,7 +27,7 @@ def wanted(url: str | None, **more: object) -> Download:
 def refused(download: Download, root: Path, *texts: str) -> str:
     """The message of a fetch that fails, and leaves nothing under the final name."""
     with pytest.raises(UserError) as caught:
-        fetch(download, root, patience=QUICK)
+        fetch(download, root, Story())
     told = str(caught.value)
     assert not (root / download.path).exists()
     for text in (*texts, str(root / download.path)):
@@ -165,21 +164,17 @@ class Site:
             request.close_connection = True
 
 
-class Story(Watcher):
-    """Keeps what it was told; ``at_byte`` calls something when so many bytes are there."""
+class Story:
+    """Keeps the lines that a fetch reports."""
 
-    def __init__(self, at_byte: int | None = None, then: Any = None) -> None:
-        self.starts: list[int] = []
+    def __init__(self) -> None:
         self.texts: list[str] = []
-        self._at, self._then = at_byte, then
 
-    def begun(self, name: str, at: int, total: int | None) -> None:  # noqa: ARG002
-        self.starts.append(at)
-
-    def moved(self, at: int) -> None:
-        if self._at is not None and at >= self._at:
-            self._at = None
-            self._then()
-
-    def told(self, text: str) -> None:
+    def __call__(self, text: str) -> None:
         self.texts.append(text)
+
+    @property
+    def starts(self) -> list[str]:
+        """From where each answer was taken, such as ``100 kB``."""
+        starts = [text.partition("going on after ")[2] for text in self.texts if text.startswith("fetching")]
+        return [start or "0" for start in starts]

@@ -18,6 +18,7 @@ from store_kit import fill, fresh, stage
 from harness.store.artifact import Meta, MissingArtifact, dump, strict
 from harness.store.gc import disk_size, listing
 from harness.store.keys import digest
+from harness.store.leases import new_run_name
 from harness.store.stage import Failure
 from harness.store.store import Store
 from harness.store.verify import inspect
@@ -166,7 +167,7 @@ def test_records_and_timings(store: Store) -> None:
 
 
 def test_runs_get_folders_of_their_own(store: Store) -> None:
-    one, two = (store.new_run(store.new_run_name("my suite/№1")) for _ in range(2))
+    one, two = (store.new_run(new_run_name("my suite/№1")) for _ in range(2))
     assert one != two
     assert one.parent == two.parent == store.runs
     assert "my-suite-" in one.name

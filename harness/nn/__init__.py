@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness.nn.blocks import block_sum, padded_slots
+from harness.nn.codebook import Codebook
 from harness.nn.contrastive import environment_contrastive, supervised_contrastive
 from harness.nn.conv import GCNConv, GINConv, LEConv
 from harness.nn.edges import EdgeScorer, NodeScorer, average_directions, edge_ends, instance_norm, reverse_edges
@@ -28,10 +29,6 @@ from harness.nn.subgraph import Subgraph, subgraph, top_k_edges
 
 if TYPE_CHECKING:
     from harness.nn.cluster import Clusters, kmeans
-    from harness.nn.codebook import Codebook
-
-_CLUSTERING = {"Clusters": "cluster", "Codebook": "codebook", "kmeans": "cluster"}
-"""Load scikit-learn, which most trainings do without."""
 
 __all__ = [
     "BatchNorm",
@@ -78,6 +75,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _CLUSTERING:
+    if name not in ("Clusters", "kmeans"):
         raise AttributeError(f"module 'harness.nn' has no attribute '{name}'")
-    return getattr(import_module(f"harness.nn.{_CLUSTERING[name]}"), name)
+    return getattr(import_module("harness.nn.cluster"), name)  # it loads scikit-learn, which most trainings do without

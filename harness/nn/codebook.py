@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from harness.nn.cluster import kmeans
-
 _CHUNK = 1 << 22
 """Distances held at a time."""
 
@@ -21,44 +19,29 @@ class Codebook(nn.Module):
 
     Sizes start at zero and totals at the codes, as in the library ``vector-quantize-pytorch``, so a code that the
     first batch does not choose is at once divided by little more than eps, and is out of reach until decay has brought
-    it back. ``init="kmeans"`` and ``revive_below`` are remedies.
+    it back.
+
+    Codes start as ``nn.init.kaiming_uniform_`` draws them for a (1, K, d) tensor, ±sqrt(6 / (K d)), from the global
+    generator.
 
     Args:
         size: K.
         dim: d.
         decay: of the moving averages.
         eps: smoothing of the sizes.
-        init: ``uniform`` for ``nn.init.kaiming_uniform_`` of a (1, K, d) tensor, i.e. ±sqrt(6 / (K d)), drawn from
-            the global generator; ``kmeans`` for the means of the first training batch, or its rows where they are
-            fewer than K, over and over.
-        revive_below: after each update, codes whose size is smaller become random rows of the batch; 0 for never.
-        generator: for k-means and revival.
     """
 
     codes: Tensor
     totals: Tensor
     sizes: Tensor
-    started: Tensor
 
-    def __init__(
-        self,
-        size: int,
-        dim: int,
-        *,
-        generator: torch.Generator,
-        decay: float = 0.9,
-        eps: float = 1e-5,
-        init: str = "uniform",
-        revive_below: float = 0.0,
-    ) -> None:
+    def __init__(self, size: int, dim: int, *, decay: float = 0.9, eps: float = 1e-5) -> None:
         super().__init__()
-        self.decay, self.eps, self.init, self.revive_below = decay, eps, init, revive_below
-        self.generator = generator
+        self.decay, self.eps = decay, eps
         codes = nn.init.kaiming_uniform_(torch.empty(1, size, dim))[0]
         self.register_buffer("codes", codes)
         self.register_buffer("totals", codes.clone())
         self.register_buffer("sizes", torch.zeros(size))
-        self.register_buffer("started", torch.tensor(False))
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Look up, then update in training mode.
@@ -70,8 +53,6 @@ class Codebook(nn.Module):
             (n, d) codes whose gradient goes straight through to the rows, and the commitment loss: the mean square
             of ``rows - codes`` over rows and columns, without gradient to the codes; zero in evaluation mode.
         """
-        if self.init == "kmeans" and self.training and len(rows) and not self.started:
-            self._start(rows.detach())
         ids = self.nearest(rows.detach())
         chosen = self.codes.index_select(0, ids)
         quantised = rows + (chosen - rows).detach()
@@ -90,16 +71,6 @@ class Codebook(nn.Module):
         return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64, device=rows.device)
 
     @torch.no_grad()
-    def _start(self, rows: Tensor) -> None:
-        size = len(self.codes)
-        centres = rows if len(rows) <= size else kmeans(rows, size, generator=self.generator, restarts=1).centres
-        self.codes.copy_(centres[torch.arange(size, device=rows.device) % len(centres)])
-        # A repeated code that no row chooses counts as one row, so that it stays in place until it is forgotten.
-        self.sizes.copy_(torch.bincount(self.nearest(rows), minlength=size).clamp(min=1))
-        self.totals.copy_(self.codes * self.sizes.unsqueeze(1))
-        self.started.fill_(True)
-
-    @torch.no_grad()
     def _update(self, rows: Tensor, ids: Tensor) -> None:
         size, fresh = len(self.codes), 1 - self.decay
         count = torch.bincount(ids, minlength=size).to(rows.dtype)
@@ -108,12 +79,3 @@ class Codebook(nn.Module):
         whole = self.sizes.sum()
         smooth = whole * (self.sizes + self.eps) / (whole + size * self.eps)
         self.codes.copy_(self.totals / smooth.unsqueeze(1))
-        if self.revive_below:
-            self._revive(rows)
-
-    def _revive(self, rows: Tensor) -> None:
-        dead = (self.sizes < self.revive_below).nonzero().squeeze(1)
-        drawn = torch.randint(len(rows), (len(dead),), generator=self.generator).to(rows.device)
-        self.codes[dead] = rows[drawn]
-        self.sizes[dead] = self.revive_below
-        self.totals[dead] = rows[drawn] * self.revive_below

@@ -124,11 +124,9 @@ def _spurious(context: Context, payload: Mapping[str, Any], learner: Learner) ->
         torch.cat([artifact.tensors("probabilities")["probabilities"] for artifact in artifacts]),
         candidates,
         payload["monitor"],
-        read_task(payload["task"]),
         keep=learner.keep,
         tau=learner.tau,
         weighting=learner.weighting,
-        min_train_margin=learner.min_train_margin,
     )
     learner.model_scores, learner.model_weights = kept.scores.to(context.device), kept.weights.to(context.device)
     return kept

@@ -172,11 +172,9 @@ def votes(learner: Decorrelator, toy: Toy) -> Tensor:
         (truth + noise).softmax(2),
         candidates,
         "val",
-        toy.task,
         keep=learner.keep,
         tau=learner.tau,
         weighting=learner.weighting,
-        min_train_margin=learner.min_train_margin,
     )
     learner.model_scores, learner.model_weights = kept.scores, kept.weights
     return kept.spurious

@@ -252,9 +252,6 @@ class Decorrelator(Learner):
         active={"keep": "> 1"},
         help="softmax weights, equal weights, or only the quantifier with the lowest score",
     )
-    min_train_margin: float = hparam(
-        0.0, low=0.0, high=1.0, help="leave out quantifiers whose training score is below chance plus this"
-    )
 
     model_scores: Tensor
     model_weights: Tensor

@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.data import Task
 from harness.errors import UserError
-from harness.results.means import settled
 
 
 @dataclass(frozen=True)
@@ -33,21 +31,14 @@ class Kept:
     flags: tuple[str, ...] = ()
 
 
-def chance(task: Task) -> float:
-    """The score of a guess: 1/C for accuracy, 0.5 for ROC-AUC, 0 for the Matthews correlation."""
-    return {"rocauc": 0.5, "mcc": 0.0}.get(task.metric, 1.0 / task.num_classes)
-
-
 def keep_lowest(
     probabilities: Tensor,
     candidates: Sequence[dict[str, Any]],
     split: str,
-    task: Task,
     *,
     keep: int,
     tau: float,
     weighting: str,
-    min_train_margin: float = 0.0,
 ) -> Kept:
     """Keep the M candidates that transfer worst to validation, and weight them.
 
@@ -62,17 +53,11 @@ def keep_lowest(
     Raises:
         UserError: no candidate is eligible.
     """
-    least = settled(chance(task) + min_train_margin)
     eligible = [
-        (row["scores"][split], position)
-        for position, row in enumerate(candidates)
-        if row["scores"][split] is not None and (min_train_margin == 0.0 or (row["train_score"] or 0.0) >= least)
+        (row["scores"][split], position) for position, row in enumerate(candidates) if row["scores"][split] is not None
     ]
     if not eligible:
-        raise UserError(
-            f"none of {len(candidates)} quantifiers has a score on '{split}'"
-            + (f" and a training score of at least {least:.3f}" if min_train_margin else "")
-        )
+        raise UserError(f"none of {len(candidates)} quantifiers has a score on '{split}'")
     lowest = sorted(eligible)[: 1 if weighting == "single" else keep]
     scores = torch.tensor([score for score, _ in lowest], dtype=torch.float32)
     chosen = tuple(position for _, position in lowest)

@@ -1,4 +1,4 @@
-"""What the penalties over environments share: which graphs count, the risk term, and a start at another weight."""
+"""Penalties over environments: which graphs count, the risk term, and a start at another weight."""
 
 from typing import ClassVar
 
@@ -10,38 +10,12 @@ from harness.nn import environment_mean, labelled_environments
 
 
 class EnvironmentPenalty(Baseline):
-    """A risk plus a penalty that starts at ``pre_weight`` and is at full weight from step ``anneal_steps`` on.
-
-    At that step the optimizer starts afresh, once, as the moments it holds belong to another objective (Gulrajani and
-    Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021).
-    """
+    """A risk plus a penalty over the environments of a batch."""
 
     needs = frozenset({"environments"})
-    annealed: ClassVar[str] = ""
-    """The loss term that ``pre_weight`` weighs at first."""
     erm_term: str = hparam(
         "samples", choices=["samples", "environments"], help="risk: mean over graphs, or over environments present"
     )
-    anneal_steps: int = hparam(
-        0, low=0, help="steps with ``pre_weight`` instead of the penalty's weight; the optimizer starts afresh after"
-    )
-    pre_weight: float = hparam(
-        1.0, low=0.0, active={"anneal_steps": "> 0"}, help="weight of the penalty during ``anneal_steps``"
-    )
-
-    def weight(self, term: str) -> float:
-        early = term == self.annealed and self.step < self.anneal_steps
-        return self.pre_weight if early else super().weight(term)
-
-    def restarts(self) -> set[int]:
-        """Steps at which the optimizer starts afresh."""
-        return {self.anneal_steps} - {0}
-
-    def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-        if self.step in self.restarts():
-            for optimizer in optimizers:
-                optimizer.state.clear()
-        return super().training_step(batch, optimizers)
 
     def environments(self, batch: Batch) -> Tensor:
         """(B,) ids, -1 for graphs without any label: they count in no environment."""
@@ -52,3 +26,31 @@ class EnvironmentPenalty(Baseline):
         if self.erm_term == "environments" and bool((env >= 0).any()):
             return environment_mean(risk, env, share=share).mean()
         return risk.mean()
+
+
+class AnnealedPenalty(EnvironmentPenalty):
+    """A penalty of weight 1 that is at full weight from step ``anneal_steps`` on.
+
+    At that step the optimizer starts afresh, once, as the moments it holds belong to another objective (Gulrajani and
+    Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021).
+    """
+
+    annealed: ClassVar[str]
+    """The loss term that starts at weight 1."""
+    anneal_steps: int = hparam(
+        0, low=0, help="steps with weight 1 instead of the penalty's weight; the optimizer starts afresh after"
+    )
+
+    def weight(self, term: str) -> float:
+        early = term == self.annealed and self.step < self.anneal_steps
+        return 1.0 if early else super().weight(term)
+
+    def restarts(self) -> set[int]:
+        """Steps at which the optimizer starts afresh."""
+        return {self.anneal_steps} - {0}
+
+    def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+        if self.step in self.restarts():
+            for optimizer in optimizers:
+                optimizer.state.clear()
+        return super().training_step(batch, optimizers)

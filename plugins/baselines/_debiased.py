@@ -21,11 +21,10 @@ class Debiased(Baseline):
     gce: str = hparam(
         "paper", choices=["paper", "scaled"], help="(1 - p^q) / q, or q sg(p^q) CE, whose gradient is q times as large"
     )
-    floor: float = hparam(0.0, low=0.0, high=1.0, help="smallest W; keeps the causal branch alive where l_b vanishes")
 
     def importance(self, causal: Tensor, biased: Tensor) -> Tensor:
         """(B,) W from the two cross-entropies (B,), without gradient."""
-        return relative_difficulty(causal, biased).clamp(min=self.floor)
+        return relative_difficulty(causal, biased)
 
     def terms(self, causal: Tensor, biased: Tensor, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """The terms of L_D from the two branches' (B, C) logits, and W (B,)."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from harness import Backbone, Baseline, Batch, hparam
-from harness.nn import EdgeScorer, Subgraph, average_directions, edge_ends, pool, subgraph, top_k_edges
+from harness.nn import EdgeScorer, Subgraph, edge_ends, pool, subgraph, top_k_edges
 
 
 class SubgraphLearner(Baseline):
@@ -30,7 +30,6 @@ class SubgraphLearner(Baseline):
     scorer: str = hparam(
         "mlp", choices=["mlp", "normalised"], help="edge scorer: one hidden layer, or GSAT's two, standardised by graph"
     )
-    tie_directions: bool = hparam(False, help="an edge and its reverse share the mean of their scores")
     c_in: str = hparam("raw", choices=["raw", "feat"], help="the classifier reads node features, or featurizer outputs")
     c_rep: str = hparam(
         "rep",
@@ -59,8 +58,7 @@ class SubgraphLearner(Baseline):
     def score(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Featurizer outputs h (N, d) and edge scores (E,)."""
         h = self.featurizer(batch)
-        scores = self.edge_scorer(h, batch)
-        return h, average_directions(scores, batch) if self.tie_directions else scores
+        return h, self.edge_scorer(h, batch)
 
     def causal(self, batch: Batch, scores: Tensor) -> Subgraph:
         """G_c. In a hard split a graph without edges keeps its nodes."""

@@ -19,10 +19,8 @@ class Coral(EnvironmentPenalty):
     """
 
     name = "coral"
-    annealed = "alignment"
     compares_environments = True
     equals_erm = {"strength": 0.0}
-    probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     strength: float = hparam(
         0.1, low=0.0, search=[0.001, 0.01, 0.1, 1.0], weight_of="alignment", help="weight of the moments' distance"
     )

@@ -17,7 +17,7 @@ class DIR(Baseline):
     to v_c and v_s. With phi_c the causal and phi_s the shortcut head, sg the stop of gradients, and
     l_j = mean_i l(y_i, phi_c(v_c,i) * sigmoid(sg phi_s(v_s,j))) the loss under the shortcut of graph j,
 
-        L = mean_i l(y_i, phi_c(v_c,i)) + a_t (mean_j l_j + Var_j(B l_j)),    a_t = alpha * epoch^growth,
+        L = mean_i l(y_i, phi_c(v_c,i)) + a_t (mean_j l_j + Var_j(B l_j)),    a_t = alpha * epoch^1.6,
 
     with epochs counted from 0 and Var unbiased, 0 for fewer than two shortcuts. phi_s alone learns from
     mean_i l(y_i, phi_s(sg v_s,i)), with an optimizer of its own. Graphs whose edges are all in the rationale have no
@@ -41,10 +41,7 @@ class DIR(Baseline):
         low=0.0,
         search=[1e-4, 0.01, 0.1, 1.0, 10.0],
         weight_of="intervention",
-        help="weight of the losses' mean and variance under interventions, before its growth",
-    )
-    growth: float = hparam(
-        1.6, low=0.0, active={"alpha": "> 0"}, help="that weight grows as epoch to this power; 0 for a constant one"
+        help="weight of the losses' mean and variance under interventions, before it grows as epoch^1.6",
     )
     scale_variance: bool = hparam(
         True, active={"alpha": "> 0"}, help="variance of the batch size times the losses, which grows with its square"
@@ -54,7 +51,6 @@ class DIR(Baseline):
     )
     rounding: str = hparam("down", choices=["down", "up"], help="of the number of edges in the rationale, at least 1")
     generator: str = hparam("suite", choices=["suite", "leconv"], help="generator: the suite's network, or LEConv")
-    generator_layers: int = hparam(2, low=1, help="layers of the generator")
     shortcut_layer: bool = hparam(False, help="the shortcut's own loss passes one more linear layer")
     pooling: str = hparam("suite", choices=["suite", "mean"], help="readout: the suite's, or the paper's")
     statistics: str = statistics_switch()
@@ -71,8 +67,8 @@ class DIR(Baseline):
     def make_generator(self) -> Backbone:
         """The network whose node embeddings score edges and feed the classifier."""
         if self.generator == "suite":
-            return self.make_backbone(layers=self.generator_layers)
-        network = LEConvStack(layers=self.generator_layers, hidden=self.node_width)
+            return self.make_backbone(layers=2)
+        network = LEConvStack(layers=2, hidden=self.node_width)
         network.build(self.info.node_features, self.info.edge_features)
         return network
 
@@ -93,7 +89,7 @@ class DIR(Baseline):
 
     def weight(self, term: str) -> float:
         if term in ("intervention", "variance"):
-            return float(self.alpha * self.epoch**self.growth)
+            return float(self.alpha * self.epoch**1.6)
         return super().weight(term)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:

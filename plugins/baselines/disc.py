@@ -40,10 +40,7 @@ class DisC(Debiased):
         choices=["gcn", "residual"],
         help="layers of the masks' network: plain GCN, or the authors' residual ones",
     )
-    probes = {
-        "swap_start": {"swap_start": 0.0},
-        "floor": {"floor": 0.9},
-    }
+    probes = {"swap_start": {"swap_start": 0.0}}
 
     def build(self) -> None:
         width, features = self.node_width, self.info.node_features

@@ -32,7 +32,6 @@ class DisCGALA(Debiased):
         help="share of each graph's edges that are causal",
     )
     statistics: str = statistics_switch()
-    probes = {"floor": {"floor": 0.9}}
 
     def build(self) -> None:
         super().build()

@@ -44,7 +44,6 @@ class GALA(SubgraphLearner):
             split="$split",
             ratio="$ratio",
             scorer="$scorer",
-            tie_directions="$tie_directions",
             c_in="$c_in",
             featurizer_layers="$featurizer_layers",
         ),

@@ -29,7 +29,7 @@ class GIL(Baseline):
         L = mean_e R_e + penalty * 1/P sum_e ||grad R_e - mean_e' grad R_e'||^2
 
     over the P environments with two graphs or more; the penalty is IGA's (Koyama and Yamaguchi, arXiv:2008.01883),
-    differentiated twice, and zero for P < 2. The mask is hard on the way forward and sigmoid(score / temperature) on
+    differentiated twice, and zero for P < 2. The mask is hard on the way forward and sigmoid(score) on
     the way back, for kept and dropped edges alike; BatchNorm sees the nodes of the invariant parts alone. Variant parts
     are embedded by the classifier's network in evaluation mode without gradient, nodes without variant edges left out.
     Citation: Li, Zhang, Wang and Zhu, *Learning Invariant Graph Representations for Out-of-Distribution
@@ -45,7 +45,6 @@ class GIL(Baseline):
     )
     clusters: int = hparam(3, low=2, search=[2, 3, 4], help="number of environments to infer")
     cluster_per: str = hparam("epoch", choices=["epoch", "batch"], help="cluster all training graphs, or each batch")
-    restarts: int = hparam(10, low=1, help="starts of k-means, of which the best is taken")
     unit_length: bool = hparam(True, help="cluster embeddings of length one")
     penalty_params: str = hparam(
         "head", choices=["head", "all"], active={"penalty": "> 0"}, help="whose gradients are compared"
@@ -58,10 +57,6 @@ class GIL(Baseline):
     )
     scorer: str = hparam("inner", choices=["inner", "mlp"], help="edge scores: inner products, or an MLP of both ends")
     standardise: bool = hparam(True, help="standardise a graph's scores before the sigmoid, lest it saturate")
-    temperature: float = hparam(1.0, low=0.01, help="of the sigmoid on the way back")
-    probes = {
-        "restarts": {"restarts": 1, "clusters": 6, "penalty": 1.0},
-    }
 
     def build(self) -> None:
         super().build()
@@ -87,7 +82,7 @@ class GIL(Baseline):
     def split(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Which edges are invariant (E,), and the same as numbers with the gradient of the soft mask (E,)."""
         scores = self.scores(batch)
-        kept, soft = top_k_edges(scores, batch, self.ratio), (scores / self.temperature).sigmoid()
+        kept, soft = top_k_edges(scores, batch, self.ratio), scores.sigmoid()
         return kept, kept.to(soft.dtype) + (soft - soft.detach())
 
     def embed(self, batch: Batch) -> Tensor:
@@ -109,7 +104,7 @@ class GIL(Baseline):
     def cluster(self, rows: Tensor) -> Tensor:
         """(n,) environments of (n, d) variant embeddings."""
         rows = nn.functional.normalize(rows, dim=1) if self.unit_length else rows
-        return kmeans(rows, self.clusters, generator=self.rng, restarts=self.restarts).ids
+        return kmeans(rows, self.clusters, generator=self.rng).ids
 
     def on_epoch_start(self, train: PackedGraphs) -> None:
         if self.cluster_per == "epoch":

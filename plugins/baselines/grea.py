@@ -41,8 +41,6 @@ class GREA(Baseline):
     size: float = hparam(1.0, low=0.0, weight_of="size", help="weight of the mean gate's distance from gamma")
     separator_epochs: int = hparam(1, low=1, help="epochs of each cycle that train the separator; they come first")
     cycle: int = hparam(4, low=2, help="epochs of a cycle; those after the separator's train network and head")
-    separator_layers: int = hparam(2, low=1, help="layers of the separator's network")
-    gate_dropout: float = hparam(0.5, low=0.0, high=1.0, help="dropout in the MLP that gives the gates")
     predictor: str = hparam(
         "suite", choices=["suite", "batchnorm"], help="the suite's head, or the authors' with BatchNorm and dropout"
     )
@@ -56,18 +54,15 @@ class GREA(Baseline):
             )
         self.backbone = self.make_backbone()
         self.head = self.make_predictor()
-        self.separator = self.make_backbone(layers=self.separator_layers)
+        self.separator = self.make_backbone(layers=2)
         d = self.separator.out_dim
-        self.gate = nn.Sequential(
-            nn.Linear(d, 2 * d), BatchNorm(2 * d), nn.ReLU(), nn.Dropout(self.gate_dropout), nn.Linear(2 * d, 1)
-        )
+        self.gate = mlp(d, 1)
 
     def make_predictor(self) -> nn.Module:
         """From (B, d) rationales, or rationales plus environments, to logits."""
         if self.predictor == "suite":
             return self.make_head()
-        d, outputs = self.backbone.out_dim, self.info.task.outputs
-        return nn.Sequential(nn.Linear(d, 2 * d), BatchNorm(2 * d), nn.ReLU(), nn.Dropout(), nn.Linear(2 * d, outputs))
+        return mlp(self.backbone.out_dim, self.info.task.outputs)
 
     def gates(self, batch: Batch) -> Tensor:
         """(N, 1) gates m_v in (0, 1)."""
@@ -107,6 +102,14 @@ class GREA(Baseline):
         total.backward(inputs=[p for group in optimizer.param_groups for p in group["params"]])
         optimizer.step()
         return {**{name: term.detach() for name, term in terms.items()}, "loss": total.detach()}
+
+
+def mlp(width: int, outputs: int) -> nn.Sequential:
+    """The authors' MLP: one hidden layer with BatchNorm and dropout."""
+    hidden = 2 * width
+    return nn.Sequential(
+        nn.Linear(width, hidden), BatchNorm(hidden), nn.ReLU(), nn.Dropout(), nn.Linear(hidden, outputs)
+    )
 
 
 def recombine(rationale: Tensor, environment: Tensor) -> Tensor:

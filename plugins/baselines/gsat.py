@@ -13,13 +13,13 @@ class GSAT(Baseline):
     """One network reads each graph twice: to score its edges, and to predict with messages weighted by the scores.
 
     A scorer turns the node embeddings of the first pass into a logit l per edge (or node). Attention is
-    a = sigmoid((l + log u - log(1 - u)) / temperature) with u uniform in training, and a = sigmoid(l) in evaluation.
+    a = sigmoid(l + log u - log(1 - u)) with u uniform in training, and a = sigmoid(l) in evaluation.
     Messages of the second pass are weighted by a, averaged over the two directions of an edge, or by the product of
     the attention of both ends. The loss is
 
         L = mean_i l(y_i, f(G_i)) + information * mean KL(Bernoulli(a) || Bernoulli(r)),
 
-    the second mean over all attention values of the batch. r falls from ``init_r`` by ``decay_r`` every
+    the second mean over all attention values of the batch. r falls from 0.9 by 0.1 every
     ``decay_interval`` epochs until it is ``final_r``; checkpoints are chosen from then on. Both passes move BatchNorm's
     running statistics, since evaluation has both.
 
@@ -30,7 +30,6 @@ class GSAT(Baseline):
     name = "gsat"
     probes = {
         "final_r": {"decay_interval": 1, "final_r": 0.8},
-        "decay_r": {"decay_interval": 1, "decay_r": 0.2},
         "decay_interval": {"decay_interval": 1},
     }
     information: float = hparam(
@@ -39,11 +38,8 @@ class GSAT(Baseline):
     final_r: float = hparam(
         0.7, low=0.01, high=1.0, search=[0.5, 0.7], help="r, the attention that costs nothing, in the end"
     )
-    init_r: float = hparam(0.9, low=0.01, high=1.0, help="r in the first epoch, unless final_r is higher")
-    decay_r: float = hparam(0.1, low=0.01, active={"init_r": "> $final_r"}, help="by how much r falls at a time")
-    decay_interval: int = hparam(10, low=1, active={"init_r": "> $final_r"}, help="epochs between two falls of r")
+    decay_interval: int = hparam(10, low=1, help="epochs between two falls of r")
     attention: str = hparam("edge", choices=["edge", "node"], help="what is scored")
-    temperature: float = hparam(1.0, low=0.01, help="of the noisy attention in training")
     divergence: str = hparam(
         "sampled", choices=["sampled", "probability"], help="KL of the noisy attention, or of sigmoid(l)"
     )
@@ -54,20 +50,20 @@ class GSAT(Baseline):
         super().build()
         scorer = EdgeScorer if self.attention == "edge" else NodeScorer
         self.scorer = scorer(self.backbone.out_dim, dropout=self.scorer_dropout, norm=self.scorer_norm, rng=self.rng)
-        falls = max(math.ceil((self.init_r - self.final_r) / self.decay_r - 1e-9), 0)
+        falls = max(math.ceil((0.9 - self.final_r) / 0.1 - 1e-9), 0)
         self.selectable_from = max(min(falls * self.decay_interval, self.info.epochs - 1), 0)
 
     @property
     def r(self) -> float:
         """The prior keep probability in this epoch."""
-        return max(self.final_r, self.init_r - self.decay_r * (self.epoch // self.decay_interval))
+        return max(self.final_r, 0.9 - 0.1 * (self.epoch // self.decay_interval))
 
     def attend(self, logits: Tensor) -> Tensor:
         """Attention in (0, 1) from logits of any shape, noisy in training."""
         if not self.training:
             return logits.sigmoid()
         u = torch.rand(logits.shape, generator=self.rng).mul(1 - 2e-6).add(1e-6)
-        return ((logits + torch.logit(u).to(logits)) / self.temperature).sigmoid()
+        return (logits + torch.logit(u).to(logits)).sigmoid()
 
     def edge_weight(self, attention: Tensor, batch: Batch) -> Tensor:
         """(E,) factors of the messages, from (E,) edge or (N,) node attention."""

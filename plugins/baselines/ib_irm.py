@@ -20,7 +20,6 @@ class IBIRM(IRM):
     name = "ib-irm"
     equals_erm = {"penalty": 0.0, "bottleneck": 0.0}
     probes = {
-        "pre_weight": {"anneal_steps": 4, "pre_weight": 3.0},
         "bottleneck_start": {"bottleneck_start": 3, "bottleneck": 1.0},
     }
     bottleneck: float = hparam(

@@ -48,24 +48,14 @@ class IMoLD(Baseline):
         help="what waits keeps its weights only, or runs in evaluation mode: statistics and codes stay too",
     )
     clip: float = hparam(5.0, low=0.0, help="largest norm of the gradient; 0 for any")
-    decay: float = hparam(0.9, low=0.0, high=0.999, help="of the codes' moving averages")
-    init: str = hparam("uniform", choices=["uniform", "kmeans"], help="codes at random, or from the first batch")
-    revive_below: float = hparam(0.0, low=0.0, help="codes with a smaller average count become nodes of the batch")
     pooling: str = hparam("mean", choices=["mean", "suite"], help="readout: the method's, or the suite's")
-    probes = {"clip": {"clip": 0.05}, "revive_below": {"revive_below": 0.5}}
+    probes = {"clip": {"clip": 0.05}}
 
     def build(self) -> None:
         super().build()
         d = self.backbone.out_dim
         self.separator = Separator(self.make_backbone())
-        self.codebook = Codebook(
-            self.codes,
-            d,
-            generator=self.rng,
-            decay=self.decay,
-            init=self.init,
-            revive_below=self.revive_below,
-        )
+        self.codebook = Codebook(self.codes, d)
         self.mix = nn.Sequential(
             nn.Linear(2 * d, d), BatchNorm(d), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(d, d)
         )

@@ -5,10 +5,10 @@ from torch import Tensor
 
 from harness import Batch, Register, UserError, hookimpl, hparam
 from harness.nn import environment_mean, environment_size, position_in_environment, scale_gradient
-from plugins.baselines._annealed import EnvironmentPenalty
+from plugins.baselines._annealed import AnnealedPenalty
 
 
-class IRM(EnvironmentPenalty):
+class IRM(AnnealedPenalty):
     """Penalise the gradient of each environment's risk with respect to a factor on the logits, at factor one.
 
     With g_i that derivative for graph i (in closed form: no second backward pass) and P environments in the batch,
@@ -28,7 +28,6 @@ class IRM(EnvironmentPenalty):
     annealed = "invariance"
     compares_environments = {"form": ["cross2"]}
     equals_erm = {"penalty": 0.0}
-    probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     penalty: float = hparam(
         10.0, low=0.0, search=[0.1, 1.0, 10.0, 100.0], weight_of="invariance", help="weight of the gradient penalty"
     )

@@ -4,10 +4,10 @@ from torch import Tensor
 
 from harness import Batch, Register, hookimpl, hparam
 from harness.nn import environment_mean
-from plugins.baselines._annealed import EnvironmentPenalty
+from plugins.baselines._annealed import AnnealedPenalty
 
 
-class VREx(EnvironmentPenalty):
+class VREx(AnnealedPenalty):
     """Risk extrapolation: the risks R_e of the P environments in a batch should be equal.
 
         L = mean_i l_i + penalty * Var_e(R_e)
@@ -20,7 +20,6 @@ class VREx(EnvironmentPenalty):
     annealed = "variance"
     compares_environments = True
     equals_erm = {"penalty": 0.0}
-    probes = {"pre_weight": {"anneal_steps": 4, "pre_weight": 3.0}}
     penalty: float = hparam(
         10.0, low=0.0, search=[1.0, 10.0, 100.0, 1000.0], weight_of="variance", help="weight of the risks' variance"
     )

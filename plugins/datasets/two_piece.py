@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import DataError, Dataset, Declaration, RawDataset, Register, hookimpl, hparam
+from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
 from plugins.datasets._splits import LARGEST_SEED
 
@@ -34,7 +34,6 @@ class TwoPiece(Dataset):
     undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
     node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (published) or uniform random")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
-    tree_heights: list[int] = hparam([3], low=0, high=8, help="heights of tree bases, in every split; published: 3")
     seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
     @property
@@ -50,12 +49,11 @@ class TwoPiece(Dataset):
     def declare(self, data_dir: Path | None) -> Declaration:
         """Known in full from the hyperparameters."""
         del data_dir
-        published = self.tree_heights == [3]
         biased = self.val_agreement > UNBIASED
         return recipes.declaration(
             self._recipe(),
             validation="biased" if biased else "unbiased",
-            variant="published" if published else f"tree heights {', '.join(map(str, self.tree_heights))}",
+            variant="published",
             notes=self._notes(biased),
         )
 
@@ -90,12 +88,10 @@ class TwoPiece(Dataset):
         return notes
 
     def _recipe(self) -> recipes.Recipe:
-        if not self.tree_heights:
-            raise DataError("dataset 'two-piece', hyperparameter 'tree_heights': expected at least one height")
         train, val, test = recipes.three_counts(self.num_per_class, self.name)
 
         def split(per_class: int, agreement: float) -> recipes.Split:
-            heights = (tuple(self.tree_heights),) * recipes.CLASSES
+            heights = (recipes.TALL,) * recipes.CLASSES
             return recipes.Split(per_class, agreement, heights, label_noise=self.label_noise)
 
         return recipes.Recipe(

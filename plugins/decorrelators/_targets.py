@@ -1,5 +1,7 @@
 """What the decorrelators share: how much a graph counts, given the spurious vote for its label."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 
@@ -26,9 +28,3 @@ def of_label(values: Tensor, y: Tensor) -> Tensor:
 def mean_vote(spurious: Tensor, weights: Tensor) -> Tensor:
     """(B, 1, C) average of (B, K, C) class probabilities under quantifier weights (K,)."""
     return (spurious * weights.reshape(1, -1, 1)).sum(1, keepdim=True)
-
-
-def to_mean_one(weights: Tensor) -> Tensor:
-    """Weights divided by their mean over the graphs (dimension 0); all-zero weights stay zero."""
-    mean = weights.mean(0, keepdim=True)
-    return weights / torch.where(mean > 0, mean, torch.ones_like(mean))

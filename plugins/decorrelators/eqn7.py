@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from harness import Batch, Decorrelator, Register, hookimpl, hparam
-from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log, to_mean_one
+from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log
 
 SEVERAL = {"keep": "> 1", "weighting": ["weighted", "average"]}
 """With one quantifier these say nothing."""
@@ -47,7 +47,6 @@ class Eqn7(Decorrelator):
         active={"weight_source": ["targets"], **SEVERAL},
         help="omega of each quantifier's vote, or of their weighted mean",
     )
-    normalize_weights: bool = hparam(False, help="scale the weights of a batch to mean one")
     divide_by_k: bool = hparam(True, active=SEVERAL, help="the factor 1/K of Eqn. 7 (absent from the public code)")
     ground_truth_loss: str = hparam(
         "mean", choices=["mean", "sum"], help="mean over graphs, or the paper's sum (estimated as N times the mean)"
@@ -93,9 +92,7 @@ class Eqn7(Decorrelator):
         else:
             chosen = votes if self.sample_weight == "per-model" else mean_vote(votes, model_weights)
             weight = omega(chosen, self.gamma)
-        if not self.per_class:
-            weight = of_label(weight, y).unsqueeze(2)
-        return to_mean_one(weight) if self.normalize_weights else weight
+        return weight if self.per_class else of_label(weight, y).unsqueeze(2)
 
 
 @hookimpl

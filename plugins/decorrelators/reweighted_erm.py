@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from harness import Batch, Decorrelator, Register, hookimpl, hparam
-from plugins.decorrelators._targets import mean_vote, of_label, omega, to_mean_one
+from plugins.decorrelators._targets import mean_vote, of_label, omega
 
 
 class ReweightedERM(Decorrelator):
@@ -21,13 +21,10 @@ class ReweightedERM(Decorrelator):
     gamma: float = hparam(
         0.5, low=0.0, search=[0.9, 0.7, 0.5, 0.3, 0.1, 0.01], help="exponent of omega; 0 is its limit, -log s"
     )
-    normalize_weights: bool = hparam(False, help="scale the weights of a batch to mean one")
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         vote = mean_vote(batch.spurious, self.model_weights.to(batch.spurious))
         weight = omega(of_label(vote, batch.y).squeeze(1), self.gamma)
-        if self.normalize_weights:
-            weight = to_mean_one(weight)
         return {"reweighted": (weight * self.risk(self(batch), batch)).mean()}
 
 

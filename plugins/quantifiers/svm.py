@@ -19,7 +19,7 @@ class SVM(Quantifier):
 
     Each of five folds gives an SVM fitted on four fifths and a sigmoid per class fitted on the rest (Platt scaling);
     probabilities are the average over the five pairs. On training rows they are therefore partly in-sample, as in
-    the paper; ``out_of_fold`` gives probabilities of models that never saw the row.
+    the paper.
 
     Fewer folds are used where a class has fewer than five rows, and no calibration where one has a single row; the
     result says so. Deviations from the public code: features are standardised, and the primal problem is solved
@@ -29,7 +29,6 @@ class SVM(Quantifier):
     name = "svm"
     C: list[float] = hparam([10.0, 1000.0], low=1e-8, help="penalty of violations; each value is a candidate")
     standardize: bool = hparam(True, help="scale features by the training rows' mean and standard deviation")
-    out_of_fold: bool = hparam(False, help="training rows get probabilities from models that did not see them")
     max_iter: int = hparam(10000, low=1, help="limit of the solver's iterations; 1000 in the public code")
 
     def settings(self) -> list[dict[str, Any]]:
@@ -39,8 +38,7 @@ class SVM(Quantifier):
         x, y, C = *check(embeddings, labels, num_classes), setting.get("C", 10.0)
         flags: list[str] = []
         predict = self._fit(x, y, num_classes, C, flags)
-        training = self._held_out(x, y, num_classes, C, flags) if self.out_of_fold else None
-        return Fitted(predict=predict, training=training, flags=list(dict.fromkeys(flags)))
+        return Fitted(predict=predict, flags=list(dict.fromkeys(flags)))
 
     def _fit(self, x: Array, y: Array, num_classes: int, C: float, flags: list[str]) -> Callable[[Array], Array]:
         scaler = StandardScaler(with_mean=self.standardize, with_std=self.standardize).fit(x)
@@ -57,16 +55,6 @@ class SVM(Quantifier):
         return lambda rows: all_columns(
             probabilities(scaler.transform(np.asarray(rows, np.float64))), model.classes_, num_classes
         )
-
-    def _held_out(self, x: Array, y: Array, num_classes: int, C: float, flags: list[str]) -> Array | None:
-        splits = folds(y, flags)
-        if not splits:
-            flags.append("no out-of-fold probabilities: a class has a single training graph")
-            return None
-        result = np.zeros((len(x), num_classes))
-        for fit_rows, held_out in splits:
-            result[held_out] = self._fit(x[fit_rows], y[fit_rows], num_classes, C, flags)(x[held_out])
-        return result
 
 
 def _squash(decision: Array) -> Array:

@@ -105,13 +105,6 @@ def test_hard_graphs_go_through_every_method(hard: Workshop, methods: dict[str, 
     assert all(row.value is not None and math.isfinite(row.value) for row in rows)
 
 
-def test_out_of_fold_calibration_with_a_class_of_three(hard: Workshop) -> None:
-    methods = pipelines()
-    methods = {"fold": methods["mvgrl svm eqn7"].replace("C: [1.0]", "C: [1.0], out_of_fold: true")}
-    outcome = run(hard, methods)
-    assert {row.status for row in outcome.results.rows} == {"ok"}, outcome.record.failures
-
-
 def test_a_training_split_of_one_graph_is_refused_by_name(hard: Workshop) -> None:
     outcome = run(hard, pipelines(), HEAD.replace("{use: hard}", "{use: hard, graphs: 1}"))
     assert outcome.exit_code == 1

@@ -1,4 +1,4 @@
-"""The codebook: look-up against a loop, straight-through gradient, moving averages, start and revival."""
+"""The codebook: look-up against a loop, straight-through gradient, moving averages and start."""
 
 import math
 
@@ -14,7 +14,7 @@ def gen(seed=0):
 
 def book(size=6, dim=3, **values):
     torch.manual_seed(0)
-    return Codebook(size, dim, generator=gen(), **values)
+    return Codebook(size, dim, **values)
 
 
 def rows(n=40, dim=3, scale=1.0):
@@ -106,26 +106,6 @@ def test_evaluation_changes_nothing_and_costs_nothing():
     assert all(torch.equal(value, before[name]) for name, value in codebook.state_dict().items())
 
 
-@pytest.mark.parametrize("size", [3, 40, 90])
-def test_a_start_by_kmeans_puts_codes_among_the_rows(size):
-    codebook, x = book(size, init="kmeans"), rows() + 20.0
-    quantised, _ = codebook(x)
-    assert float((quantised - x).norm(dim=1).max()) < (6.0 if size == 3 else 1e-4)
-    assert float((codebook.codes - 20.0).norm(dim=1).max()) < 6.0  # repeated ones too
-    assert codebook.started
-
-
-def test_revival_replaces_small_codes_by_rows_that_are_then_chosen():
-    codebook, x = book(6, revive_below=0.05), rows() + 5.0
-    codebook.codes.copy_(codebook.codes * 100)
-    codebook(x)
-    small = codebook.sizes < 0.0501
-    assert small.any()
-    assert all((x == code).all(1).any() for code in codebook.codes[small])
-    assert torch.allclose(codebook.totals[small], codebook.codes[small] * 0.05)
-    assert len(codebook.nearest(x).unique()) > 2
-
-
 def test_no_rows():
     quantised, commitment = book()(torch.zeros(0, 3, requires_grad=True))
     assert quantised.shape == (0, 3)
@@ -133,9 +113,9 @@ def test_no_rows():
 
 
 def test_state_round_trip():
-    codebook = book(init="kmeans")
+    codebook = book()
     codebook(rows())
-    fresh = book(init="kmeans")
+    fresh = book()
     fresh.load_state_dict(codebook.state_dict())
     assert torch.equal(fresh(rows())[0], codebook(rows())[0])
     assert torch.equal(fresh.codes, codebook.codes)

@@ -50,10 +50,6 @@ def test_the_weight_of_interventions_grows_with_the_epoch(epoch, expected):
     assert learner.weight("erm") == learner.weight("shortcut") == 1.0
 
 
-def test_growth_zero_is_a_constant_weight():
-    assert make(DIR, alpha=2.0, growth=0.0).weight("variance") == 2.0
-
-
 def test_the_variance_is_that_of_the_batch_size_times_the_losses():
     """Var(B l) = B^2 Var(l): 26.667 for l = (1, 2, 3, 4) and B = 4."""
     batch = PACKED.batch(torch.arange(4))
@@ -237,12 +233,12 @@ def test_fewer_than_two_shortcuts_have_no_variance(lengths):
     assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in learner.parameters())
 
 
-def test_the_generator_may_be_leconv_with_layers_of_its_own():
-    suite, other = make(DIR, layers=3), make(DIR, layers=3, generator="leconv", generator_layers=1)
+def test_the_generator_may_be_leconv_with_two_layers():
+    suite, other = make(DIR, layers=3), make(DIR, layers=3, generator="leconv")
     assert suite.generator_network.layers == 2
     assert suite.backbone.layers == 3
     assert isinstance(other.generator_network, LEConvStack)
-    assert other.generator_network.layers == 1
+    assert other.generator_network.layers == 2
     assert other.generator_network.out_dim == other.node_width
     assert reached(gradients_of(other, other.loss(BATCH)["erm"]), "generator_network")
 

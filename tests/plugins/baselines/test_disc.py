@@ -35,12 +35,6 @@ def test_importance_is_the_bias_branchs_share_of_the_losses():
     assert not found.requires_grad
 
 
-def test_the_floor_keeps_graphs_alive_that_the_bias_branch_fits():
-    zero = torch.zeros(3)
-    assert torch.equal(make(DisC).importance(zero + 1.0, zero), zero)
-    assert torch.equal(make(DisC, floor=0.2).importance(zero + 1.0, zero), zero + 0.2)
-
-
 def test_one_weight_for_a_batch_comes_from_its_means():
     causal, biased = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0])
     assert torch.allclose(make(DisC).importance(causal, biased), torch.tensor([2 / 3, 4 / 7]))
@@ -97,7 +91,7 @@ def test_the_swap_trains_both_branches():
 
 @pytest.mark.parametrize("bias", [1.0, 0.5])
 def test_without_a_permutation_the_swapped_loss_is_the_loss(bias):
-    learner = make(DisC, bias=bias, floor=0.1).eval()
+    learner = make(DisC, bias=bias).eval()
     z_c, z_b = learner.branches(BATCH)
     losses = [learner.risk(p(z_c, z_b), BATCH) for p in (learner.predict_causal, learner.predict_bias)]
     swapped = learner.swapped(BATCH, z_c, z_b, learner.importance(*losses), torch.arange(12))

@@ -168,7 +168,7 @@ def test_before_its_start_the_bottleneck_has_no_effect():
     )
 
 
-@pytest.mark.parametrize(("method", "term"), PENALTIES)
+@pytest.mark.parametrize(("method", "term"), [pair for pair in PENALTIES if pair[0] is not Coral])
 def test_the_weight_changes_at_the_step_itself_and_the_optimizer_starts_afresh(method, term):
     starts = "bottleneck_start" if method is IBIRM else "anneal_steps"
     learner = make(method, **{starts: 2})
@@ -183,7 +183,7 @@ def test_the_weight_changes_at_the_step_itself_and_the_optimizer_starts_afresh(m
     assert counts == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("method", [VREx, IBIRM, Coral, IRM])
+@pytest.mark.parametrize("method", [VREx, IBIRM, IRM])
 def test_the_optimizer_is_empty_when_the_loss_of_the_switching_step_is_computed(method):
     learner, filled = make(method, anneal_steps=2), []
     optimizers, batch, loss = learner.optimizers(), one_batch(graphs(12)), learner.loss

@@ -229,7 +229,6 @@ def test_all_pairs_at_once_are_a_loop_over_pairs(task):
 def test_networks_are_the_suites_and_the_separator_has_two_layers():
     learner = make(GREA, layers=3)
     assert (learner.backbone.layers, learner.separator.layers) == (3, 2)
-    assert make(GREA, separator_layers=1).separator.layers == 1
     assert type(learner.head) is type(make(ERM).head)
 
 
@@ -246,7 +245,7 @@ def test_the_authors_predictor():
 
 
 def test_the_predictors_running_statistics_are_those_of_rationales_and_training_is_the_same():
-    running_statistics_are_the_predictions(GREA, PACKED, "head", predictor="batchnorm", gate_dropout=0.0)
+    running_statistics_are_the_predictions(GREA, PACKED, "head", predictor="batchnorm")
 
 
 def test_running_statistics_follow_in_epochs_that_train_the_other_part():

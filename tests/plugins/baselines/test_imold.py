@@ -201,7 +201,7 @@ def test_gradients_are_clipped_together():
 
 
 def test_one_code_is_added_to_every_node_and_follows_them():
-    learner = small(codes=1, init="uniform")
+    learner = small(codes=1)
     start = learner.codebook.codes[0].clone()
     h = learner.backbone(BATCH).detach()
     nodes, _ = learner.quantise(BATCH)
@@ -224,7 +224,7 @@ def test_the_prediction_is_the_heads_on_the_invariant_part():
 
 
 @pytest.mark.parametrize("task", [BINARY, MULTICLASS, MULTITASK])
-@pytest.mark.parametrize("values", [{}, {"init": "kmeans", "revive_below": 0.5}, {"frozen": "all", "codes": 300}])
+@pytest.mark.parametrize("values", [{}, {"frozen": "all", "codes": 300}])
 def test_training_is_finite_also_without_edges_and_with_single_nodes(task, values):
     packed = graphs(12, task=task)
     none = np.zeros((2, 0), dtype=np.int64)

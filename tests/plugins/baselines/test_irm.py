@@ -199,7 +199,7 @@ def test_the_risk_can_be_averaged_over_environments():
 
 
 def test_annealing_switches_weight_and_optimizer_exactly_at_its_step():
-    packed, learner = graphs(12), make(IRM, anneal_steps=3, pre_weight=1.0, penalty=50.0)
+    packed, learner = graphs(12), make(IRM, anneal_steps=3, penalty=50.0)
     optimizers = learner.optimizers()
     batch = packed.batch(torch.arange(12))
     weights, moments = [], []

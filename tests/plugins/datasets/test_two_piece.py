@@ -104,18 +104,6 @@ def test_no_noise_ties_motif_to_label():
     assert all(graph.oracle["motif"] == graph.y for graph in small(invariant=1.0).splits["train"])
 
 
-def test_tree_heights_are_an_option():
-    raw = small(tree_heights=[0, 1])
-    sizes = {base_nodes(g) for graphs in raw.splits.values() for g in graphs if g.oracle["base"] == TREE}
-    assert sizes == {1, 3, 4}
-    assert TwoPiece(tree_heights=[0, 1]).declare(None).variant.startswith("tree heights 0, 1")
-
-
-def test_an_empty_list_of_heights_is_refused():
-    with pytest.raises(DataError, match="at least one height"):
-        TwoPiece(tree_heights=[]).declare(None)
-
-
 def test_three_counts_are_due():
     with pytest.raises(DataError, match="three counts"):
         TwoPiece(num_per_class=[1, 2]).declare(None)
@@ -128,7 +116,7 @@ def test_seeds():
 
 def test_streams_differ_from_those_of_spmotif():
     one = SPMotif(variant="clean", num_per_class=[30, 10, 10]).build(None).splits["train"]
-    other = small(invariant=1.0, spurious=0.6, tree_heights=[0, 1, 2]).splits["train"]
+    other = small(invariant=1.0, spurious=0.6).splits["train"]
     assert sum(len(g.x) == len(h.x) for g, h in zip(one, other, strict=True)) < len(one) / 2
 
 

@@ -143,7 +143,7 @@ def test_switches_change_what_they_say():
     batch, z = batch_with(votes(6, k=2)), torch.randn(6, 3)
     value = {name: make(Eqn7, **values).invariance(z, batch).item() for name, values in {
         "paper": {}, "no 1/K": {"divide_by_k": False}, "mean": {"sample_weight": "mean"},
-        "class": {"per_class": True}, "model": {"weight_source": "model"}, "normal": {"normalize_weights": True},
+        "class": {"per_class": True}, "model": {"weight_source": "model"},
     }.items()}  # fmt: skip
     assert value["no 1/K"] == pytest.approx(2 * value["paper"], rel=1e-6)
     assert len({round(v, 6) for v in value.values()}) == len(value)
@@ -155,12 +155,6 @@ def test_per_class_weights_match_the_literal_formula():
     s = batch.spurious[:, 0]
     expected = -((1 - s.sqrt()) / 0.5 * s * z.log_softmax(1)).sum(1).mean()
     assert learner.invariance(z, batch).item() == pytest.approx(expected.item(), rel=1e-5)
-
-
-def test_normalised_weights_have_mean_one():
-    learner, batch = make(Eqn7, normalize_weights=True), batch_with(votes(6, k=2))
-    weight = learner.graph_weights(batch.spurious, torch.zeros(6, 1, 3), learner.model_weights, batch.y)
-    torch.testing.assert_close(weight.mean(0), torch.ones(2, 1))
 
 
 def test_the_summed_ground_truth_loss_shrinks_the_strength_by_the_number_of_graphs():

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log, to_mean_one
+from plugins.decorrelators._targets import mean_vote, of_label, omega, omega_of_log
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,3 @@ def test_of_label_picks_each_graphs_own_class():
 def test_mean_vote_is_the_weighted_average():
     spurious = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
     assert mean_vote(spurious, torch.tensor([0.75, 0.25])).tolist() == [[[0.75, 0.25]]]
-
-
-def test_to_mean_one_leaves_zeros_alone():
-    weights = to_mean_one(torch.tensor([[1.0, 0.0], [3.0, 0.0]]))
-    assert weights.tolist() == [[0.5, 0.0], [1.5, 0.0]]

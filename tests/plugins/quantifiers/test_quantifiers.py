@@ -171,23 +171,3 @@ def test_svm_says_when_the_solver_did_not_converge():
         warnings.simplefilter("error")
         fitted = SVM(max_iter=1).fit(x, y, 3, C=1000.0)
     assert fitted.flags == ["the solver did not converge in 1 iterations"]
-
-
-def test_out_of_fold_probabilities_come_from_models_that_never_saw_the_row():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 40)), rng.integers(0, 2, 60)
-    fitted = SVM(out_of_fold=True).fit(x, y, 2)
-    inside, outside = (p[np.arange(60), y].mean() for p in (fitted.predict(x), fitted.training))
-    assert inside > 0.55
-    assert abs(outside - 0.5) < 0.05
-    assert np.array_equal(fitted.predict(x), SVM().fit(x, y, 2).predict(x))
-
-
-@pytest.mark.parametrize(("counts", "has"), [((40, 40, 3), True), ((40, 40, 1), False)])
-def test_out_of_fold_with_a_rare_class(counts, has):
-    fitted = SVM(out_of_fold=True).fit(*blobs(counts), 3)
-    assert (fitted.training is not None) == has
-    assert fitted.flags
-    assert len(set(fitted.flags)) == len(fitted.flags)
-    if has:
-        np.testing.assert_allclose(fitted.training.sum(1), 1.0)

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness._version import __version__
-from harness.registry import core_files as _rooms  # noqa: F401 - first: it notes how the core's files are before they are loaded
+from harness.registry import core_files as _core_files  # noqa: F401 - first: before the core is loaded
 
 if TYPE_CHECKING:
     from harness.analysis import Analysis as Analysis

@@ -40,7 +40,7 @@ def chosen_cells(
     results: RunResults,
     oracle_of: Callable[[str], Collection[str]],
 ) -> list[ChosenCell]:
-    """The selected configuration's cells that have a result, of the datasets and methods that the analysis names.
+    """Return the cells that an analysis looks at: selected, with a result, of the datasets and methods that it names.
 
     Args:
         oracle_of: dataset label -> names of its oracle fields.
@@ -108,7 +108,7 @@ def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpo
 
 
 def _encoders(plan: Plan, train: Stage) -> list[dict[str, str]]:
-    """Key and title of each encode stage that a training builds on, in the order of the pool."""
+    """Return key and title of each encode stage on which a training builds, in the order of the pool."""
     keys = [plan.stages[key].payload["encode"] for key in train.payload["quantify"]]
     titles = {key: plan.stages[key].title.removeprefix("encode ").partition(" on ")[0] for key in keys}
     return [{"key": key, "title": title} for key, title in titles.items()]

@@ -1,4 +1,4 @@
-"""What planning asks of dataset components: their declaration and the digests of their input files."""
+"""The facts of dataset components for planning: their declaration and the digests of their input files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DatasetFacts:
-    """Answers for each dataset once, by value.
+    """Reads declarations and files of datasets, each once, by value.
 
     Args:
         store: remembers digests of files, and keeps what a dataset reads once.
@@ -63,7 +63,7 @@ class DatasetFacts:
                 self._naming(spec.name, str(target))
 
     def declare(self, spec: ComponentSpec) -> Declaration:
-        """The dataset's declaration.
+        """Return the dataset's declaration.
 
         Raises:
             DataError: it cannot be declared, or a value was chosen that has no meaning beside the others.
@@ -87,7 +87,7 @@ class DatasetFacts:
             raise DataError(advised(dataset, spec.params, self._data_dir, str(error))) from None
 
     def paths(self, spec: ComponentSpec) -> list[Path]:
-        """The input files.
+        """Return the input files.
 
         Raises:
             DataError: one is missing; the text says how to get it.
@@ -97,7 +97,7 @@ class DatasetFacts:
             return check_files(dataset, dataset.files(self._data_dir))
 
     def files(self, spec: ComponentSpec) -> list[dict[str, str]]:
-        """Name and content digest of each input file, in the dataset's order. Paths do not enter.
+        """Return name and content digest of each input file, in the dataset's order, without paths.
 
         Raises:
             DataError: a file is missing, cannot be read, or has changed since the dataset was declared.
@@ -115,7 +115,7 @@ class DatasetFacts:
         return found
 
     def downloads(self, spec: ComponentSpec) -> Sequence[Download]:
-        """What the dataset says of the files that it reads: addresses, licences, citations."""
+        """Return addresses, licences and citations of the dataset's files."""
         dataset = self._dataset(spec)[1]
         found: Any = dataset.downloads(self._data_dir)
         listed = isinstance(found, (list, tuple)) and all(isinstance(item, Download) for item in found)
@@ -123,12 +123,12 @@ class DatasetFacts:
         return list(found)
 
     def identity(self, spec: ComponentSpec) -> str:
-        """A short digest of the files of a dataset, for messages."""
+        """Return a short digest of the files of a dataset, for messages."""
         return digest(self.files(spec))[:12]
 
 
 def _marks(paths: Iterable[Path]) -> dict[Path, FileMark]:
-    """What changes when a file is written; a file that cannot be looked at is told of by who reads it."""
+    """Return path -> a mark that changes when the file is written; who reads an unreadable file reports it."""
     found = {}
     for path in paths:
         with suppress(OSError):

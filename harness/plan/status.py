@@ -28,7 +28,7 @@ State = Literal["cached", "unneeded", "new", "stale", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class StageStatus:
-    """Where one stage stands.
+    """The status of one stage.
 
     Attributes:
         state: ``cached``; ``unneeded`` (not in the store, but nothing that must run reads it); ``new`` (nothing
@@ -47,14 +47,14 @@ class StageStatus:
 
     @property
     def runs(self) -> bool:
-        """Whether a run would execute this stage now."""
+        """True if a run would execute this stage now."""
         return self.state in ("new", "stale")
 
 
 def needed(
     plan: Plan, store: Store, targets: Iterable[str] | None = None, *, retry_failed: bool = False
 ) -> list[Stage]:
-    """The stages that must run for the targets (all scores by default), inputs first.
+    """Return the stages that must run for the targets (all scores by default), inputs first.
 
     A stage that is missing from the store but only feeds stages that are there is not needed.
     """
@@ -76,7 +76,7 @@ def _needed(plan: Plan, look: _Look, targets: Iterable[str] | None = None, *, re
 
 
 class _Look:
-    """A look at a store: what is not there is known from one listing, what is there is checked when asked for."""
+    """The artifacts and failures in a store: one listing tells which are missing; the others are checked on request."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self._store = store
@@ -84,20 +84,20 @@ class _Look:
         self._failed = store.failed(plan.stages)
 
     def has(self, key: str) -> bool:
-        """Whether there is a complete artifact."""
+        """Return True if there is a complete artifact."""
         return key in self._present and self._store.has(key)
 
     def complete(self, stage: Stage) -> bool:
-        """Whether all artifacts of a stage are there."""
+        """Return True if all artifacts of a stage are there."""
         return self.has(stage.key) and all(self.has(key) for key in stage.outputs)
 
     def failure(self, key: str) -> Failure | None:
-        """The stored failure of a stage."""
+        """Return the stored failure of a stage."""
         return self._store.failure(key) if key in self._failed else None
 
 
 def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
-    """Every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
+    """Return every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
     look = _Look(plan, store)
     run = {stage.key for stage in _needed(plan, look, retry_failed=retry_failed)}
     clock, nearest = Clock(store), Nearest(store)
@@ -117,7 +117,7 @@ def _status(stage: Stage, look: _Look, run: set[str], clock: Clock, nearest: Nea
 
 
 def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
-    """``new`` where only the seed differs from what is stored; else ``stale`` with the differences."""
+    """Return ``new`` if only the seed differs from the stored preimage, else ``stale``, with the differences."""
     differences = difference(stored, stage.preimage)
     text = "; ".join(differences) or "its artifact was removed"
     return ("new" if all(item.startswith("seed") for item in differences) else "stale"), text
@@ -176,7 +176,7 @@ def _settings(leaves: Mapping[str, str]) -> _Settings:
 
 
 class Clock:
-    """Estimates of run time from what is recorded: the median of like stages, else of the same kind."""
+    """Estimates run time from recorded stages: the median of like ones, else of the same kind."""
 
     def __init__(self, store: Store) -> None:
         self._places: dict[str, list[float]] = {}
@@ -187,7 +187,7 @@ class Clock:
             self._kinds.setdefault(place.split("/", 1)[0], []).append(seconds)
 
     def seconds(self, stage: Stage) -> float | None:
-        """The estimate, or None where nothing is recorded."""
+        """Return the estimate in seconds, or None if nothing is recorded."""
         if stage.place not in self._estimates:
             known = self._places.get(stage.place) or self._kinds.get(stage.kind)
             self._estimates[stage.place] = median(known) if known else None
@@ -211,7 +211,7 @@ def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
 
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:
-    """kind -> how many stages are in each state."""
+    """Return kind -> number of stages in each state."""
     table: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for status in statuses:
         table[status.stage.kind][status.state] += 1

@@ -1,4 +1,4 @@
-"""What is known of each component without importing it: the rows of the torch-free index."""
+"""The catalog of components, read from the torch-free index without importing any of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry:
         file: the source file (absolute path).
         plugin: the distribution or plugin file it comes from; ``built-in`` for ours.
         digest: source digest (DESIGN: syntax tree of its module, of what it imports from its own distribution,
-            and of the numerics rooms its kind depends on).
+            and of the core files on whose numerics its kind depends).
         hparams: its hyperparameters, in order of declaration.
         doc: the class docstring (first paragraph first).
         traits: class-level facts the harness reads without importing: ``needs``, ``tasks``, ``oracle``,
@@ -55,23 +55,23 @@ class Entry:
         return {name: declared.default for name, declared in self.hparams.items()}
 
     def changed(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The given values that have an effect and differ from the defaults: what enters a key."""
+        """Return the values that have an effect and differ from the defaults; these enter a key."""
         given = sorted(effective(self.hparams, params)[0].items())
         return {name: value for name, value in given if value != self.hparams[name].default}
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping that :meth:`from_json` reads back."""
+        """Return a plain mapping that :meth:`from_json` reads back."""
         return {**asdict(self), "hparams": {name: declared.to_json() for name, declared in self.hparams.items()}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Entry:
-        """The inverse of :meth:`to_json`."""
+        """Return the entry of such a mapping."""
         return cls(**{**data, "hparams": {n: HParam.from_json(h) for n, h in data["hparams"].items()}})
 
 
 @dataclass(frozen=True)
 class BrokenPlugin:
-    """A plugin that could not be loaded: what it is, and one clear reason."""
+    """A plugin that could not be loaded, with the reason."""
 
     plugin: str
     file: str
@@ -81,8 +81,10 @@ class BrokenPlugin:
 class Catalog:
     """All registered components, looked up by kind and name.
 
-    ``broken`` plugins could not be loaded; ``withheld`` ones were not, as ``--no-plugins`` asks. ``rooms``: path below
-    the core -> SHA-256 of each file of the core that enters the digests.
+    Attributes:
+        broken: plugins that could not be loaded.
+        withheld: names of plugins that ``--no-plugins`` withholds.
+        core_files: path below the core -> SHA-256 of each file of the core that enters the digests.
     """
 
     def __init__(
@@ -90,25 +92,25 @@ class Catalog:
         entries: Iterable[Entry],
         broken: Iterable[BrokenPlugin] = (),
         withheld: Iterable[str] = (),
-        rooms: Mapping[str, str] = MappingProxyType({}),
+        core_files: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._entries = {(entry.kind, entry.name): entry for entry in entries}
-        self.broken, self.withheld, self.rooms = tuple(broken), tuple(withheld), rooms
+        self.broken, self.withheld, self.core_files = tuple(broken), tuple(withheld), core_files
 
     def of_kind(self, kind: str) -> list[Entry]:
-        """The components of a kind, by name."""
+        """Return the components of a kind, by name."""
         return sorted((e for e in self._entries.values() if e.kind == kind), key=lambda entry: entry.name)
 
     def names(self, kind: str) -> list[str]:
-        """The names of a kind's components, sorted."""
+        """Return the names of a kind's components, sorted."""
         return [entry.name for entry in self.of_kind(kind)]
 
     def find(self, kind: str, name: str) -> Entry | None:
-        """The component, or None."""
+        """Return the component, or None."""
         return self._entries.get((kind, name))
 
     def get(self, kind: str, name: str) -> Entry:
-        """The component.
+        """Return the component.
 
         Raises:
             UserError: there is none of this kind and name; the text lists what there is and the nearest name.
@@ -119,7 +121,7 @@ class Catalog:
         return entry
 
     def unknown(self, kind: str, name: str, why: str = "") -> str:
-        """The message for a name that is not there; ``why`` stands in place of the list of those that are."""
+        """Return the message for an unknown name; ``why`` takes the place of the list of known names."""
         known = self.names(kind)
         text = f"no {kind} is called '{name}'{did_you_mean(name, known)}; "
         if why:

@@ -1,4 +1,4 @@
-"""The core's files whose code computes, and whether this process still holds what stands in them. No torch."""
+"""The core's files whose code enters keys, and a check that they are those that were planned with. No torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.errors import ChangedError
 HARNESS: Final = Path(__file__).resolve().parents[1]
 PLUGINS: Final = HARNESS.parent / "plugins"
 """Our ``plugins`` package is installed beside ``harness``, whatever else has that name."""
-_ALL_ROOMS: Final = (
+_NUMERICS: Final = (
     "graphs",
     "nn",
     "training",
@@ -26,17 +26,17 @@ _ALL_ROOMS: Final = (
     "stages/upstream.py",
     "stages/reading.py",
 )
-_ROOMS: Final = {
+_OF_KIND: Final = {
     "dataset": ("graphs/packed.py", "graphs/batch.py", "graphs/checks.py", "stages/prepare.py"),
-    "analysis": (*_ALL_ROOMS, "stages/analyse.py", "stages/cell.py"),
+    "analysis": (*_NUMERICS, "stages/analyse.py", "stages/cell.py"),
 }
 _Mark = tuple[int, int]
 
 
-def room_files(kind: str, core: Path = HARNESS) -> list[Path]:
-    """The core's files whose numerics a component of this kind depends on, in order."""
+def core_files(kind: str, core: Path = HARNESS) -> list[Path]:
+    """Return the core's files on whose numerics a component of this kind depends, in order."""
     files: list[Path] = []
-    for name in _ROOMS.get(kind, _ALL_ROOMS):
+    for name in _OF_KIND.get(kind, _NUMERICS):
         path = core / name
         files += sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.is_file() else []
     return files
@@ -51,16 +51,16 @@ def _mark(path: Path) -> _Mark | None:
 
 
 def _marked() -> Iterator[tuple[Path, _Mark | None]]:
-    for path in {*room_files("analysis"), *room_files("dataset"), *PLUGINS.rglob("*.py")}:
+    for path in {*core_files("analysis"), *core_files("dataset"), *PLUGINS.rglob("*.py")}:
         yield path, _mark(path)
 
 
 _AT_START: Final = dict(_marked())
-"""As the files were when this process, or the one that it was forked from, imported the harness: before their code."""
+"""The state of the files when this process, or the one it was forked from, began to import the harness."""
 
 
 def is_as_at_start(path: Path) -> bool:
-    """Whether a file of the rooms or of our plugins has not been written since this process imported the harness."""
+    """Return True if a core or plugin file of ours was not written since this process imported the harness."""
     return path in _AT_START and _AT_START[path] == _mark(path)
 
 

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 BUILT_IN = "built-in"
 GROUP = "equad_bench"
 NO_PLUGINS = "BENCH_NO_PLUGINS"
-"""Where this variable is set, no plugin is loaded but ours and those that the command line names."""
+"""Environment variable: if set, only our plugins and those that the command line names are loaded."""
 _NAME = re.compile(r"\w[\w.+-]*")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a plugin is.
+    """The location of a plugin.
 
     Attributes:
-        plugin: what people call it: ``built-in``, a distribution's name, or the absolute path of a file.
+        plugin: its name for people: ``built-in``, a distribution's name, or the absolute path of a file.
         module: its importable name.
         file: its source file.
         base: the folder that holds its top-level package or module.
@@ -56,11 +56,11 @@ class Source:
 
     @property
     def single(self) -> bool:
-        """Whether it is one file named by a suite or on the command line."""
+        """True for a single file that a suite or the command line names."""
         return self.module.startswith(SINGLE)
 
     def roots(self) -> dict[str, Path]:
-        """Top-level names whose modules count as its own code -> the folder that holds them.
+        """Return the top-level names whose modules count as its own code -> the folder that holds them.
 
         A distribution's package, the files and folders beside a single file, and our ``plugins`` for all.
         """
@@ -72,7 +72,7 @@ class Source:
         return {**own, PACKAGE: PLUGINS.parent}
 
     def code(self) -> Code:
-        """The plugin's code as it is now.
+        """Read the plugin's code as it is now.
 
         Raises:
             SyntaxError, OSError: a file cannot be read.
@@ -81,7 +81,7 @@ class Source:
 
 
 def built_in_sources(folder: Path | None = None) -> list[Source]:
-    """The modules of the ``plugins`` package: every file below a kind's folder whose name has no leading underscore."""
+    """Return the modules of our ``plugins`` package: the files below a kind's folder without a leading underscore."""
     root = PLUGINS if folder is None else folder
     parts = [path.relative_to(root).with_suffix("").parts for path in sorted(root.glob("*/**/*.py"))]
     return [
@@ -92,10 +92,10 @@ def built_in_sources(folder: Path | None = None) -> list[Source]:
 
 
 def distribution_sources() -> tuple[list[Source], dict[str, str]]:
-    """Plugins of installed distributions, and for those whose module is nowhere, the reason by name."""
+    """Return the plugins of installed distributions, and name -> reason of those whose module is missing."""
     from importlib.metadata import entry_points
 
-    found, missing = [], {}
+    sources, missing = [], {}
     for point in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
         name = point.dist.name if point.dist is not None else point.name
         place = locate(point.module)
@@ -104,12 +104,12 @@ def distribution_sources() -> tuple[list[Source], dict[str, str]]:
         elif place is None:
             missing[name] = f"its entry point '{point.name}' names the module '{point.module}', which is not there"
         else:
-            found.append(Source(name, point.module, *place))
-    return list(dict.fromkeys(found)), missing
+            sources.append(Source(name, point.module, *place))
+    return list(dict.fromkeys(sources)), missing
 
 
 def file_source(path: Path) -> Source:
-    """A plugin that is one file.
+    """Return the plugin that is one file.
 
     Raises:
         UserError: there is no such file, or its name cannot be a module's.
@@ -123,7 +123,7 @@ def file_source(path: Path) -> Source:
 
 
 def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str]]:
-    """Every plugin there is, and what is known to be broken before anything is imported.
+    """Return every plugin, and name -> reason of those that are known to be broken before any import.
 
     A file that is already there as a built-in or installed plugin, or is named twice, counts once.
 
@@ -139,12 +139,12 @@ def all_sources(files: Sequence[Path] = ()) -> tuple[list[Source], dict[str, str
 
 
 def plugins_off() -> bool:
-    """Whether :data:`NO_PLUGINS` asks for our own plugins alone."""
+    """Return True if :data:`NO_PLUGINS` asks for our own plugins alone."""
     return os.environ.get(NO_PLUGINS, "").strip().lower() not in ("", "0", "false", "no")
 
 
 def allowed(sources: Sequence[Source], named: Iterable[Path]) -> tuple[list[Source], tuple[str, ...]]:
-    """The plugins that may be loaded, and the names of those that :data:`NO_PLUGINS` withholds.
+    """Return the plugins that may be loaded, and the names of those that :data:`NO_PLUGINS` withholds.
 
     Args:
         named: files that the command line names: who names one wants it.
@@ -172,15 +172,15 @@ def load_source(source: Source, code: Code | None = None) -> list[type[Component
     if source.single:
         check_neighbours(code)
     module = import_plugin(source.module, code, source.base if source.single else None)
-    found = _registered(module, source)
+    components = _registered(module, source)
     seen: set[tuple[str, str]] = set()
-    for component in found:
+    for component in components:
         _check_component(component)
         identity = component.kind, component.name
         if identity in seen:
             raise PluginError(f"it registers the {component.kind} '{component.name}' twice")
         seen.add(identity)
-    return found
+    return components
 
 
 def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
@@ -191,10 +191,10 @@ def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
     _check_hooks(module)
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
-    found: list[type[Component]] = []
+    components: list[type[Component]] = []
 
     def register(component: type[Component], /) -> None:
-        found.append(component)
+        components.append(component)
 
     try:
         manager.register(module, source.module)
@@ -208,12 +208,12 @@ def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
         raise
     except BaseException as error:
         raise PluginError(f"registering raised {told(error, source.file)}") from None
-    if not found:
+    if not components:
         raise PluginError(
             "it registers nothing: write a function `bench_register(register)` under @hookimpl that calls "
             "register(Class); a helper module's file name starts with an underscore"
         )
-    return found
+    return components
 
 
 def _hook_fault(error: pluggy.PluginValidationError) -> str:
@@ -222,7 +222,7 @@ def _hook_fault(error: pluggy.PluginValidationError) -> str:
 
 
 def _signatures() -> dict[str, str]:
-    """Name -> how each hook is written."""
+    """Return name -> signature of each hook."""
     from harness import hooks
 
     marked = {name: value for name, value in vars(hooks).items() if hasattr(value, f"{hooks.PROJECT}_spec")}
@@ -266,7 +266,7 @@ def _attribute(owner: Any, qualname: str) -> Any:
 
 
 def origin(plugin: str, file: str) -> str:
-    """A plugin with its file; once where it is its file, or has none."""
+    """Return a plugin with its file, once if it is its file or has none."""
     return plugin if file in ("", plugin) else f"{plugin} ({file})"
 
 
@@ -299,9 +299,9 @@ def load_one(entry: Entry, kept: KeptCode = KeptCode()) -> type[Any]:  # noqa: B
     label = Path(entry.plugin)
     try:
         module = import_plugin(entry.module, planned_code(entry, kept), label.parent if label.is_absolute() else None)
-        found = _attribute(module, entry.qualname)
-        if found is None or (found.kind, found.name) != (entry.kind, entry.name):
+        component = _attribute(module, entry.qualname)
+        if component is None or (component.kind, component.name) != (entry.kind, entry.name):
             raise PluginError(f"{entry.module} has no such class any more")
     except PluginError as error:
         raise UserError(f"{entry.kind} '{entry.name}' of {entry.plugin} cannot be loaded: {error}") from error
-    return found  # type: ignore[no-any-return]
+    return component  # type: ignore[no-any-return]

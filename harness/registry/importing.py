@@ -1,7 +1,7 @@
-"""Imports a plugin's modules, whatever they do, and tells their authors what went wrong.
+"""Import a plugin's modules, whatever they do, and report faults to their authors.
 
-What runs is what was hashed: a plugin's files are read once, and modules are made of those very bytes, also where one
-is imported later, within a function. No bytecode is read: it may be that of another content.
+The bytes that run are those that were hashed: a plugin's files are read once, and modules are made of these bytes, also
+if one is imported later, within a function. No bytecode is read: it may belong to another content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PluginError(ImportError):
 
 
 def find_spec(name: str) -> ModuleSpec | None:
-    """How a top-level name is imported, or None."""
+    """Return the spec of a top-level name, or None."""
     try:
         return importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -36,7 +36,7 @@ def find_spec(name: str) -> ModuleSpec | None:
 
 
 def single_package(folder: Path) -> str:
-    """The package that stands for a folder of single-file plugins, the same in every process."""
+    """Return the name of the package of a folder of single-file plugins, the same in every process."""
     return f"{SINGLE}{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
 
 
@@ -76,29 +76,29 @@ def _import_module(name: str, code: Code, single: Path | None) -> ModuleType:
 
 
 class _FromBytes(SourceFileLoader):
-    """Makes a module of what was read of its file."""
+    """Loads a module from bytes that were read before."""
 
     def __init__(self, name: str, path: Path, data: bytes) -> None:
         super().__init__(name, str(path))
         self.data = data
 
     def get_data(self, path: str) -> bytes:
-        """What was read, for the file itself."""
+        """Return the bytes that were read, for the file itself."""
         return self.data if path == self.path else super().get_data(path)
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile what was read."""
+        """Compile the bytes that were read."""
         del fullname
         code: CodeType = self.source_to_code(self.data, self.path)
         return code
 
 
 class _Reader(MetaPathFinder):
-    """Finds the modules of plugins, in what was read of them last.
+    """Finds the modules of plugins in the bytes that were read last.
 
     Attributes:
-        contents: what was read.
-        folders: what single-file plugins have added to ``sys.path``.
+        contents: the bytes that were read.
+        folders: those that single-file plugins added to ``sys.path``.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _Reader(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """How a plugin's module is made; None for all others."""
+        """Return the spec of a plugin's module; None for all others."""
         del path, target
         file = self._files.get(fullname)
         if file is None:
@@ -125,7 +125,7 @@ class _Reader(MetaPathFinder):
             self.folders.add(folder)
 
     def hold(self, code: Code, single: Path | None) -> None:
-        """Make modules of this from now on, and forget those that were made of something else."""
+        """Make modules of this code from now on, and forget those that were made of other bytes."""
         files = dict(_modules(code, single))
         stale = {name for name, file in files.items() if not _is_made_of(name, file, code.contents[file])}
         if stale:
@@ -135,16 +135,16 @@ class _Reader(MetaPathFinder):
 
 
 def reader() -> _Reader:
-    """What this process imports plugins with."""
-    found = next((finder for finder in sys.meta_path if isinstance(finder, _Reader)), None)
-    if found is None:
-        found = _Reader()
-        sys.meta_path.insert(0, found)
-    return found
+    """Return the finder with which this process imports plugins."""
+    reader = next((finder for finder in sys.meta_path if isinstance(finder, _Reader)), None)
+    if reader is None:
+        reader = _Reader()
+        sys.meta_path.insert(0, reader)
+    return reader
 
 
 def _modules(code: Code, single: Path | None) -> Iterator[tuple[str, Path]]:
-    """Names under which a plugin's files are imported, with the files; what is beside a single file may have two."""
+    """Yield the names under which a plugin's files are imported; a file beside a single-file plugin may have two."""
     named = _absolute_names(code) if single is not None else set[str]()
     for file, name in code.names.items():
         parts = Path(name).with_suffix("").parts
@@ -161,7 +161,7 @@ def _absolute_names(code: Code) -> set[str]:
 
 
 def _is_made_of(name: str, file: Path, data: bytes) -> bool:
-    """Whether a module, if it is loaded, is of this content; what was imported otherwise is known of ours alone."""
+    """Return False if a module is loaded with another content; only our modules are known otherwise."""
     module = sys.modules.get(name)
     if module is None:
         return True
@@ -219,7 +219,7 @@ def check_neighbours(code: Code) -> None:
 
 
 def told(error: BaseException, file: Path) -> str:
-    """Type and text of an error, with the last line inside the plugin's own file."""
+    """Return type and text of an error, with the last line inside the plugin's own file."""
     if isinstance(error, SyntaxError):
         name = Path(error.filename).name if error.filename else file.name
         return f"{type(error).__name__}: {error.msg} ({name}, line {error.lineno})"
@@ -232,7 +232,7 @@ def told(error: BaseException, file: Path) -> str:
 
 
 def lacking(error: BaseException) -> str:
-    """What to do about a package that is not installed; empty for any other error."""
+    """Return a hint for a package that is not installed; empty for any other error."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"; install the package that provides '{error.name.split('.')[0]}'"
     return ""

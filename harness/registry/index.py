@@ -17,9 +17,9 @@ from harness._version import __version__
 from harness.component import KINDS
 from harness.errors import UserError
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry
-from harness.registry.core_files import HARNESS, room_files
+from harness.registry.core_files import HARNESS, core_files
 from harness.registry.discovery import Source, all_sources, allowed, file_source, origin, refuse_duplicates
-from harness.registry.source_digest import component_digest, rooms_digest
+from harness.registry.source_digest import component_digest, core_digest
 from harness.store.folders import index_root
 from harness.store.keys import hash_file
 
@@ -35,7 +35,7 @@ def load_catalog(
     strict: bool = False,
     time_limit: float = TIME_LIMIT,
 ) -> Catalog:
-    """All components that are registered.
+    """Return the catalog of all registered components.
 
     Only plugins that changed since they were last read are imported, in a child process; one that cannot be loaded
     is tried again every time.
@@ -61,23 +61,23 @@ def load_catalog(
     _report(broken, plugin_files, suite_files, strict)
     entries = [cache.complete(entry) for source in sources for entry in known.get(source, ())]
     refuse_duplicates(entries)
-    return Catalog(entries, broken, withheld, cache.rooms)
+    return Catalog(entries, broken, withheld, cache.core_files)
 
 
 def is_known(plugin_file: Path) -> bool:
-    """Whether a plugin file has been loaded before, with all that it follows from as it is now. Imports nothing."""
+    """Return True if a plugin file was loaded before and has not changed since. Imports nothing."""
     return _Cache().read(file_source(plugin_file)) is not None
 
 
 def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str]]:
-    """Kind, name and summary of the components that the index holds, as they were when it was last made.
+    """Return kind, name and summary of the components in the index, which may be out of date.
 
     Nothing is imported, built or checked against the files: for a shell's completion, which must be quick.
     """
     sources, _ = all_sources(list(plugin_files))
     cache = _Cache()
-    found = [cache.glance(source) for source in sources]
-    return [(item["kind"], item["name"], item["doc"].strip().partition("\n")[0]) for some in found for item in some]
+    entries = [entry for source in sources for entry in cache.glance(source)]
+    return [(entry["kind"], entry["name"], entry["doc"].strip().partition("\n")[0]) for entry in entries]
 
 
 def _build(
@@ -105,7 +105,7 @@ def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], of_suite: Ite
 
 
 class _Cache:
-    """One JSON file per plugin, valid while every file it follows from has the same bytes.
+    """One JSON file per plugin, valid while every file on which it depends has the same bytes.
 
     A folder that cannot be read or written only costs time.
     """
@@ -128,7 +128,7 @@ class _Cache:
         return self._hashes[file]
 
     def _load(self, path: Path) -> Any:
-        """The content of a file of the cache where it still holds, else None."""
+        """Return the content of a file of the cache if it is still valid, else None."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             return data if all(self._hash(file) == known for file, known in data["files"].items()) else None
@@ -146,7 +146,7 @@ class _Cache:
                 part.unlink(missing_ok=True)
 
     def glance(self, source: Source) -> list[dict[str, Any]]:
-        """A plugin's entries as JSON, right or out of date; empty where there are none."""
+        """Return a plugin's entries as JSON, valid or out of date; empty if there are none."""
         try:
             data = json.loads(self._path(source.module, str(source.file)).read_text(encoding="utf-8"))
             return list(data["entries"])
@@ -154,7 +154,7 @@ class _Cache:
             return []
 
     def read(self, source: Source) -> list[Entry] | None:
-        """A plugin's entries, or None where they must be built."""
+        """Return a plugin's entries, or None if they must be built."""
         data = self._load(self._path(source.module, str(source.file)))
         try:
             return (
@@ -166,32 +166,32 @@ class _Cache:
             return None
 
     def write(self, source: Source, entries: Sequence[Entry], files: Mapping[str, str]) -> None:
-        """Keep a plugin's entries with the hashes of the files that they follow from."""
+        """Store a plugin's entries with the hashes of the files on which they depend."""
         data = {"files": dict(files), "entries": [entry.to_json() for entry in entries]}
         self._save(self._path(source.module, str(source.file)), data)
 
     @property
-    def rooms(self) -> dict[str, str]:
-        """Path below the core -> SHA-256 of each file of its rooms."""
-        return {os.path.relpath(file, HARNESS): self._hash(file) for file in _all_rooms()}
+    def core_files(self) -> dict[str, str]:
+        """Path below the core -> SHA-256 of each of the core files."""
+        return {os.path.relpath(file, HARNESS): self._hash(file) for file in _all_core_files()}
 
     def complete(self, entry: Entry) -> Entry:
-        """The entry with the core's rooms in its digest."""
+        """Return the entry with the core files in its digest."""
         if self._digests is None:
-            self._digests = self._read_rooms()
+            self._digests = self._read_core_digests()
         return replace(entry, digest=component_digest(entry.digest, self._digests[entry.kind]))
 
-    def _read_rooms(self) -> Mapping[str, str]:
-        path = self._path("rooms")
-        files = _all_rooms()
+    def _read_core_digests(self) -> Mapping[str, str]:
+        path = self._path("core_files")
+        files = _all_core_files()
         data = self._load(path)
-        if isinstance(data, dict) and sorted(data["files"]) == files and set(data.get("rooms", ())) == set(KINDS):
-            return dict(data["rooms"])
+        if isinstance(data, dict) and sorted(data["files"]) == files and set(data.get("core_files", ())) == set(KINDS):
+            return dict(data["core_files"])
         hashes = {file: self._hash(file) for file in files}
-        rooms = {kind: rooms_digest(kind) for kind in KINDS}
-        self._save(path, {"files": hashes, "rooms": rooms})
-        return rooms
+        digests = {kind: core_digest(kind) for kind in KINDS}
+        self._save(path, {"files": hashes, "core_files": digests})
+        return digests
 
 
-def _all_rooms() -> list[str]:
-    return sorted({str(file) for kind in KINDS for file in room_files(kind)})
+def _all_core_files() -> list[str]:
+    return sorted({str(file) for kind in KINDS for file in core_files(kind)})

@@ -1,4 +1,4 @@
-"""The code that the index made an entry of: where it is on this machine, what it held then, and what a run keeps of it.
+"""The code of an entry of the index: its place on this machine, its content then, and the copy in a run's folder.
 
 No torch.
 """
@@ -20,14 +20,14 @@ from harness.registry.importing import PACKAGE, PluginError, find_spec, reader
 from harness.registry.source_digest import Code
 
 KEPT: Final = "code.json"
-"""In the run folder: plugins' code as it was planned."""
+"""The file of a run folder that holds plugins' code as it was planned."""
 
 
 def planned_code(entry: Entry, kept: KeptCode) -> Code:
-    """The code that an entry was made of: what this process has read of it, what is there, or what is kept.
+    """Return the code of an entry: as this process read it, as it is on disk, or as a run keeps it.
 
     Args:
-        kept: what a run keeps.
+        kept: the code in a run's folder.
 
     Raises:
         ChangedError: a file has changed since, and is not kept.
@@ -48,7 +48,7 @@ def planned_code(entry: Entry, kept: KeptCode) -> Code:
 
 
 def paths_of(entry: Entry) -> dict[Path, tuple[str, str]]:
-    """Where the files of an entry's code are on this machine, with their names and digests."""
+    """Return path -> name and digest of the files of an entry's code on this machine."""
     if not entry.files:
         return {}
     label = Path(entry.plugin)
@@ -65,7 +65,7 @@ def _base_of(module: str) -> Path:
 
 
 def _readings(path: Path, kept: bytes | None) -> Iterator[bytes]:
-    """What a file held or holds, in the order of trust."""
+    """Yield the contents of a file that are at hand, in the order of trust."""
     loaded = reader().contents.get(path)
     if loaded is not None:
         yield loaded
@@ -80,7 +80,7 @@ def _sha256(data: bytes) -> str:
 
 
 def locate(module: str) -> tuple[Path, Path] | None:
-    """File and base folder of a module, found without importing its package."""
+    """Return file and base folder of a module without importing its package; None if there is no such module."""
     top, *rest = module.split(".")
     spec = find_spec(top)
     if spec is None:
@@ -98,7 +98,7 @@ def locate(module: str) -> tuple[Path, Path] | None:
 
 @dataclass(frozen=True)
 class KeptCode:
-    """What a run keeps of plugins' code.
+    """The plugins' code in a run's folder.
 
     Attributes:
         plugins: path of each plugin file that the suite names -> name -> SHA-256 of what it is loaded from; first is
@@ -111,7 +111,7 @@ class KeptCode:
 
     @classmethod
     def of(cls, plugins: Iterable[Path], entries: Iterable[Entry]) -> KeptCode:
-        """What must be kept of the plugins that are not ours; files that have changed already are left out."""
+        """Return the code of plugins that are not ours; files that have changed already are left out."""
         named, texts = {}, {}
         labels = {str(path.resolve()): str(path) for path in plugins}
         for entry in entries:
@@ -126,18 +126,18 @@ class KeptCode:
         return cls(named, texts)
 
     def to_json(self) -> str:
-        """Text that :meth:`read` takes."""
+        """Return text that :meth:`read` reads."""
         return json.dumps(asdict(self))
 
     @classmethod
     def read(cls, folder: Path) -> KeptCode:
-        """What a run's folder keeps; nothing where it was made before code was kept."""
+        """Read the code in a run's folder; nothing if it has none."""
         try:
             return cls(**json.loads((folder / KEPT).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return cls()
 
     def content(self, digest: str) -> bytes | None:
-        """A file's content by its SHA-256, if it is kept and whole."""
+        """Return a file's content by its SHA-256, if it is kept and whole."""
         data = self.texts.get(digest, "").encode("utf-8", "surrogateescape")
         return data if _sha256(data) == digest else None

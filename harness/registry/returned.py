@@ -1,4 +1,4 @@
-"""Checks of what plugins return, at the point where it enters the harness. No torch."""
+"""Checks of the values that plugins return, where they enter the harness. No torch."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ _LONGEST = 60
 
 
 class ReturnedError(BenchError, TypeError, ValueError):
-    """A component returned what it may not; the text names it, its method, what came and what is allowed."""
+    """A component returned a wrong value; the text names component, method, value and allowed values."""
 
 
-def expect(met: bool, component: Any, method: str, found: Any, allowed: str) -> None:
-    """Refuse what a component's method gave, unless it is as it must be.
+def expect(met: bool, component: Any, method: str, value: Any, allowed: str) -> None:
+    """Raise an error unless a component's method returned a correct value.
 
     Args:
-        met: whether it is.
+        met: True if the value is correct.
         component: the component.
-        method: the method, or attribute, that gave it.
-        found: what it gave.
-        allowed: what it must give, e.g. ``a tensor (B, C)``.
+        method: the method or attribute that returned the value.
+        value: the value.
+        allowed: the allowed values in words, e.g. ``a tensor (B, C)``.
 
     Raises:
-        ReturnedError: it is not.
+        ReturnedError: the value is wrong.
     """
     if not met:
-        raise ReturnedError(f"{component.kind} '{component.name}', {method}: expected {allowed}, found {shown(found)}")
+        raise ReturnedError(f"{component.kind} '{component.name}', {method}: expected {allowed}, value {shown(value)}")
 
 
-def expect_array(component: Any, method: str, found: Any, shape: Sequence[int | None], kind: str = "float") -> None:
-    """Refuse what is no tensor or NumPy array of a shape (None: any length) and kind (``float`` or ``int``).
+def expect_array(component: Any, method: str, value: Any, shape: Sequence[int | None], kind: str = "float") -> None:
+    """Require a tensor or NumPy array of a shape (None: any length) and kind (``float`` or ``int``).
 
     Raises:
         ReturnedError: it is not.
     """
-    lengths, dtype = tuple(getattr(found, "shape", ("none",))), str(getattr(found, "dtype", ""))
+    lengths, dtype = tuple(getattr(value, "shape", ("none",))), str(getattr(value, "dtype", ""))
     alike = len(lengths) == len(shape) and all(w in (None, n) for w, n in zip(shape, lengths, strict=True))
     fits = alike and kind in dtype
     wanted = ", ".join("any" if length is None else str(length) for length in shape)
-    expect(fits, component, method, found, f"{kind} numbers of shape ({wanted})")
+    expect(fits, component, method, value, f"{kind} numbers of shape ({wanted})")
 
 
-def expect_texts(component: Any, method: str, found: Any) -> None:
-    """Refuse what is no list of texts.
+def expect_texts(component: Any, method: str, value: Any) -> None:
+    """Require a list of texts.
 
     Raises:
         ReturnedError: it is not.
     """
-    listed = isinstance(found, (list, tuple))
-    expect(listed and all(isinstance(item, str) for item in found), component, method, found, "a list of texts")
+    listed = isinstance(value, (list, tuple))
+    expect(listed and all(isinstance(item, str) for item in value), component, method, value, "a list of texts")
 
 
-def expect_json(component: Any, method: str, found: Any) -> None:
-    """Refuse what JSON cannot hold, with the place of the first such value; numbers that are not finite pass.
+def expect_json(component: Any, method: str, value: Any) -> None:
+    """Require a JSON value; the error names the place of the first other one. Numbers that are not finite pass.
 
     Raises:
-        ReturnedError: it is not JSON.
+        ReturnedError: the value is not JSON.
     """
-    wrong = _not_json(found, "")
+    wrong = _not_json(value, "")
     if wrong is not None:
         place, value = wrong
         allowed = "texts, numbers, true, false, None, and lists and dicts of these"
@@ -72,7 +72,7 @@ def expect_json(component: Any, method: str, found: Any) -> None:
 
 
 def _not_json(value: Any, place: str) -> tuple[str, Any] | None:
-    """Place and value of the first thing that cannot be JSON (see :func:`harness.store.artifact.strict`)."""
+    """Return place and value of the first thing that cannot be JSON (see :func:`harness.store.artifact.strict`)."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         inner = ((f"{place}.{name}" if place else str(name), item) for name, item in value.items())
@@ -80,16 +80,16 @@ def _not_json(value: Any, place: str) -> tuple[str, Any] | None:
         inner = ((f"{place}[{number}]", item) for number, item in enumerate(value))
     else:
         return None if value is None or isinstance(value, (str, bool, int, float, os.PathLike)) else (place, value)
-    return next((found for where, item in inner if (found := _not_json(item, where)) is not None), None)
+    return next((value for where, item in inner if (value := _not_json(item, where)) is not None), None)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number and no boolean."""
+    """Return True for a finite number that is no boolean."""
     return type(value) is not bool and isinstance(value, Real) and math.isfinite(value)
 
 
 def shown(value: Any) -> str:
-    """A value for people: what it is, its shape or its length, and a short one itself."""
+    """Return a value for people: its type, its shape or length, and itself if it is short."""
     name = type(value).__name__
     if value is None:
         return "None"

@@ -1,4 +1,4 @@
-"""Digests of source code: what of a component's code enters its key, and which files that is. No torch.
+"""Digests of source code: the part of a component's code that enters its key. No torch.
 
 A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
 imports, directly or not, and of the core's files whose numerics its kind depends on. These parts cannot change a result
@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.registry.core_files import HARNESS, room_files
+from harness.registry.core_files import HARNESS, core_files
 
 _TEXT_ONLY = {"hparam": ("active", "help", "search")}
 _TOLD_ONLY = (
@@ -30,21 +30,21 @@ _TOLD_ONLY = (
     "untrained",
     "unused",
 )
-"""Class attributes that nothing that computes reads."""
+"""Class attributes that no computation reads."""
 _ASKS = ("locals", "vars", "eval", "exec", "dir")
 """Functions that may read a local variable by its name."""
 _FETCHES_ONLY = ("downloads",)
-"""Methods that say where data come from; the data's own content is in the key."""
+"""Methods that name the origin of data; the content of the data is in the key."""
 
 
-def rooms_digest(kind: str, core: Path = HARNESS) -> str:
-    """Digest of the rooms of a kind."""
-    return _combined(("", digest) for digest in sorted(tree_digest(f, f.read_bytes()) for f in room_files(kind, core)))
+def core_digest(kind: str, core: Path = HARNESS) -> str:
+    """Return the digest of the core files of a kind."""
+    return _combined(("", digest) for digest in sorted(tree_digest(f, f.read_bytes()) for f in core_files(kind, core)))
 
 
 @dataclass(frozen=True)
 class Code:
-    """A module's file and every file of its own distribution that it imports, directly or not, as they were read once.
+    """A module's file and every file of its own distribution that it imports, directly or not, as read once.
 
     Attributes:
         file: the module's file.
@@ -58,7 +58,7 @@ class Code:
 
     @property
     def digest(self) -> str:
-        """Digest of what the code does.
+        """The digest of the code.
 
         Neither the folder nor the module's own name matters, so that a plugin file can be moved.
         """
@@ -73,7 +73,7 @@ class Code:
 
 
 def read_code(file: Path, roots: Mapping[str, Path], known: Mapping[Path, bytes] = MappingProxyType({})) -> Code:
-    """Read a module with all that it imports from its own distribution.
+    """Read a module and every module of its own distribution that it imports.
 
     Args:
         file: the module's source file, below one of the roots.
@@ -96,18 +96,18 @@ def read_code(file: Path, roots: Mapping[str, Path], known: Mapping[Path, bytes]
 
 
 def own_digest(file: Path, roots: Mapping[str, Path]) -> str:
-    """Digest of a module and of what it imports from its own distribution; see :func:`read_code`."""
+    """Return the digest of a module and of the modules of its distribution that it imports; see :func:`read_code`."""
     return read_code(file, roots).digest
 
 
 def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
-    """A module's file and every file of its own distribution that it imports; see :func:`read_code`."""
+    """Return a module's file and every file of its distribution that it imports; see :func:`read_code`."""
     return set(read_code(file, roots).contents)
 
 
-def component_digest(own: str, rooms: str) -> str:
-    """A component's source digest, from :func:`own_digest` and :func:`rooms_digest`."""
-    return _combined([("own", own), ("rooms", rooms)])
+def component_digest(own: str, core: str) -> str:
+    """Return a component's source digest, from :func:`own_digest` and :func:`core_digest`."""
+    return _combined([("own", own), ("core", core)])
 
 
 def _combined(named: Iterable[tuple[str, str]]) -> str:
@@ -115,25 +115,25 @@ def _combined(named: Iterable[tuple[str, str]]) -> str:
 
 
 def _base(path: Path, roots: Mapping[str, Path]) -> Path | None:
-    """The nearest of the roots' folders that a file is in."""
+    """Return the nearest of the roots' folders that holds a file."""
     return max((base for base in roots.values() if path.is_relative_to(base)), key=lambda b: len(b.parts), default=None)
 
 
 def _relative(path: Path, roots: Mapping[str, Path]) -> str:
-    """The place of a file below the folder of its distribution; as it is where it is in none."""
+    """Return the path of a file below the folder of its distribution; the whole path if it is in none."""
     base = _base(path, roots)
     return path.as_posix() if base is None else path.relative_to(base).as_posix()
 
 
 def imports(file: Path, data: bytes, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
-    """Every module that a file may import, as absolute name parts; relative ones are resolved where possible."""
+    """Return every module that a file may import, as absolute name parts; relative ones are resolved if possible."""
     base = _base(file, roots)
     package = () if base is None else file.relative_to(base).parent.parts
     return {parts for node in _computing(parse(file, data)) for parts in _names(node, package)}
 
 
 def _computing(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node of a tree except those within a method that only says where data come from."""
+    """Yield every node of a tree except those within a method that only names the origin of data."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -146,14 +146,14 @@ def _only_fetches(item: object, parent: ast.AST) -> bool:
 
 
 def absolute_names(file: Path, data: bytes) -> set[str]:
-    """The top-level names that a file imports other than relatively."""
-    found: set[str] = set()
+    """Return the top-level names of a file's absolute imports."""
+    names: set[str] = set()
     for node in ast.walk(parse(file, data)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.add(node.module.split(".")[0])
-    return found
+            names.add(node.module.split(".")[0])
+    return names
 
 
 def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
@@ -168,7 +168,7 @@ def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]
 
 
 def _files(parts: tuple[str, ...], roots: Mapping[str, Path]) -> Iterator[Path]:
-    """The module's file, and the ``__init__`` files on the way to it; nothing for others' modules."""
+    """Yield the module's file, and the ``__init__`` files on the way to it; nothing for others' modules."""
     base = roots.get(parts[0]) if parts else None
     if base is None:
         return
@@ -181,7 +181,7 @@ def _files(parts: tuple[str, ...], roots: Mapping[str, Path]) -> Iterator[Path]:
 
 @lru_cache(maxsize=512)
 def parse(path: Path, data: bytes) -> ast.Module:
-    """The syntax tree of a file's content; do not change it, it is shared.
+    """Return the syntax tree of a file's content; do not change it, it is shared.
 
     Raises:
         SyntaxError: it does not parse.
@@ -191,7 +191,7 @@ def parse(path: Path, data: bytes) -> ast.Module:
 
 @lru_cache(maxsize=512)
 def tree_digest(path: Path, data: bytes) -> str:
-    """Digest of a file's syntax tree without what cannot change a result.
+    """Return the digest of a file's syntax tree without the parts that cannot change a result.
 
     Raises:
         SyntaxError: it does not parse.
@@ -201,30 +201,30 @@ def tree_digest(path: Path, data: bytes) -> str:
     return hashlib.sha256("\0".join(tokens).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _tokens(node: ast.AST, found: list[str], local: Mapping[str, str] = MappingProxyType({})) -> None:
+def _tokens(node: ast.AST, tokens: list[str], local: Mapping[str, str] = MappingProxyType({})) -> None:
     """Append a tree as text; empty fields are left out: later Pythons add fields that are empty in older code.
 
     Args:
         local: name -> what stands for it, of the variables of the function that the node is in.
     """
-    found.append(f"({type(node).__name__}")
+    tokens.append(f"({type(node).__name__}")
     if isinstance(node, ast.FunctionDef) and not local:
         local = _local_variables(node)
     if isinstance(node, ast.Constant):
-        found.append(f"{type(node.value).__name__}={node.value!r}")
+        tokens.append(f"{type(node.value).__name__}={node.value!r}")
     elif isinstance(node, ast.Name):
-        found += [local.get(node.id, node.id), type(node.ctx).__name__]
+        tokens += [local.get(node.id, node.id), type(node.ctx).__name__]
     else:
         for name, value in ast.iter_fields(node):
             items = value if isinstance(value, list) else [value]
             shown = [item for item in items if item is not None and not _silent(item, node)]
-            found += [name] if shown else []
+            tokens += [name] if shown else []
             for item in shown:
                 if isinstance(item, ast.AST):
-                    _tokens(item, found, local)
+                    _tokens(item, tokens, local)
                 else:
-                    found.append(repr(item))
-    found.append(")")
+                    tokens.append(repr(item))
+    tokens.append(")")
 
 
 def _local_variables(function: ast.FunctionDef) -> dict[str, str]:

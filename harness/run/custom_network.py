@@ -208,7 +208,7 @@ def _with_custom(session: Session, label: str, folder: Path, datasets: Sequence[
     resolved["seeds"] = list(suite.seeds)[: 1 if trained else None]
     path = folder / "suite.yaml"
     path.write_text(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    catalog = Catalog([*session.catalog, _entry()], rooms=session.catalog.rooms)
+    catalog = Catalog([*session.catalog, _entry()], core_files=session.catalog.core_files)
     suite = load_suite(path, catalog, session.facts.declare)
     return replace(session, suite=suite, catalog=catalog, plan=build_plan(suite, catalog, session.facts))
 

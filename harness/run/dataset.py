@@ -51,7 +51,7 @@ def prepare(
             store=store,
             body=BODY,
             engine=make_engine("processes", jobs=1),
-            context=Context(store, data_dir, rooms=catalog.rooms).to_json(),
+            context=Context(store, data_dir, core_files=catalog.core_files).to_json(),
             retry_failed=True,
         )
         for failure in outcome.failures.values():

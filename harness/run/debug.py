@@ -80,7 +80,9 @@ def debug(
         for stage in needed(plan, scratch, [found.cell.score]):
             kept = keep_upstream and stage.kind not in ALWAYS
             with _told(stage, say):
-                run_stage(stage, Context(store if kept else scratch, data_dir, device, found.session.catalog.rooms))
+                run_stage(
+                    stage, Context(store if kept else scratch, data_dir, device, found.session.catalog.core_files)
+                )
         return Debugged(_scores(scratch, found.cell.score) or [], _scores(store, found.cell.score))
 
 

@@ -264,7 +264,7 @@ class _Work:
             run_stages,
             store=store,
             body=BODY,
-            context=Context(store, self.data_dir, device, self.session.catalog.rooms, self.name).to_json(),
+            context=Context(store, self.data_dir, device, self.session.catalog.core_files, self.name).to_json(),
             reserve=self.session.plan.stages.values(),
             observer=self.watch,
             cost=_cost(store),

@@ -24,14 +24,14 @@ class Context:
         store: where inputs are read and the output is written.
         data_dir: the user's data folder, or None.
         device: where networks are trained: ``cpu``, ``cuda`` (the process's current one) or ``cuda:INDEX``.
-        rooms: path below the core -> SHA-256 of the core's code that was planned with; nothing is refused without.
+        core_files: path below the core -> SHA-256 of each file of the planned code; nothing is refused without.
         run: the run whose folder keeps plugins' code as it was planned, or nothing.
     """
 
     store: Store
     data_dir: Path | None = None
     device: str = CPU
-    rooms: Mapping[str, str] = field(default_factory=dict)
+    core_files: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
 
     @classmethod
@@ -42,14 +42,14 @@ class Context:
             Store(Path(data["store"])),
             None if folder is None else Path(folder),
             data.get("device", CPU),
-            data.get("rooms", {}),
+            data.get("core_files", {}),
             data.get("run", ""),
         )
 
     def to_json(self) -> dict[str, Any]:
         """A plain mapping for a worker."""
         folder = None if self.data_dir is None else str(self.data_dir)
-        more = {"device": self.device, "rooms": dict(self.rooms), "run": self.run}
+        more = {"device": self.device, "core_files": dict(self.core_files), "run": self.run}
         return {"store": str(self.store.root), "data_dir": folder, **more}
 
 
@@ -59,7 +59,7 @@ def load_planned(payload: Mapping[str, Any], context: Context) -> None:
     Raises:
         ChangedError: the code of one, or of the core, has changed since.
     """
-    refuse_changed(context.rooms)
+    refuse_changed(context.core_files)
     for ref in _references(payload):
         try:
             component_class(ref)

@@ -156,8 +156,8 @@ def test_the_core_s_rooms_count_without_a_rebuild(
     before = load_catalog([path])
     room = tmp_path / "room.py"
     room.write_text("X = 1\n")
-    monkeypatch.setattr(index, "room_files", lambda _: [room])
-    monkeypatch.setattr(index, "rooms_digest", lambda kind: f"{kind}: {room.read_text()}")
+    monkeypatch.setattr(index, "core_files", lambda _: [room])
+    monkeypatch.setattr(index, "core_digest", lambda kind: f"{kind}: {room.read_text()}")
     digests = [before.get("dataset", "a").digest]
     for text in ("X = 1\n", "X = 1\n", "X = 2\n"):
         room.write_text(text)

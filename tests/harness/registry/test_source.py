@@ -13,9 +13,9 @@ from harness.registry.source_digest import (
     HARNESS,
     closure,
     component_digest,
+    core_digest,
+    core_files,
     own_digest,
-    room_files,
-    rooms_digest,
     tree_digest,
 )
 
@@ -70,7 +70,7 @@ COMPONENTS = {
 def digests(tree: Path) -> dict[str, str]:
     roots = {"plugins": tree}
     return {
-        name: component_digest(own_digest(tree / file, roots), rooms_digest(kind, tree / "harness"))
+        name: component_digest(own_digest(tree / file, roots), core_digest(kind, tree / "harness"))
         for name, (kind, file) in COMPONENTS.items()
     }
 
@@ -175,14 +175,14 @@ def test_a_new_file_in_a_room_counts(tree: Path) -> None:
 
 
 def test_every_room_exists() -> None:
-    assert {file.name for file in room_files("baseline")} > {
+    assert {file.name for file in core_files("baseline")} > {
         "packed.py",
         "head.py",
         "loop.py",
         "randomness.py",
         "train.py",
     }
-    assert [file.name for file in room_files("dataset")] == ["packed.py", "batch.py", "checks.py", "prepare.py"]
+    assert [file.name for file in core_files("dataset")] == ["packed.py", "batch.py", "checks.py", "prepare.py"]
 
 
 def test_the_closure_stops_at_other_distributions(tree: Path) -> None:
@@ -250,9 +250,9 @@ def test_values_of_equal_text_differ_by_type(tmp_path: Path) -> None:
 
 def test_the_hash_seed_changes_nothing(tree: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from harness.registry.source_digest import own_digest, rooms_digest\n"
+        "import sys; from pathlib import Path; from harness.registry.source_digest import own_digest, core_digest\n"
         "tree = Path(sys.argv[1])\n"
-        "print(own_digest(tree / 'plugins/encoders/mvgrl.py', {'plugins': tree}), rooms_digest('encoder'))\n"
+        "print(own_digest(tree / 'plugins/encoders/mvgrl.py', {'plugins': tree}), core_digest('encoder'))\n"
         "print([name for name in ('torch', 'numpy') if name in sys.modules])"
     )
     outputs = set()

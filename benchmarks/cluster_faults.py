@@ -39,8 +39,7 @@ from toy import STORED_BODY, ToyStore, stored_stage  # noqa: E402
 
 from harness.engine import make_engine, run  # noqa: E402
 from harness.engine.cluster.connection import Cluster  # noqa: E402
-from harness.store.stage import Stage  # noqa: E402
-from harness.store.store import Store  # noqa: E402
+from harness.store import Stage, Store  # noqa: E402
 from harness.store.verify import inspect  # noqa: E402
 
 KINDS = ("worker", "agent", "stage", "hold", "scheduler", "run")

@@ -44,8 +44,8 @@ from field import Field, ended
 from sabotage import Disk, Harm, damage, failing_writes, kill_one, no_locks, odd_renames
 
 from harness.run.find import all_runs
+from harness.store import Store
 from harness.store.gc import listing
-from harness.store.store import Store
 from harness.store.verify import inspect
 
 GRACE = 20.0

@@ -19,8 +19,8 @@ from sabotage import Harm, lingering
 from harness.cli.main import main as command
 from harness.results.run_record import RESULTS
 from harness.run.find import all_runs
+from harness.store import Store
 from harness.store.gc import listing
-from harness.store.store import Store
 from harness.store.verify import inspect
 
 ROOT = Path(__file__).resolve().parents[1]

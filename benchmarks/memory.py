@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.engine.meter import Meter
 from harness.run.session import Options, Session, open_session
-from harness.store.stage import Stage
+from harness.store import Stage
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
@@ -93,7 +93,7 @@ import json, sys, time
 import harness.graphs, harness.training.bases  # not counted: interpreter and imports
 from pathlib import Path
 from harness.stages.reading import read_graphs, read_labels
-from harness.store.store import Store
+from harness.store import Store
 wall, cpu = time.perf_counter(), time.process_time()
 store = Store(Path(sys.argv[1]))
 sizes = {}

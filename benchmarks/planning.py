@@ -29,9 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.store.keys import digest  # noqa: E402 - from this checkout
-from harness.store.stage import Stage  # noqa: E402
-from harness.store.store import Store  # noqa: E402
+from harness.store import Stage, Store, digest  # noqa: E402
 
 SHAPES = ("grid", "rows", "seeds", "mixed")
 SUITE = """

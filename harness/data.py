@@ -13,8 +13,7 @@ from harness.registry.returned import expect, expect_json, expect_texts
 if TYPE_CHECKING:
     import numpy as np
 
-    from harness.store.artifact import Artifact
-    from harness.store.store import Store
+    from harness.store import Artifact, Store
 
     Array = np.ndarray[Any, np.dtype[Any]]
 else:
@@ -233,8 +232,7 @@ class Dataset(Component):
         read: Callable[[Path], Mapping[str, Any]],
     ) -> Artifact:
         """What takes long to read, as an artifact of the store; see :func:`harness.store.readings.reading`."""
-        from harness.store.readings import reading
-        from harness.store.store import Store
+        from harness.store import Store, reading
 
         return reading(self.store or Store(), self.name, request, holds, read)
 

@@ -34,8 +34,7 @@ from harness.run.execute import EngineOptions, execute
 from harness.run.find import find_run
 from harness.run.record import start_record
 from harness.run.session import Options, Session, open_session
-from harness.store.folders import data_folder
-from harness.store.store import Store
+from harness.store import Store, data_folder
 from harness.suite import Overrides
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def analyse(
     from harness.run.execute import execute_analyses
     from harness.run.find import find_run, saved_suite
     from harness.run.session import open_session
-    from harness.store.store import Store
+    from harness.store import Store
 
     opened = Store(folders.store)
     record = find_run(run, opened, note)

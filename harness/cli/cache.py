@@ -47,8 +47,8 @@ def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
 def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
     from harness.results.rows import dumps
+    from harness.store import Store
     from harness.store.gc import disk_size, listing
-    from harness.store.store import Store
 
     opened = Store(store)
     infos, total = listing(opened), disk_size(opened.root)
@@ -84,8 +84,8 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
     from dataclasses import asdict
 
     from harness.results.rows import dumps
+    from harness.store import Store
     from harness.store.gc import listing
-    from harness.store.store import Store
 
     infos = listing(Store(store))
     if json:
@@ -104,8 +104,7 @@ def verify(
 ) -> None:
     """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
     from harness.results.rows import dumps
-    from harness.store.leases import sweep
-    from harness.store.store import Store
+    from harness.store import Store, sweep
     from harness.store.verify import inspect
 
     opened = Store(store)
@@ -163,8 +162,8 @@ def gc(
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
+    from harness.store import Store
     from harness.store.gc import Rules, choose, keys_of_runs, remove
-    from harness.store.store import Store
 
     if yes and dry_run:
         raise UserError("--yes and --dry-run exclude each other")
@@ -246,8 +245,8 @@ def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: 
     from dataclasses import asdict
 
     from harness.results.rows import dumps
+    from harness.store import Store
     from harness.store.exchange import Remote, pull, push
-    from harness.store.store import Store
 
     opened = Store(given.store)
     remote = Remote(target, opened, exists=not pushing)

@@ -45,7 +45,7 @@ def compare(
     from harness.results.compare.sides import narrowed, open_side
     from harness.run.collect import collect
     from harness.run.find import find_run
-    from harness.store.store import Store
+    from harness.store import Store
 
     require_known("--format", style, FORMATS)
     require_known("--checkpoint", checkpoint, CHECKPOINTS)

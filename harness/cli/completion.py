@@ -190,7 +190,7 @@ def cells_or_suites(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
 
 
 def _run_folders(ctx: typer.Context) -> list[Path]:
-    from harness.store.folders import store_root
+    from harness.store import store_root
 
     root = ctx.params.get("store") or store_root()
     return sorted((Path(root).expanduser() / "runs").glob("*/"), reverse=True)

@@ -176,7 +176,7 @@ def describe(
     from harness.plan.datasets import DatasetFacts
     from harness.results.rows import dumps
     from harness.run import dataset
-    from harness.store.store import Store
+    from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     catalog, entry, params = _named(name, sets, folders)
@@ -205,7 +205,7 @@ def path(
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
     from harness.plan.datasets import DatasetFacts
     from harness.results.rows import dumps
-    from harness.store.store import Store
+    from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     root = options.data_folder(sources.data_dir)

@@ -35,8 +35,7 @@ def examine(folders: options.Folders) -> dict[str, Any]:
     from harness.errors import BenchError
     from harness.nn.pygcl import pygcl_state
     from harness.registry.index import load_catalog
-    from harness.store.folders import data_root, index_root
-    from harness.store.store import Store
+    from harness.store import Store, data_root, index_root
 
     made = provenance()
     facts: dict[str, Any] = {

@@ -31,7 +31,7 @@ def export(
     """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""
     from harness.run.export import WRITERS, Export
     from harness.run.find import find_run
-    from harness.store.store import Store
+    from harness.store import Store
 
     wanted = [item.strip() for item in what.split(",")]
     for item in wanted:

@@ -114,7 +114,7 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     if entry.kind != "dataset":
         return {}
     from harness.plan.datasets import DatasetFacts
-    from harness.store.store import Store
+    from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     params = options.component_params(entry, sets)

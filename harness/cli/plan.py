@@ -63,7 +63,7 @@ def _reasons(statuses: list[StageStatus]) -> list[str]:
     for status in statuses:
         if status.reason:
             grouped.setdefault((status.state, status.stage.kind, status.reason), []).append(status)
-    from harness.store.stage import span
+    from harness.store import span
 
     lines: list[str] = []
     for (state, _, reason), alike in grouped.items():

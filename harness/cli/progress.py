@@ -15,7 +15,7 @@ from harness.safe_io import visible
 if TYPE_CHECKING:
     from harness.engine import Event
     from harness.run.session import Session
-    from harness.store.stage import Failure
+    from harness.store import Failure
 
 _EVERY = 0.2
 _DONE = ("finished", "cached", "failed", "skipped")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.report.build import Options as ReportOptions
     from harness.results.rows import RunResults
     from harness.results.run_record import RunRecord
-    from harness.store.store import Store
+    from harness.store import Store
 CHECKPOINTS = ("suite", "best-val", "last", "both")
 
 
@@ -51,7 +51,7 @@ def report(
     from harness.results.published import load_published
     from harness.run.collect import collect
     from harness.run.find import find_run
-    from harness.store.store import Store
+    from harness.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
     require_known("--checkpoint", checkpoint, CHECKPOINTS)

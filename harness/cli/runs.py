@@ -21,7 +21,7 @@ def runs(
     from harness.cli.words import counted
     from harness.results.rows import dumps
     from harness.run.find import all_runs, no_run, runs_of
-    from harness.store.store import Store
+    from harness.store import Store
 
     opened = Store(store)
     every = all_runs(opened)

@@ -15,8 +15,8 @@ from harness.downloads.transfer import Report, Unreachable, bytes_of, discard, t
 from harness.downloads.unpack import gunzip, unpack
 from harness.errors import DataError
 from harness.safe_io import size_text, writing
-from harness.store.keys import hash_file
-from harness.store.leases import delete, try_lock
+from harness.store import hash_file, try_lock
+from harness.store.leases import delete
 
 
 @dataclass(frozen=True)

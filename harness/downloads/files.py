@@ -16,8 +16,7 @@ from typing import Any
 from harness.data import Dataset
 from harness.errors import DataError, DiskFullError
 from harness.safe_io import size_text, write_text, writing
-from harness.store.folders import data_root
-from harness.store.keys import hash_file
+from harness.store import data_root, hash_file
 
 HINT = " (--data-dir or BENCH_DATA name another data folder)"
 _RECEIPTS = ".fetched"

@@ -15,7 +15,7 @@ from harness.downloads.files import advised, below, read_receipt
 from harness.errors import BenchError, DataError
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one
-from harness.store.keys import hash_file
+from harness.store import hash_file
 
 State = Literal["generated", "present", "missing", "own files", "faulty"]
 _GZIP = b"\x1f\x8b"

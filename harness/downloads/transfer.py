@@ -15,7 +15,7 @@ from harness._version import __version__
 from harness.downloads.files import HINT, require_room
 from harness.errors import DataError
 from harness.safe_io import size_text, writing
-from harness.store.keys import hash_file
+from harness.store import hash_file
 
 MOST_BYTES = 64 * 10**9
 """Bytes that are taken from a server that does not say how many come."""

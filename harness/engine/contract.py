@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 
 @dataclass(frozen=True)

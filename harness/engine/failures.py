@@ -12,8 +12,7 @@ from harness.engine.devices import DeviceError
 from harness.errors import BenchError, ChangedError, DataError, DivergedError, FileError
 from harness.registry.importing import lacking
 from harness.safe_io import DISK_FULL
-from harness.store.artifact import MissingArtifact
-from harness.store.stage import Failure
+from harness.store import Failure, MissingArtifact
 
 _HERE: Final = Path(__file__).parent
 _CORE: Final = _HERE.parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from harness.store.stage import Stage
+from harness.store import Stage
 
 
 class StageGraph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 from harness.engine.contract import Job, Report
-from harness.store.stage import Stage
+from harness.store import Stage
 
 
 class Inline:

@@ -13,7 +13,7 @@ from harness.engine.contract import Job, Report
 from harness.engine.devices import CPU
 from harness.engine.slot import Slot, prepare_fork_server
 from harness.safe_io import size_text
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 PRELOAD: Final = ("harness.engine.preload",)
 JOBS_PER_DEVICE: Final = 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.engine.contract import Engine
-    from harness.store.stage import Stage
+    from harness.store import Stage
 
 Heap = list[tuple[tuple[float, int], str]]
 

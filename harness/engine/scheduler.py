@@ -17,7 +17,7 @@ from harness.engine.ready import Heap, Ready
 from harness.engine.threads import one_thread
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 _FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
 _LAST_LOOK: Final = 2.0

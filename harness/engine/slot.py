@@ -23,7 +23,7 @@ from harness.engine.contract import Job, Report
 from harness.engine.failures import failure_of
 from harness.engine.process_tree_memory import held
 from harness.engine.stack import place_of_process
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 _LOST: Final = 255  # what the fork server's client says of a process whose exit code was lost
 

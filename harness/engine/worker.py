@@ -17,7 +17,7 @@ from harness.engine.failures import failure_of, spoils_device
 from harness.engine.meter import Meter
 from harness.engine.stack import show_stack_to
 from harness.engine.threads import limit_threads
-from harness.store.stage import Stage
+from harness.store import Stage
 
 _LOG_MOST: Final = 64 << 20  # bytes of a log; half of them are kept when it is longer
 _LOOK: Final = 0.5  # seconds between two looks at it

@@ -11,8 +11,7 @@ from harness.plan.components import identity, reference
 from harness.registry.catalog import Catalog
 from harness.results.rows import RunResults
 from harness.results.selection import rule_of
-from harness.store.keys import digest
-from harness.store.stage import PROTOCOL_VERSION, Stage
+from harness.store import PROTOCOL_VERSION, Stage, digest
 from harness.suite.analyses import fits
 from harness.suite.spec import AnalysisSpec
 

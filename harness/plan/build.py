@@ -11,8 +11,7 @@ from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
 from harness.results.cell import CellId
 from harness.results.rows import LAST
-from harness.store.keys import digest
-from harness.store.stage import Stage
+from harness.store import Stage, digest
 from harness.suite.spec import Configuration, Row, Suite
 
 

@@ -14,11 +14,11 @@ from harness.hparams import effective
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one, plugins_off
 from harness.registry.returned import expect
-from harness.store.keys import FileMark, digest, file_mark
+from harness.store import FileMark, digest, file_mark
 from harness.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
-    from harness.store.store import Store
+    from harness.store import Store
 
 
 class DatasetFacts:

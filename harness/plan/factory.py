@@ -21,8 +21,7 @@ from harness.plan.components import (
 )
 from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog
-from harness.store.keys import digest
-from harness.store.stage import PROTOCOL_VERSION, Stage, tier_key
+from harness.store import PROTOCOL_VERSION, Stage, digest, tier_key
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 
 _MAX_UPSTREAM = 8

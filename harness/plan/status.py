@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness.engine.devices import CPU
 from harness.engine.provenance import versions
-from harness.store.keys import difference
+from harness.store import difference
 from harness.store.toolchains import differences
 
 if TYPE_CHECKING:
     from harness.plan.build import Plan
-    from harness.store.stage import Failure, Stage
-    from harness.store.store import Store
+    from harness.store import Failure, Stage, Store
 
 _COMPARED = 200
 """Stored artifacts that are compared with a stage, the newest."""

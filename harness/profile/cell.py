@@ -25,7 +25,7 @@ from harness.run.session import Options
 from harness.safe_io import file_name
 from harness.stages import train
 from harness.stages.context import Context
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.training import bases
 from harness.training.loop import LoopSettings, TrainingData
 

@@ -20,8 +20,7 @@ from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.registry.core_files import HARNESS, core_files
 from harness.registry.discovery import Source, all_sources, allowed, file_source, origin, refuse_duplicates
 from harness.registry.source_digest import component_digest, core_digest
-from harness.store.folders import index_root
-from harness.store.keys import hash_file
+from harness.store import hash_file, index_root
 
 FORMAT = 4
 TIME_LIMIT = 60.0

@@ -20,7 +20,7 @@ from harness.registry.catalog import Entry
 from harness.registry.discovery import Source, load_source
 from harness.registry.importing import PluginError
 from harness.registry.source_digest import Code, imports, read_code
-from harness.store.keys import hash_file
+from harness.store import hash_file
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from harness.report.average import AverageColumn
 from harness.report.table import Table, TableRow
 from harness.results.rows import LAST, DatasetFacts
-from harness.store.stage import span
+from harness.store import span
 
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 

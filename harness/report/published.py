@@ -13,7 +13,7 @@ from harness.report.table import Column, Table, TableRow
 from harness.results.intervals import LEVEL, Interval, Sample, welch_interval
 from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
 from harness.results.rows import LAST, DatasetFacts
-from harness.store.keys import canonical
+from harness.store import canonical
 
 WITHIN, OUTSIDE, UNCLEAR, INCOMPARABLE = "within noise", "outside noise", "no verdict", "not comparable"
 

@@ -16,8 +16,7 @@ from harness.results.findings import FOLDER, Finding, load_findings, plain_cell,
 from harness.results.rows import RunResults
 from harness.run.session import Session
 from harness.safe_io import file_name
-from harness.store.stage import Failure, Stage
-from harness.store.store import Store
+from harness.store import Failure, Stage, Store
 from harness.suite.spec import AnalysisSpec
 
 if TYPE_CHECKING:

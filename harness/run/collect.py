@@ -22,8 +22,7 @@ from harness.results.rows import (
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.safe_io import check_types, shown
-from harness.store.stage import Failure
-from harness.store.store import Store
+from harness.store import Failure, Store
 
 TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
 """Costs in the store's record of a stage."""

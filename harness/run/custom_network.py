@@ -31,14 +31,14 @@ from harness.run.session import Options, Session
 from harness.stages import score, train
 from harness.stages.context import Context
 from harness.stages.reading import as_float32, read_graphs, read_info
-from harness.store.store import Scratch
+from harness.store import Scratch
 from harness.suite import load_suite
 from harness.training.bases import Baseline
 from harness.training.loop import best_rule, predict
 
 if TYPE_CHECKING:
     from harness.graphs import Batch
-    from harness.store.stage import Stage
+    from harness.store import Stage
     from harness.training.networks import LearnerInfo
 
 FLAG = "not a registered method: no key, not cached"

@@ -18,8 +18,7 @@ from harness.report.caption import METRICS
 from harness.run.execute import BODY
 from harness.stages.context import Context
 from harness.stages.reading_numpy import read_some
-from harness.store.artifact import Artifact
-from harness.store.store import Store
+from harness.store import Artifact, Store
 from harness.suite.spec import ComponentSpec, DatasetSpec
 
 LADDER = (1, 5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)

@@ -21,8 +21,7 @@ from harness.plan.status import needed
 from harness.run.find import OpenedCell
 from harness.stages.context import Context
 from harness.stages.run import run_stage
-from harness.store.stage import Stage
-from harness.store.store import Scratch, Store
+from harness.store import Scratch, Stage, Store
 
 ALWAYS = ("train", "score")
 KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score")

@@ -30,9 +30,7 @@ from harness.run.session import Options, Session
 from harness.run.tracking import Tracking
 from harness.safe_io import write_text, writing
 from harness.stages.context import Context
-from harness.store.leases import claim_run
-from harness.store.stage import Failure, Stage
-from harness.store.store import Store
+from harness.store import Failure, Stage, Store, claim_run
 from harness.suite.spec import AnalysisSpec
 
 if TYPE_CHECKING:

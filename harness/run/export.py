@@ -21,7 +21,7 @@ from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
 from harness.safe_io import MOST_SUITE, file_name, parse_yaml, read_text, visible, write_text
-from harness.store.store import Store
+from harness.store import Store
 
 README = """\
 Run {run} of suite {suite}, made with bench {version}.

@@ -13,9 +13,7 @@ from harness.plan.build import Cell
 from harness.results.run_record import RECORD, CellRecord, RunRecord, path_text
 from harness.run.session import Options, Session, open_session
 from harness.safe_io import visible
-from harness.store.keys import hash_file
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store, hash_file
 from harness.suite import find_suite
 from harness.suite.files import installed_name, suites_folder
 

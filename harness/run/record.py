@@ -14,7 +14,7 @@ from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import PAGE, CellRecord, RunRecord, path_text
 from harness.run.session import Session
 from harness.run.suite_code import digests_from, named_files
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite.files import installed_name
 from harness.suite.spec import ComponentSpec, Row
 

@@ -15,10 +15,7 @@ from harness.results.run_record import CellRecord, RunRecord
 from harness.run.execute import EngineOptions, run_targets
 from harness.run.find import find_cell, reopen_cell
 from harness.run.session import Options, Session
-from harness.store.artifact import Meta
-from harness.store.keys import difference
-from harness.store.stage import Failure
-from harness.store.store import Store
+from harness.store import Failure, Meta, Store, difference
 
 
 @dataclass(frozen=True)

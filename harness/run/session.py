@@ -11,7 +11,7 @@ from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.run.suite_code import SuiteCode, Tell, named_code, plugin_code
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite import Overrides, find_suite, load_suite, peek_plugins
 from harness.suite.spec import Suite
 

@@ -14,7 +14,7 @@ from harness.registry.catalog import Catalog
 from harness.registry.discovery import file_source
 from harness.registry.index import is_known
 from harness.registry.source_digest import closure
-from harness.store.keys import hash_file
+from harness.store import hash_file
 from harness.suite.spec import Suite
 
 DIGITS = 12

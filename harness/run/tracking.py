@@ -14,7 +14,7 @@ from harness.registry.discovery import load_one
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.session import Session
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite.spec import ComponentSpec
 from harness.tracker import TrackedCell, TrackedRun, TrackedStage, Tracker
 

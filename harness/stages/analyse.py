@@ -13,7 +13,7 @@ from harness.randomness import seeded
 from harness.registry.returned import expect, expect_json
 from harness.stages.cell import TrainedCell
 from harness.stages.context import Context, component
-from harness.store.stage import Stage
+from harness.store import Stage
 
 
 def body(stage: Stage, context: Context) -> None:

@@ -23,7 +23,7 @@ from harness.stages.reading import (
     read_oracle,
 )
 from harness.stages.upstream import read_upstream
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.training.bases import Environment
 from harness.training.loop import LoopSettings, total_steps
 

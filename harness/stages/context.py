@@ -13,7 +13,7 @@ from harness.registry.catalog import Entry
 from harness.registry.core_files import refuse_changed
 from harness.registry.discovery import load_one
 from harness.registry.planned_code import KeptCode
-from harness.store.store import Store
+from harness.store import Store
 
 
 @dataclass(frozen=True)

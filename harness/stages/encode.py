@@ -13,7 +13,7 @@ from harness.randomness import generator, seeded
 from harness.registry.returned import expect, expect_array, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.reading import as_float32, on_cpu, read_features, read_graphs
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.training.bases import Encoder
 
 

@@ -16,8 +16,7 @@ from harness.data import Dataset, Declaration, RawDataset, RawGraph, check_built
 from harness.errors import DataError
 from harness.graphs.packed import GROUP, PackedGraphs, order_edges
 from harness.stages.context import Context, component
-from harness.store.keys import FileMark, file_mark
-from harness.store.stage import Stage
+from harness.store import FileMark, Stage, file_mark
 
 TIERS = ("oracle", "sealed")
 

@@ -12,7 +12,7 @@ from harness.randomness import derive
 from harness.registry.returned import expect, expect_array, expect_json, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.reading import read_labels, read_task
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.training.bases import Fitted, Quantifier
 from harness.training.metrics import score_probabilities
 

@@ -13,7 +13,7 @@ from harness.data import Features, Task
 from harness.graphs import PackedGraphs
 from harness.graphs.packed import GROUP, PARTS
 from harness.stages.context import component_class
-from harness.store.store import Store
+from harness.store import Store
 from harness.training.networks import LearnerInfo, ModelSpec
 
 _GRAPH_FIELDS = {field.name for field in fields(PackedGraphs) if field.init}

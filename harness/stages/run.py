@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.engine.devices import CPU, on_device
 from harness.stages.context import Context, load_planned
-from harness.store.stage import Stage
+from harness.store import Stage
 
 BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
 

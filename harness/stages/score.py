@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.stages.context import Context
 from harness.stages.reading_numpy import read_arrays, read_some
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.training.metrics import Score, score, task_from_json
 
 

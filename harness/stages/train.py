@@ -28,7 +28,7 @@ from harness.stages.reading import (
     read_task,
 )
 from harness.stages.upstream import read_upstream
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
 from harness.training.loop import LAST, LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps

@@ -9,7 +9,7 @@ from typing import Any, Final
 from harness.engine.cluster.profile import KINDS, QUEUES, Profile
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
-from harness.store.stage import STAGE_KINDS
+from harness.store import STAGE_KINDS
 from harness.suite.tree import Problems, Table, Tree, describe
 from harness.suite.validation import KEY, Loc, checked, checked_type, fault, faults, table_of, typed
 from harness.suite.yaml import read_file

@@ -22,8 +22,7 @@ from harness.run.execute import EngineOptions, run_targets
 from harness.run.record import start_record
 from harness.run.session import Options, Session
 from harness.stages.context import Context
-from harness.store.leases import new_run_name
-from harness.store.store import Store
+from harness.store import Store, new_run_name
 from harness.suite import load_suite
 from harness.testing import toy_components
 from harness.testing.scratch import scratch_folder

@@ -13,7 +13,7 @@ from harness.report.html.curves import curves, points
 from harness.report.html.page import write_page
 from harness.results.findings import Finding, save_finding
 from harness.safe_io import write_text
-from harness.store.store import Store
+from harness.store import Store
 
 pytestmark = pytest.mark.browser
 FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="500pt" height="200pt" viewBox="0 0 500 200"/>'

@@ -13,7 +13,7 @@ from harness.registry.index import load_catalog
 from harness.results.rows import RunResults
 from harness.run.execute import EngineOptions, execute
 from harness.run.session import Options, open_session
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite import Overrides, load_suite
 from harness.suite.spec import Suite
 

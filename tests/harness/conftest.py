@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.store.store import Store
+from harness.store import Store
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.store import Store
 from harness.store.exchange import Copied, Remote, pull, push
-from harness.store.store import Store
 from harness.store.verify import inspect
 
 

@@ -12,12 +12,10 @@ import torch
 
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
+from harness.store import Stage, Store, digest
 from harness.store.artifact import META, with_check
 from harness.store.exchange import RUN_FILES
 from harness.store.gc import listing
-from harness.store.keys import digest
-from harness.store.stage import Stage
-from harness.store.store import Store
 
 
 def stage(seed: int = 1, place: str = "train/two-piece/erm", **preimage: object) -> Stage:

@@ -20,7 +20,7 @@ from harness.run.collect import collect
 from harness.run.execute import EngineOptions, RunOutcome, execute
 from harness.run.find import find_run
 from harness.run.session import Options, Session, open_session
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite import Overrides
 
 Ended = subprocess.CompletedProcess[str]

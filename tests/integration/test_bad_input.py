@@ -11,8 +11,8 @@ import pytest
 from integration_kit import TOY, Workshop
 
 from harness.cli.main import main
+from harness.store import Store
 from harness.store.gc import listing
-from harness.store.store import Store
 
 SCREEN = 25
 MOLECULES = """\

@@ -20,7 +20,7 @@ from harness.notebook import SuiteHandle, open_suite
 from harness.registry.importing import reader
 from harness.run.execute import EngineOptions, RunOutcome, execute
 from harness.run.session import Options, Session, open_session
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite import Overrides
 
 SUITE = """\

@@ -21,7 +21,7 @@ from harness.engine import Event
 from harness.run.execute import EngineOptions, execute
 from harness.run.find import all_runs
 from harness.run.session import Options
-from harness.store.store import Store
+from harness.store import Store
 
 COMMANDS = [
     "run",

@@ -20,7 +20,7 @@ from harness.cli import data_screens
 from harness.cli.main import main
 from harness.run.execute import EngineOptions, execute
 from harness.run.session import Options, open_session
-from harness.store.folders import data_root
+from harness.store import data_root
 
 TABLE = "size,y,domain,split\n" + "".join(
     f"{size},{size % 2},{size % 3 % 2},{split}\n"

@@ -6,8 +6,8 @@ import pytest
 
 from harness.report.build import make_report
 from harness.report.render import render
+from harness.store import Store
 from harness.store.gc import listing
-from harness.store.store import Store
 
 PLUGIN = """\
 import numpy as np

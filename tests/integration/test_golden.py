@@ -21,8 +21,7 @@ from torch import Tensor
 from harness.plan.build import Plan
 from harness.report.build import make_report
 from harness.report.render import render
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store
 
 GOLDEN = HERE / "golden"
 CLOSE = 1e-4

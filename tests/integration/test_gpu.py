@@ -13,7 +13,7 @@ from harness.nn.propagate import neighbour_sum
 from harness.registry.discovery import BUILT_IN, load_one
 from harness.registry.index import load_catalog
 from harness.run.execute import EngineOptions
-from harness.store.store import Store
+from harness.store import Store
 from harness.testing import encoders
 from harness.testing import rig as kit
 from harness.testing.device import moved

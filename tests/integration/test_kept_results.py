@@ -13,9 +13,8 @@ from integration_kit import TOY, Workshop
 
 from harness.results.rows import RunResults
 from harness.run.find import find_run
-from harness.store.artifact import META, Draft, Meta
-from harness.store.stage import Failure
-from harness.store.store import Store
+from harness.store import Draft, Failure, Meta, Store
+from harness.store.artifact import META
 
 
 @pytest.fixture(scope="module")

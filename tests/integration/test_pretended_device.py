@@ -12,8 +12,8 @@ from integration_kit import TOY, Workshop
 
 from harness.report.build import make_report
 from harness.run.execute import EngineOptions, RunOutcome
+from harness.store import Store
 from harness.store.gc import listing
-from harness.store.store import Store
 from harness.testing.fake_device import ELSEWHERE, elsewhere
 
 NAME = "Pretended GPU"

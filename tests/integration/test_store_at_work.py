@@ -13,9 +13,8 @@ from integration_kit import TOY, Workshop, bench
 
 from harness.errors import DiskFullError
 from harness.run.find import all_runs
+from harness.store import Stage, Store
 from harness.store.gc import Rules, choose, listing, remove
-from harness.store.stage import Stage
-from harness.store.store import Store
 
 
 @pytest.fixture(scope="module")

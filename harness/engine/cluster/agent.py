@@ -24,7 +24,7 @@ from harness.engine.cluster.facts import differences, facts
 from harness.engine.contract import Job, Report
 from harness.engine.processes import PRELOAD, Processes, available_cores
 from harness.engine.provenance import cpu_model
-from harness.store.stage import Stage
+from harness.store import Stage
 
 _IDLE: Final = 120.0  # seconds without a stage after which it leaves; the next stage starts another
 _LONGEST: Final = 5.0  # seconds between two looks at the clock

@@ -18,8 +18,7 @@ from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
 from harness.safe_io import writing
-from harness.store.leases import Lease, begin_draft
-from harness.store.store import Store
+from harness.store import Lease, Store, begin_draft
 
 _log = logging.getLogger(__name__)
 _RUSH: Final = 10.0  # seconds for a call that must not hold up the end of a run

@@ -20,7 +20,7 @@ from harness.engine.contract import Job, Report
 from harness.engine.failures import failure_of
 from harness.engine.processes import PRELOAD
 from harness.errors import UserError
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 _log = logging.getLogger(__name__)
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state

@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.registry.core_files import HARNESS, PLUGINS
 from harness.registry.discovery import Source, distribution_sources, file_source
 from harness.registry.source_digest import own_digest
-from harness.store.keys import hash_file
+from harness.store import hash_file
 
 CODE = "the code of bench"
 _AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")

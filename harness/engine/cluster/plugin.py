@@ -21,7 +21,7 @@ from distributed import WorkerPlugin, get_worker
 
 from harness.engine.cluster.agent import Hello, Order, Run, Start
 from harness.engine.contract import Report
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 _LOOK: Final = 0.5  # seconds between two looks whether a stage is still wanted
 _PATIENCE: Final = 5.0  # seconds that an agent gets to end its processes

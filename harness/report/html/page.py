@@ -16,7 +16,7 @@ from harness.report.text import one_line
 from harness.results.rows import RunResults
 from harness.results.run_record import PAGE, RunRecord
 from harness.safe_io import write_text
-from harness.store.store import Store
+from harness.store import Store
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.store.stage import STAGE_KINDS
+from harness.store import STAGE_KINDS
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from harness.report.html.timing import kind_of
 from harness.results.rows import ResultRow, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.safe_io import size_text
-from harness.store.store import Store
+from harness.store import Store
 
 Place = tuple[str, str, str, int]
 """Dataset, method, configuration, seed."""

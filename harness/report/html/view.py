@@ -25,8 +25,7 @@ from harness.results.rows import LAST, RunResults
 from harness.results.run_record import RunRecord
 from harness.results.selection import ScoreTable
 from harness.safe_io import MOST_SUITE, parse_yaml, read_text
-from harness.store.stage import Failure
-from harness.store.store import Store
+from harness.store import Failure, Store
 
 COPIES = ("latex", "markdown", "csv")
 STATISTICS_UP_TO = 40

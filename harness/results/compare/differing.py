@@ -9,7 +9,7 @@ from typing import Any
 from harness.report.table import TableRow
 from harness.results.compare.sides import Side
 from harness.results.rows import DatasetFacts, MethodFacts
-from harness.store.keys import canonical, difference
+from harness.store import canonical, difference
 
 RowPair = tuple[TableRow, TableRow]
 ABSENT = "the default"

@@ -11,7 +11,7 @@ from harness.errors import UserError, did_you_mean
 from harness.report.table import Table, TableRow, build_table
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
-from harness.store.store import Store
+from harness.store import Store
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.collect import collect
 from harness.safe_io import size_text
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store
 
 ROOT = Path(__file__).resolve().parents[3]
 Bench = Callable[..., tuple[str, str]]

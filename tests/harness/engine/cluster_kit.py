@@ -21,8 +21,7 @@ from harness.engine import Outcome, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
 from harness.engine.cluster.profile import Profile
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -23,9 +23,7 @@ from harness.engine.cluster import connection
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile
 from harness.errors import UserError
-from harness.store import locks
-from harness.store.leases import sweep
-from harness.store.store import Store
+from harness.store import Store, locks, sweep
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,7 @@ from harness.engine.cluster.engine import Dask
 from harness.engine.cluster.profile import Profile
 from harness.engine.cluster.starting import start_cluster
 from harness.errors import UserError
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from harness.engine.processes import Processes
 from harness.engine.ready import Ready
 from harness.engine.worker import Attempt
 from harness.errors import UserError
-from harness.store.stage import Stage
+from harness.store import Stage
 
 
 class Slots:

@@ -19,8 +19,7 @@ from harness.engine import Outcome, make_engine, run
 from harness.engine.failures import failure_of
 from harness.errors import DiskFullError, DivergedError
 from harness.safe_io import writing
-from harness.store.stage import Failure, Stage
-from harness.store.store import Store
+from harness.store import Failure, Stage, Store
 from harness.store.verify import inspect
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +69,7 @@ from pathlib import Path
 from toy import STORED_BODY, diamond
 from harness.engine import run
 from harness.engine.processes import Processes
-from harness.store.store import Store
+from harness.store import Store
 
 if __name__ == "__main__":
     context = {"root": sys.argv[1], "log": sys.argv[2]}

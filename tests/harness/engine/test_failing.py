@@ -13,7 +13,7 @@ from harness.errors import DataError, DiskFullError, DivergedError, FileError, U
 from harness.hparams import HParam
 from harness.registry.catalog import Entry
 from harness.registry.discovery import load_one
-from harness.store.artifact import MissingArtifact
+from harness.store import MissingArtifact
 
 HERE = Path(__file__).name
 

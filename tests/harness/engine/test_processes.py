@@ -22,7 +22,7 @@ from harness.engine.contract import Job
 from harness.engine.process_tree_memory import held
 from harness.engine.processes import Processes, available_cores
 from harness.engine.worker import Attempt
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 MIB = 2**20
 

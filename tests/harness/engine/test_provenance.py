@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from harness.engine.provenance import provenance, repository, versions
-from harness.store.keys import canonical
+from harness.store import canonical
 
 
 def git(folder: Path, *words: str) -> None:

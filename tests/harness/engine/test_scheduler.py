@@ -15,7 +15,7 @@ from toy import BODY, REMEMBERED, Recorder, ToyStore, stage
 from harness.engine import Outcome, make_engine, run
 from harness.engine.graph import StageGraph
 from harness.errors import DataError, UserError
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from typing import Any
 
 from harness.engine import Event
 from harness.errors import DataError, DivergedError
-from harness.store.keys import digest
-from harness.store.stage import Failure, Stage
+from harness.store import Failure, Stage, digest
 
 BODY = "toy:body"
 
@@ -319,7 +318,7 @@ def diamond(**payload: Any) -> list[Stage]:
 
 def stored_body(stage: Stage, context: dict[str, Any]) -> None:
     """Write to the real store the sum of the inputs' numbers and one; as slowly as ``slow`` says."""
-    from harness.store.store import Store
+    from harness.store import Store
 
     store = Store(Path(context["root"]))
     ToyStore(Path(context["log"])).note_run(stage.key)
@@ -332,7 +331,7 @@ def stored_body(stage: Stage, context: dict[str, Any]) -> None:
 
 def body_of_store(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
     """Write an artifact to the store under the path that the context gives, and tell the path."""
-    from harness.store.store import Store
+    from harness.store import Store
 
     with Store(Path(context["store"])).create(stage) as draft:
         draft.write_json("number", 1)

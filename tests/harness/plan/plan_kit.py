@@ -11,7 +11,7 @@ from harness.hparams import HParam
 from harness.plan.build import Plan, build_plan
 from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog, Entry
-from harness.store.keys import digest
+from harness.store import digest
 from harness.suite.spec import (
     ComponentSpec,
     Configuration,

@@ -7,9 +7,7 @@ from typing import Any, cast
 import pytest
 
 from harness.plan.status import Nearest
-from harness.store.keys import digest
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store, digest
 
 OLD, NEW = digest("old code"), digest("new code")
 

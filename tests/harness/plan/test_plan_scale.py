@@ -11,7 +11,7 @@ import pytest
 from plan_kit import Facts, baseline, every_method, plan_of
 
 from harness.plan.status import needed, survey
-from harness.store.store import Store
+from harness.store import Store
 from harness.suite.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
 
 DATASETS = tuple(DatasetSpec(f"D{n}", ComponentSpec("dataset", "data", {"bias": 0.1, "seed": n})) for n in range(3))

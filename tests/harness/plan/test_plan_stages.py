@@ -14,7 +14,7 @@ from harness.hparams import HParam
 from harness.plan.datasets import DatasetFacts
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog, Entry
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.suite.spec import (
     ComponentSpec,
     Configuration,

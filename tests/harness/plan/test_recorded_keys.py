@@ -13,7 +13,7 @@ import pytest
 from plan_kit import Facts, every_method, plan_of
 
 from harness.plan.build import Plan
-from harness.store.keys import digest
+from harness.store import digest
 from harness.suite.spec import ComponentSpec, DatasetSpec
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_keys.json").read_text(encoding="utf-8"))

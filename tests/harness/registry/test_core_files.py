@@ -13,8 +13,7 @@ from harness.registry.catalog import Catalog
 from harness.registry.core_files import HARNESS, is_as_at_start, refuse_changed
 from harness.registry.index import load_catalog
 from harness.stages import run_stage
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store
 
 
 @pytest.fixture(scope="module")

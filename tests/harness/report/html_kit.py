@@ -12,9 +12,7 @@ from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.safe_io import write_text
-from harness.store.keys import digest
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store, digest
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SUITE = """\

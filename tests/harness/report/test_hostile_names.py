@@ -20,7 +20,7 @@ from harness.report.plain import encodable
 from harness.report.render import render
 from harness.results.findings import Finding, load_findings, save_finding
 from harness.results.rows import DatasetFacts, RunResults, dumps, rows_to_csv
-from harness.store.store import Store
+from harness.store import Store
 
 LATEX = r"\input{/etc/passwd}\write18{x}^^5cinput $x$ %"
 FORMULA = "=cmd|'/C calc'!A0"

@@ -10,8 +10,7 @@ from harness.errors import DataError, UserError
 from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.find import all_runs, find_run, finished_before, runs_of
-from harness.store.keys import hash_file
-from harness.store.store import Store
+from harness.store import Store, hash_file
 from harness.suite.files import digests, gather, suites_folder
 from harness.suite.tree import Problems
 

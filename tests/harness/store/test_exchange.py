@@ -14,10 +14,9 @@ from store_kit import fill, flip, fresh, record_run, rewrite, stage
 
 from harness.errors import FileError, UserError
 from harness.run.find import find_run
+from harness.store import Failure, Store
 from harness.store.artifact import META
 from harness.store.exchange import Remote, pull
-from harness.store.stage import Failure
-from harness.store.store import Store
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from exchange_kit import give, take
-from harness.store.store import Store
+from harness.store import Store
 done = (give if sys.argv[4] == "give" else take)(Store(Path(sys.argv[1])), sys.argv[2])
 assert done.refused == {}, done
 """

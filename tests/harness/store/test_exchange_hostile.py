@@ -13,7 +13,7 @@ import pytest
 from exchange_kit import clean, give, other, take
 from store_kit import fill, record_run, rewrite, stage
 
-from harness.store.store import Store
+from harness.store import Store
 
 Change = Callable[[dict[str, Any]], object]
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from store_kit import fill, fresh, record_run, stage, titles, truncate, use
 
+from harness.store import Store, claim_run, digest
 from harness.store.gc import Garbage, Rules, choose, keys_of_runs, keys_of_stage, listing, remove
-from harness.store.keys import digest
-from harness.store.leases import claim_run, running
-from harness.store.store import Store
+from harness.store.leases import running
 
 
 def collect(store: Store, **rules: object) -> Garbage:
@@ -142,8 +141,8 @@ def test_what_is_leased_or_was_opened_since_stays(three: Store) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from harness.store.leases import claim_run
-from harness.store.store import Store
+from harness.store import claim_run
+from harness.store import Store
 with claim_run(Store(Path(sys.argv[1])), "toy") as name:
     print(name, flush=True)
     time.sleep(60)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import DataError
-from harness.store.keys import canonical, difference, digest, file_digest
+from harness.store import canonical, difference, digest, file_digest
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_nested_boolean_is_not_a_number_and_an_order_is_told() -> None:
 
 
 def test_the_hash_seed_does_not_change_a_key() -> None:
-    code = "from harness.store.keys import digest; print(digest({'tasks': {'binary', 'x', 'y'}, 'b': {'a': 1}}))"
+    code = "from harness.store import digest; print(digest({'tasks': {'binary', 'x', 'y'}, 'b': {'a': 1}}))"
     keys = set()
     for seed in ("0", "1", "random"):
         env = {**os.environ, "PYTHONHASHSEED": seed}

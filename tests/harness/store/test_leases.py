@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from store_kit import fill, fresh, stage
 
+from harness.store import Store, sweep
 from harness.store.gc import Rules, choose, remove
-from harness.store.leases import leftovers, sweep
-from harness.store.store import Store
+from harness.store.leases import leftovers
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage
+from harness.store import Store
 store = Store(Path(sys.argv[1]))
 if sys.argv[2] == "record":
     Path.replace = lambda *_: os._exit(9)

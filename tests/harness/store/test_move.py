@@ -11,8 +11,8 @@ import pytest
 from store_kit import fill, fresh, stage
 
 from harness.errors import FileError
+from harness.store import Store
 from harness.store.artifact import move
-from harness.store.store import Store
 
 Replace = Callable[[Path, Path], None]
 

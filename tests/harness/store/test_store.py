@@ -15,12 +15,9 @@ import pytest
 import torch
 from store_kit import fill, fresh, stage
 
-from harness.store.artifact import Meta, MissingArtifact, dump, strict
+from harness.store import Failure, Meta, MissingArtifact, Store, digest, new_run_name
+from harness.store.artifact import dump, strict
 from harness.store.gc import disk_size, listing
-from harness.store.keys import digest
-from harness.store.leases import new_run_name
-from harness.store.stage import Failure
-from harness.store.store import Store
 from harness.store.verify import inspect
 
 
@@ -215,7 +212,7 @@ def test_the_default_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_the_store_reads_json_without_torch(store: Store) -> None:
     fill(store, stage())
     code = (
-        "import sys; from pathlib import Path; from harness.store.store import Store\n"
+        "import sys; from pathlib import Path; from harness.store import Store\n"
         "artifact = Store(Path(sys.argv[1])).open(sys.argv[2]); artifact.read_json('info')\n"
         "print([name for name in ('torch', 'numpy', 'safetensors') if name in sys.modules])"
     )

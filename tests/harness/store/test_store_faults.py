@@ -14,9 +14,9 @@ import pytest
 from store_kit import fill, flip, fresh, stage, truncate
 
 from harness.errors import DiskFullError, FileError, UserError
-from harness.store.artifact import MissingArtifact, writing
+from harness.store import MissingArtifact, Store
+from harness.store.artifact import writing
 from harness.store.gc import listing
-from harness.store.store import Store
 from harness.store.verify import inspect
 
 
@@ -154,9 +154,9 @@ def test_tensors_that_do_not_fit_are_a_full_disk(store: Store) -> None:
 import resource, signal, sys
 from pathlib import Path
 import torch
-from harness.store.stage import Stage
+from harness.store import Stage
 from harness.errors import DiskFullError
-from harness.store.store import Store
+from harness.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 stage = Stage(kind="train", key="ab", place="p", preimage={})

@@ -16,8 +16,8 @@ from harness.errors import DataError
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.collect import collect
-from harness.store.artifact import META, Meta, MissingArtifact
-from harness.store.store import Store
+from harness.store import Meta, MissingArtifact, Store
+from harness.store.artifact import META
 
 RUN = "20260101-000000-toy-0000"
 KEY = "a" * 64

@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 from store_kit import fresh
 
-from harness.store.keys import digest
-from harness.store.leases import sweep
-from harness.store.store import Store
+from harness.store import Store, digest, sweep
 from harness.store.verify import inspect
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage
+from harness.store import Store
 root, key, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
 stage = Stage(kind="train", key=key, place="train/x/y", preimage={"seed": 1})
 with Store(Path(root)).create(stage) as draft:
@@ -88,7 +86,7 @@ def test_a_lease_excludes_others_until_released(store: Store) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from harness.store.store import Store
+from harness.store import Store
 lease = Store(Path(sys.argv[1])).try_lease("k")
 print(lease is not None, flush=True)
 time.sleep(60)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.store.stage import Stage
-from harness.store.store import Store
+from harness.store import Stage, Store
 from harness.store.toolchains import FILE, differences
 
 NOW = {"python": "3.11.7", "torch": "2.13.0", "equad-bench": "0.2.0"}

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from store_kit import fill, flip, fresh, stage, truncate
 
-from harness.store.artifact import META, Meta, with_check
-from harness.store.stage import Failure
-from harness.store.store import Store
+from harness.store import Failure, Meta, Store
+from harness.store.artifact import META, with_check
 from harness.store.verify import inspect
 
 Harm = Callable[[Path], object]

@@ -15,7 +15,7 @@ from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.results.published import load_published
-from harness.store.keys import digest
+from harness.store import digest
 from harness.suite import Overrides, find_suite, installed_suites, load_suite, suites_folder
 from harness.suite.spec import ComponentSpec, Configuration, Suite
 

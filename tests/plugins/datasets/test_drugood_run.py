@@ -10,7 +10,7 @@ from harness.run.collect import collect
 from harness.run.execute import EngineOptions, execute
 from harness.run.find import find_run
 from harness.run.session import Options, open_session
-from harness.store.store import Store
+from harness.store import Store
 
 SUITE = """bench: 1
 name: editions

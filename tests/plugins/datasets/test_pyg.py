@@ -16,8 +16,8 @@ from pyg_kit import write_file
 from safetensors.numpy import load_file
 
 from harness.errors import DataError
+from harness.store import Store
 from harness.store.gc import listing
-from harness.store.store import Store
 from harness.store.verify import inspect
 from plugins.datasets import _pyg_cache, _pyg_extract
 from plugins.datasets.pyg import PyG

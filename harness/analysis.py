@@ -1,4 +1,4 @@
-"""What an analysis plugin is: a question asked of cells that have been run. No torch.
+"""The base class of analyses, and the cells and costs that they read. No torch.
 
 An analysis works in two steps. ``measure`` runs in a worker, once for each cell, and its answer is cached like any
 other stage; it sees no label or domain of a test split. ``present`` and ``figure`` run in the parent process on the
@@ -26,7 +26,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Findings:
-    """A table, and what its reader should know.
+    """A table with remarks for its reader.
 
     Attributes:
         columns: header of each column, with units.
@@ -64,7 +64,7 @@ class MeasuredCell(CellId):
 
     @property
     def test_splits(self) -> list[str]:
-        """The splits with the role ``test``, in order of display."""
+        """Return the splits with the role ``test``, in order of display."""
         return [name for name, role in self.splits.items() if role == "test"]
 
     def labels(self, split: str) -> Array:
@@ -88,7 +88,7 @@ class MeasuredCell(CellId):
         return found
 
     def score(self, split: str, probabilities: Array, rows: Array | None = None) -> float | None:
-        """The task's metric of (n, C) class probabilities, or (n, T) of the tasks' positive label; None if undefined.
+        """Return the task's metric of (n, C) class probabilities, or (n, T) of positive labels; None if undefined.
 
         Args:
             split: whose labels.
@@ -112,7 +112,7 @@ class MeasuredCell(CellId):
 
 @dataclass(frozen=True)
 class Cost:
-    """What one stage took.
+    """The cost of one stage.
 
     Attributes:
         kind: ``prepare``, ``encode``, ``quantify``, ``annotate``, ``train`` or ``score``.
@@ -133,7 +133,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Study:
-    """All that an analysis may present.
+    """The facts that an analysis may present.
 
     Attributes:
         label: the analysis's name in the suite.
@@ -155,7 +155,7 @@ class Study:
         return found
 
     def checkpoint_rule(self, dataset: str, method: str) -> str:
-        """The checkpoint that a row of the table reports, as the flat table names it: ``last`` or ``best@SPLIT``.
+        """Return the checkpoint that a row of the table reports, in the flat table's words: ``last`` or ``best@SPLIT``.
 
         Raises:
             KeyError: the suite does not run the method on the dataset.
@@ -169,7 +169,7 @@ class Study:
 
     @property
     def datasets(self) -> list[str]:
-        """The datasets of the cells, in the run's order."""
+        """Return the datasets of the cells, in the run's order."""
         return list(dict.fromkeys(cell.dataset for cell in self.cells))
 
 
@@ -180,18 +180,18 @@ class Analysis(Component):
     measures: ClassVar[bool] = True
     """False for an analysis of results, predictions and costs alone, which overrides no :meth:`measure`."""
     opens_test: ClassVar[bool] = False
-    """Whether :meth:`present` reads labels or domains of test splits; every output says so."""
+    """True if :meth:`present` reads labels or domains of test splits; every output says so."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
     """Kinds of task it makes sense for; cells of other datasets are left out."""
     needs_pipeline: ClassVar[bool] = False
-    """Whether it makes sense only for methods with encoder and quantifier; others are left out."""
+    """True if it makes sense only for methods with encoder and quantifier; others are left out."""
     oracle_where_there: ClassVar[frozenset[str]] = frozenset()
     """Oracle fields that :meth:`measure` reads of datasets that have them (``cell.oracle_fields`` says which)."""
     first_seeds: ClassVar[int] = 0
     """Look at the first so many seeds of each method only; 0 for all."""
 
     def measure(self, cell: TrainedCell) -> Mapping[str, Any]:
-        """Look at one trained cell, in a worker. Cached.
+        """Measure one trained cell, in a worker. Cached.
 
         Returns:
             name -> NumPy array, or anything that is JSON.
@@ -199,10 +199,10 @@ class Analysis(Component):
         raise NotImplementedError
 
     def present(self, study: Study) -> Findings:
-        """The table, from the answers of all cells."""
+        """Return the table, from the answers of all cells."""
         raise NotImplementedError
 
     def figure(self, study: Study) -> Any:
-        """A ``matplotlib.figure.Figure``, or None for no figure. Axes carry labels with units."""
+        """Return a ``matplotlib.figure.Figure``, or None for no figure. Axes carry labels with units."""
         del study
         return None

@@ -67,7 +67,7 @@ class Component:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The hyperparameters' current values by name."""
+        """Return the hyperparameters' current values by name."""
         return {name: getattr(self, name) for name in self.hparams}
 
 

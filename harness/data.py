@@ -1,4 +1,4 @@
-"""What a dataset plugin hands over: graphs as NumPy arrays, splits, task and feature declarations. No torch."""
+"""The base class of datasets, and its parts: graphs as NumPy arrays, splits, task and features. No torch."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ else:
 _ROLES = "train, val or test"
 TaskKind = Literal["binary", "multiclass", "multitask"]
 Role = Literal["train", "val", "test"]
-"""What a split is for."""
+"""The purpose of a split."""
 
 
 def in_distribution(split: str) -> bool:
-    """Whether a split's name says that it comes from the training distribution (``iid_test``, ``id_val``)."""
+    """Return True if a split's name says that it is of the training distribution (``iid_test``, ``id_val``)."""
     return split.lower().startswith(("id_", "iid_", "id-", "iid-"))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is predicted.
+    """The predicted labels and their metric.
 
     Attributes:
         kind: ``binary`` and ``multiclass`` have one integer label per graph (logits B×C, cross-entropy);
@@ -55,7 +55,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Features:
-    """How node or edge features are to be read.
+    """The type and size of node or edge features.
 
     Attributes:
         kind: ``numeric`` (float32 columns), ``categorical`` (int64 codes, one table per column) or ``none``.
@@ -68,7 +68,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is known of a dataset before it is built, so that a suite can be checked without building it.
+    """The facts of a dataset that a suite is checked with before the dataset is built.
 
     Attributes:
         task: the task.
@@ -175,12 +175,12 @@ class Download:
 
     @property
     def is_gzip(self) -> bool:
-        """Whether a gzip file is sent that becomes the file ``path``."""
+        """True for a gzip file that becomes the file ``path``."""
         return self.unpack is None and (self.url or "").endswith(".gz") and not self.path.endswith(".gz")
 
     @property
     def is_as_sent(self) -> bool:
-        """Whether the file in its place has the size and digest of what is sent."""
+        """True if the file in its place has the size and digest of the download."""
         return self.unpack is None and not self.is_gzip
 
 
@@ -194,7 +194,7 @@ class Dataset(Component):
 
     kind: ClassVar[str] = "dataset"
     family: ClassVar[str] = ""
-    """Which of a protocol's families of defaults holds, e.g. ``synthetic`` or ``ogb``."""
+    """The family of a protocol's defaults that holds, e.g. ``synthetic`` or ``ogb``."""
     names_code: ClassVar[Sequence[str]] = ()
     """Hyperparameters that name code which is run: ``bench plan`` tells of it, ``--no-plugins`` forbids it.
 
@@ -213,11 +213,11 @@ class Dataset(Component):
     """The store at work, set by the harness; None: the user's own."""
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """What is known before building. May read a small header from ``data_dir``."""
+        """Return the facts that are known before building. May read a small header from ``data_dir``."""
         raise NotImplementedError
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The input files, whose content enters the dataset's key.
+        """Return the input files, whose content enters the dataset's key.
 
         Raises:
             DataError: a file is missing; the text names the exact path to put it at, and how to get it.
@@ -231,13 +231,13 @@ class Dataset(Component):
         holds: Callable[[Mapping[str, Any]], bool],
         read: Callable[[Path], Mapping[str, Any]],
     ) -> Artifact:
-        """What takes long to read, as an artifact of the store; see :func:`harness.store.readings.reading`."""
+        """Return the result of a slow read, as an artifact of the store; see :func:`harness.store.readings.reading`."""
         from harness.store import Store, reading
 
         return reading(self.store or Store(), self.name, request, holds, read)
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
-        """What the dataset with these hyperparameters reads, for ``bench data``; none for generated graphs.
+        """Return the files that the dataset reads with these values, for ``bench data``; none for generated graphs.
 
         Must be cheap and must not fail where files are missing: it says what is to be fetched.
         """
@@ -254,7 +254,7 @@ class Dataset(Component):
 
 
 def check_declaration(dataset: Dataset, found: Declaration) -> Declaration:
-    """What ``declare`` gave.
+    """Check the answer of ``declare``.
 
     Raises:
         ReturnedError: it is no declaration, or one of its values is not as it must be.
@@ -285,7 +285,7 @@ def check_declaration(dataset: Dataset, found: Declaration) -> Declaration:
 
 
 def check_files(dataset: Dataset, found: list[Path]) -> list[Path]:
-    """What ``files`` gave.
+    """Check the answer of ``files``.
 
     Raises:
         ReturnedError: it is no list of paths.
@@ -296,7 +296,7 @@ def check_files(dataset: Dataset, found: list[Path]) -> list[Path]:
 
 
 def check_built(dataset: Dataset, found: RawDataset) -> RawDataset:
-    """What ``build`` gave, as far as its types go.
+    """Check the types of the answer of ``build``.
 
     Raises:
         ReturnedError: it is no dataset of graphs that are NumPy arrays.

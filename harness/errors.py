@@ -36,7 +36,7 @@ class DataError(UserError):
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault in a suite file: where it is, what was found and what is allowed."""
+    """One fault in a suite file: its place, the value there and the allowed values."""
 
     where: str
     message: str
@@ -54,7 +54,7 @@ class SuiteError(UserError):
 
 
 class ChangedError(UserError):
-    """Code is no longer what it was when the suite was planned; the text names the file. Planning again helps."""
+    """Code has changed since the suite was planned; the text names the file. Planning again helps."""
 
 
 class DivergedError(BenchError):
@@ -62,7 +62,7 @@ class DivergedError(BenchError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint such as `` (did you mean 'mvgrl'?)``, or nothing when no known name is near.
+    """Return a hint such as `` (did you mean 'mvgrl'?)``, or nothing when no known name is near.
 
     Case and ``-``/``_`` differences count as near: they are the commonest slips. No name is near one that is longer
     than any real one, nor is one sought among more than anybody would read: comparing takes time.

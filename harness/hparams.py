@@ -15,16 +15,16 @@ from typing import Any
 from harness.errors import did_you_mean
 
 Condition = Sequence[Any]
-"""What another value must be: one of these (a list: hold one of these), or above a number (``> 0``, ``> $other``)."""
+"""A condition on another value: it is one of these (a list holds one of these), or is above a number or ``$other``."""
 DATASET, ENVIRONMENTS = "dataset", "environments"
-"""Names that a condition may hold beside hyperparameters: what the dataset has, and how environments are given."""
+"""Names in conditions beside hyperparameters: properties of the dataset, and the source of environments."""
 EDGE_FEATURES, SEVERAL_TASKS = "edge features", "several tasks"
-"""What a dataset may have."""
+"""Properties of a dataset."""
 _ABOVE = re.compile(r"> (\d+(\.\d+)?|\$\w+)")
 
 
 def read_conditions(active: Mapping[str, Sequence[Any]] | None) -> dict[str, Condition] | None:
-    """Conditions as they are declared, or as JSON has them.
+    """Read conditions as they are declared, or as JSON has them.
 
     Raises:
         TypeError: a text is not ``> NUMBER`` or ``> $NAME``.
@@ -38,7 +38,7 @@ def read_conditions(active: Mapping[str, Sequence[Any]] | None) -> dict[str, Con
 
 
 def meets(value: Any, condition: Condition, values: Mapping[str, Any]) -> bool:
-    """Whether a value meets a condition, or that to which it refers among ``values`` is not known."""
+    """Return True if a value meets a condition, or the value to which it refers is not among ``values``."""
     if isinstance(condition, str):
         limit = _limit(condition, values)
         return limit is None or (value is not None and bool(value > limit))
@@ -52,14 +52,14 @@ def _limit(condition: str, values: Mapping[str, Any]) -> float | None:
 
 
 def condition_text(name: str, condition: Condition) -> str:
-    """A condition for people: ``variant: v2 or v3``, ``steps > 0``."""
+    """Return a condition for people: ``variant: v2 or v3``, ``steps > 0``."""
     if isinstance(condition, str):
         return f"{name} {condition.replace('$', '')}"
     return f"{name}: {' or '.join(map(_value, condition))}"
 
 
 def idle_text(condition: Condition, name: str, values: Mapping[str, Any]) -> str:
-    """Why a condition on ``name`` is not met, and what meets it: ``has no meaning with …; it matters with …``."""
+    """Return why a condition is not met, and what meets it: ``has no meaning with …; it matters with …``."""
     if name == DATASET:
         wanted = " or ".join(map(_value, condition))
         return f"has no meaning with a dataset without {wanted}"
@@ -90,7 +90,7 @@ _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": st
 
 
 def holds(condition: bool | Mapping[str, Condition], values: Mapping[str, Any]) -> bool:
-    """Whether hyperparameters with these values meet a condition: a plain answer, or name -> values allowed."""
+    """Return True if hyperparameters with these values meet a condition: a plain answer, or name -> allowed values."""
     if isinstance(condition, bool):
         return condition
     return all(meets(values.get(name), one, values) for name, one in condition.items())
@@ -128,7 +128,7 @@ class HParam:
     unused: bool = False
 
     def coerce(self, value: Any) -> Any:
-        """The value in its declared type.
+        """Return the value in its declared type.
 
         Raises:
             ValueError: the value is of another type or outside what is allowed; the text says which.
@@ -153,7 +153,7 @@ class HParam:
             raise ValueError(f"expected at most {self.high:g}, found {item!r}")
 
     def hindrance(self, values: Mapping[str, Any]) -> str | None:
-        """The value because of which this one has no effect: its own where it never has one, None where it has one.
+        """Return the value that takes the effect from this one: its own if it never has one, None if it has one.
 
         A condition on what is not among ``values`` is taken to be met.
         """
@@ -163,16 +163,16 @@ class HParam:
         return next((name for name, one in conditions if name in values and not meets(values[name], one, values)), None)
 
     def is_active(self, values: Mapping[str, Any]) -> bool:
-        """Whether this hyperparameter can change the outcome, given the component's other values."""
+        """Return True if this hyperparameter can change the outcome, given the component's other values."""
         return self.hindrance(values) is None
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping that :meth:`from_json` reads back."""
+        """Return a plain mapping that :meth:`from_json` reads back."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HParam:
-        """The inverse of :meth:`to_json`, also after a round trip through JSON text."""
+        """Return the hyperparameter of such a mapping, also after a round trip through JSON text."""
         fields = dict(data)
         for name in ("search", "choices"):
             fields[name] = None if fields.get(name) is None else tuple(fields[name])
@@ -191,7 +191,7 @@ class Idle:
 def effective(
     declared: Mapping[str, HParam], given: Mapping[str, Any], facts: Mapping[str, Any] = _NONE
 ) -> tuple[dict[str, Any], dict[str, Idle]]:
-    """The given values that can change the outcome, and those that cannot.
+    """Return the values that can change the outcome, and those that cannot.
 
     Values are looked at one by one, in order of declaration, each beside those that are left: of two that make each
     other idle, one stays.
@@ -254,7 +254,7 @@ def _coerce_scalar(kind: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What :func:`hparam` leaves on the class until the component base reads it."""
+    """The mark of :func:`hparam` on the class until the component base reads it."""
 
     default: Any
     options: Mapping[str, Any]

@@ -12,13 +12,13 @@ import torch
 
 
 def derive(seed: int, role: str) -> int:
-    """A 63-bit seed for one role; equal inputs give equal outputs on every machine and Python."""
+    """Return a 63-bit seed for one role; equal inputs give equal outputs on every machine and Python."""
     digest = hashlib.sha256(f"{seed}/{role}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def generator(seed: int, role: str) -> torch.Generator:
-    """A CPU generator of its own for one role."""
+    """Return a CPU generator of its own for one role."""
     return torch.Generator().manual_seed(derive(seed, role))
 
 

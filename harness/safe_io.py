@@ -58,7 +58,7 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
 
 
 def visible(text: str) -> str:
-    r"""The text with what would steer a terminal or turn the reading direction written out as ``\u001b``.
+    r"""Return the text with what would steer a terminal or turn the reading direction written out as ``\u001b``.
 
     Line breaks and tabs stay. What is written out is so in the way of JSON, so that JSON stays what it was.
     """
@@ -66,7 +66,7 @@ def visible(text: str) -> str:
 
 
 def for_spreadsheet(text: str) -> str:
-    """A field of a CSV file: one that a spreadsheet would compute as a formula gets an apostrophe in front.
+    """Return a field of a CSV file: one that a spreadsheet would compute as a formula gets an apostrophe in front.
 
     After OWASP, *CSV Injection*. A sign alone is no formula.
     """
@@ -116,7 +116,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _expanded(value: Any, known: dict[int, int]) -> int:
-    """How many values there are, counting shared ones as often as they appear."""
+    """Return the number of values, counting shared ones as often as they appear."""
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:
@@ -126,7 +126,7 @@ def _expanded(value: Any, known: dict[int, int]) -> int:
 
 
 def read_text(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
-    """The text of a UTF-8 file of bounded size; ``errors`` as in :meth:`bytes.decode`.
+    """Return the text of a UTF-8 file of bounded size; ``errors`` as in :meth:`bytes.decode`.
 
     Raises:
         ValueError: it has more bytes than may be, or is not UTF-8.
@@ -153,7 +153,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: short, and without what would steer a terminal."""
+    """Return a value for a message: short, and without control characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
@@ -185,7 +185,7 @@ def _check_items(name: str, inner: tuple[type, ...], listed: Iterable[Mapping[st
 
 
 def _allowed(annotation: str) -> frozenset[type]:
-    """Types of JSON that a field may have, by its annotation; none where any may be."""
+    """Return the types of JSON that a field may have by its annotation; none if any is allowed."""
     found: set[type] = set()
     for part in annotation.split(" | "):
         if part.startswith(("Mapping[", "SelectSettings")):
@@ -203,7 +203,7 @@ UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def size_text(count: float) -> str:
-    """``1.5 MB``: three significant digits, in decimal units, as ``--memory 1500M`` is written."""
+    """Return a size for people, ``1.5 MB``: three significant digits, decimal units, as in ``--memory 1500M``."""
     unit = 0
     while count >= 999.5 and unit < len(UNITS) - 1:
         count, unit = count / 1000, unit + 1
@@ -211,7 +211,7 @@ def size_text(count: float) -> str:
 
 
 def file_name(label: str, *, longest: int = 100, otherwise: str = "unnamed") -> str:
-    """A label in letters, digits, ``.``, ``_`` and single ``-``, without dashes at its ends.
+    """Return a label in letters, digits, ``.``, ``_`` and single ``-``, without dashes at its ends.
 
     Args:
         label: any text.

@@ -1,4 +1,4 @@
-"""What a tracker plugin is: an observer that tells another tool of a run, and can neither change nor fail it."""
+"""The base class of trackers: observers that report a run to another tool and can neither change nor fail it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrackedRun:
 
 @dataclass(frozen=True)
 class TrackedStage:
-    """What happened to a stage.
+    """An event of a stage.
 
     Attributes:
         event: ``started``, ``finished``, ``cached``, ``failed``, ``retried``, ``waiting`` or ``skipped``.
@@ -52,7 +52,7 @@ class TrackedStage:
 
 @dataclass(frozen=True)
 class TrackedCell(CellId):
-    """A cell with its result, or why it has none.
+    """A cell with its result, or the reason why it has none.
 
     Attributes:
         id: as the run's record names the cell.
@@ -101,16 +101,16 @@ class Tracker(Component):
     kind: ClassVar[str] = "tracker"
 
     def start(self, run: TrackedRun) -> None:
-        """The run begins."""
+        """Note the beginning of the run."""
 
     def stage(self, stage: TrackedStage) -> None:
-        """Something happened to a stage."""
+        """Note an event of a stage."""
 
     def cell(self, cell: TrackedCell) -> None:
-        """A cell has a result, or has failed. Each cell of the run comes once, cached ones at the end."""
+        """Note the result or failure of a cell. Each cell of the run comes once, cached ones at the end."""
 
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
-        """The run ends as ``finished``, ``failed`` or ``interrupted``.
+        """Note the end of the run as ``finished``, ``failed`` or ``interrupted``.
 
         Args:
             table: the rows of the comparison table, as ``bench report --json`` has them.

@@ -6,7 +6,11 @@ import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from harness.cli import app
 from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
@@ -71,6 +75,11 @@ class Block:
         ending = endings.get(self.language, "?")
         named = [name for name in _NAMED.findall(self.before.strip().rpartition("\n\n")[2]) if name.endswith(ending)]
         return named[-1] if named else ""
+
+
+def command_line() -> Any:
+    """The whole command line, as one object of the library that parses it."""
+    return typer.main.get_command(app)
 
 
 def blocks(*languages: str) -> list[Block]:

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, commands, read
+from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, command_line, commands, read
 
 from harness.cli.main import main
-from harness.reference.commands import command_line
 from harness.suite import Overrides, find_suite
 
 NOT_RUN = {

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, commands, prose, read
+from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, command_line, commands, prose, read
 
 from harness.errors import SuiteError
-from harness.reference.commands import command_line
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import load_one
 from harness.report.build import make_report

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import griffe
 import pytest
-from docs_kit import ROOT
-from typer.testing import CliRunner
+import site_hooks
+from docs_kit import ROOT, command_line
 
-import harness
-import harness.graphs
-import harness.nn
 from harness import hooks
-from harness.cli.main import app
-from harness.reference import deviations, headline
-from harness.reference.api import home, names
-from harness.reference.commands import WIDTH, anchor, commands
+from harness.reference import components, deviations, headline, suites
 from harness.reference.differences import PLURALS
-from harness.reference.markdown import docstring, escaped, table
-from harness.reference.pages import generated
-from harness.reference.syntax import find
+from harness.reference.markdown import escaped, prose, table
 from harness.registry.index import load_catalog
 from harness.suite.files import installed_suites
 from harness.suite.schema import json_schema
 
 CATALOG = load_catalog()
-PAGES = generated(CATALOG, ROOT)
+PAGES = components.pages(CATALOG)
+SUITE_PAGE = suites.page(CATALOG)
+SOURCE: Any = griffe.load("harness", search_paths=[ROOT], resolve_aliases=True)
 ENTRIES = [entry for entry in CATALOG if entry.plugin == "built-in"]
 CITATION = re.compile(r"\b(?:19|20)\d\d\b")
 OWN = {
@@ -50,11 +47,9 @@ def specifications() -> list[str]:
 
 
 @pytest.mark.parametrize("name", specifications())
-def test_each_hook_is_documented_with_its_signature_and_tested(name: str) -> None:
-    given = inspect.signature(getattr(hooks, name))
-    page = PAGES["reference/hooks.md"]
-    assert f"## {name}\n\n```python\n{name}{given}\n```".replace("'", "") in page
-    assert inspect.getdoc(getattr(hooks, name))
+def test_each_hook_is_documented_and_tested(name: str, site: Path) -> None:
+    assert SOURCE["hooks"][name].docstring
+    assert f'id="harness.hooks.{name}"' in read(site, "hooks")
     implemented = re.compile(rf"@hookimpl\s+def {name}\(")
     assert any(implemented.search(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py"))
 
@@ -62,24 +57,22 @@ def test_each_hook_is_documented_with_its_signature_and_tested(name: str) -> Non
 # The authors' API
 
 
-@pytest.mark.parametrize("name", names())
-def test_each_name_of_the_api_has_a_docstring_and_a_place(name: str) -> None:
-    assert find(home(name), name).doc
-    places = [page for address, page in PAGES.items() if f"## {name} {{ #{name} }}" in page and "/api/" in address]
-    assert len(places) == 1
-    assert f"#{name})" in PAGES["reference/api/index.md"]
+def read(site: Path, name: str) -> str:
+    return (site / "reference" / f"{name}.html").read_text(encoding="utf-8")
 
 
-def test_every_public_name_is_an_api_name() -> None:
-    assert set(names()) == {*harness.__all__, *harness.graphs.__all__, *harness.nn.__all__} - {"__version__"}
+@pytest.mark.parametrize("module", site_hooks.API)
+def test_each_name_of_the_api_has_a_docstring_and_a_place(module: str, site: Path) -> None:
+    page = read(site, f"api/{module}")
+    for name in site_hooks.api_names(module):
+        assert SOURCE[f"{module}.{name}".removeprefix("harness.")].docstring, name
+        assert f'id="{module}.{name}"' in page, name
 
 
-def test_signatures_are_those_of_the_objects() -> None:
-    """Read from the source, they say what Python says."""
-    for name in ("hparam", "upstream", "did_you_mean", "cache_root"):
-        given = inspect.signature(getattr(harness, name))
-        shown = section(next(page for page in PAGES.values() if f"{{ #{name} }}" in page), name)
-        assert set(re.findall(r"(\w+): ", shown.partition("```\n")[0])) == set(given.parameters), name
+def test_references_in_docstrings_become_links(site: Path) -> None:
+    page = read(site, "api/harness")
+    assert not re.search(r":(?:func|meth|class|attr|mod|data):<code>", page)
+    assert re.search(r'<a class="[^"]*autorefs[^>]* href="#harness\.upstream">', page)
 
 
 # Components
@@ -91,7 +84,7 @@ def test_each_component_has_a_docstring_with_a_citation_and_a_place(entry) -> No
     assert entry.doc.strip()
     cited = CITATION.search(headline(entry) + entry.doc) or f"{entry.kind}/{entry.name}" in OWN
     assert cited, "name the paper and its year, or add it to OWN where there is none"
-    told = section(PAGES[f"reference/components/{PLURALS[entry.kind]}.md"], entry.name)
+    told = section(PAGES[f"components/{PLURALS[entry.kind]}.md"], entry.name)
     for declared in entry.hparams.values():
         assert re.search(rf"^\| `{declared.name}` \| .*`{re.escape(declared.type)}", told, re.MULTILINE)
         assert all(
@@ -110,7 +103,7 @@ def test_own_components_are_there() -> None:
 
 def test_every_key_of_the_suite_language_is_explained() -> None:
     schema = json_schema(CATALOG)
-    page = PAGES["reference/suite.md"]
+    page = SUITE_PAGE
     names = ("method", "model", "train", "select", "report", "cluster")
     for properties in (each["properties"] for each in [schema, *(schema["$defs"][name] for name in names)]):
         for name, each in properties.items():
@@ -122,43 +115,30 @@ def test_every_key_of_the_suite_language_is_explained() -> None:
 # Commands
 
 
-@pytest.mark.parametrize("name", [name for name, _ in commands()])
-def test_each_command_is_documented_with_its_help(name: str) -> None:
-    words = [*name.split()[1:], "--help"]
-    printed = CliRunner().invoke(app, words, prog_name="bench", terminal_width=WIDTH, max_content_width=WIDTH)
-    assert printed.exit_code == 0
-    shown = section(PAGES["reference/cli.md"], anchor(name))
-    assert printed.output.strip() in shown
-    assert "\n  " in printed.output.partition("\n\n")[2]
+def every_command(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from every_command(inner, f"{name} {word}")
 
 
-def test_every_command_and_option_has_a_help() -> None:
-    for name, context in commands():
-        assert context.command.help, name
-        silent = [each.name for each in context.command.params if not getattr(each, "help", None)]
-        assert not silent, name
+COMMANDS = list(every_command(command_line(), "bench"))
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_each_command_and_option_has_a_help_and_a_place(name: str, command: Any, site: Path) -> None:
+    assert command.help
+    assert not [parameter.name for parameter in command.params if not parameter.help]
+    page = read(site, "cli")
+    anchor = name.replace(" ", "-") if name != "bench" else "command-line"
+    told = page.partition(f'id="{anchor}"')[2].partition(" id=")[0]
+    assert all(option in told for parameter in command.params for option in parameter.opts if option[0] == "-")
 
 
 # Markdown
 
 
-def test_a_docstring_becomes_markdown() -> None:
-    text = """Say :func:`harness.hparam` and :class:`~a.B` of ``N < 2``, x < 3.
-
-        loss = a * b
-
-    Args:
-        one, two: both,
-            on two lines.
-
-    Raises:
-        UserError: never.
-    """
-    told = docstring(text, {"hparam": "x.md#hparam"})
-    assert told == (
-        "Say [`harness.hparam`](x.md#hparam) and `B` of ``N < 2``, x \\< 3.\n\n    loss = a * b\n\n"
-        "**Arguments**\n\n- `one`, `two`: both,\n  on two lines.\n\n**Raises**\n\n- `UserError`: never."
-    )
+def test_a_docstring_is_markdown_without_tags() -> None:
+    assert prose("\nOf ``N < 2``, x < 3.\n\n    a < b\n") == "Of ``N < 2``, x \\< 3.\n\n    a < b"
 
 
 def test_bars_do_not_break_a_table() -> None:

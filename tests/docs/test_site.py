@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-import pytest
+import site_hooks
 from docs_kit import ROOT
-
-from harness.reference.pages import first_page, navigation, without_source_links
 
 
 class Page(HTMLParser):
@@ -28,21 +25,6 @@ class Page(HTMLParser):
             self.links.append(given.get("href") or "")
         elif tag in ("link", "script", "img", "iframe", "source"):
             self.fetched.append(given.get("href") or given.get("src") or "")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as ``make docs`` does; a warning ends the build."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NO_MKDOCS_2_WARNING", "1")
-        from mkdocs.commands.build import build
-        from mkdocs.config import load_config
-
-        folder = tmp_path_factory.mktemp("site")
-        config: Any = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
-        config.plugins.on_startup(command="build", dirty=False)
-        build(config)
-    return folder
 
 
 def test_every_page_of_the_folder_is_built(site: Path) -> None:
@@ -79,17 +61,11 @@ def test_every_page_can_be_reached_from_the_first(site: Path) -> None:
 def test_source_is_named_and_pages_are_linked() -> None:
     page = "[plugins/a.py](../plugins/a.py), [b](b.md#c), [`x`](../../suites/x.yaml), [out](https://example.org/a)"
     told = "`plugins/a.py`, [b](b.md#c), `x`, [out](https://example.org/a)"
-    assert without_source_links(page, "deviations.md") == told
-    assert "[a](../datasets.md)" in without_source_links("[a](../datasets.md)", "tutorials/a.md")
+    assert site_hooks.without_source_links(page, "deviations.md") == told
+    assert "[a](../datasets.md)" in site_hooks.without_source_links("[a](../datasets.md)", "tutorials/a.md")
 
 
 def test_the_readme_is_the_first_page() -> None:
     readme = "[docs/a.md](docs/a.md#b), [examples](examples/x), [c](#c), [out](https://example.org/docs/)"
     told = "[docs/a.md](a.md#b), [examples](../examples/x), [c](#c), [out](https://example.org/docs/)"
-    assert first_page(readme) == told
-
-
-def test_a_folder_in_the_navigation_stands_for_its_pages() -> None:
-    pages = {"index.md": "", "reference/api/a.md": "", "reference/api/b.md": "", "reference/cli.md": ""}
-    told = navigation([{"Home": "index.md"}, {"API": ["reference/api/"]}], pages)
-    assert told == [{"Home": "index.md"}, {"API": ["reference/api/a.md", "reference/api/b.md"]}]
+    assert site_hooks.first_page(readme) == told

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from harness.cli import completion, options
-from harness.cli.words import counted
+from harness.cli.output import counted
 from harness.errors import FileError, UserError
 from harness.safe_io import size_text, visible
 

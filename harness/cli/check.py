@@ -19,7 +19,9 @@ def check(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME|KIND/NAME|PATH", help="A component, or a plugin file.", autocompletion=completion.checkable
+            metavar="NAME|KIND/NAME|PATH",
+            help="A component, or a plugin file.",
+            autocompletion=completion.components_or_files,
         ),
     ] = None,
     all_components: Annotated[bool, typer.Option("--all", help="Every component that is registered.")] = False,
@@ -38,7 +40,7 @@ def check(
     if rules:
         _list_rules(names or [], json)
         return
-    from harness.cli.words import counted
+    from harness.cli.output import counted
     from harness.results.rows import dumps
     from harness.safe_io import visible
     from harness.testing.isolated_checks import check_apart
@@ -71,7 +73,7 @@ def check(
 
 def _list_rules(kinds: list[str], json: bool) -> None:
     """Each kind's rules: id, what it holds a component to, the likely cause of a failure."""
-    from harness.cli.screens import show_text
+    from harness.cli.output import show_text
     from harness.results.rows import dumps
     from harness.testing.rules import rule_of
     from harness.testing.run import checks_of

@@ -1,17 +1,17 @@
-"""What a shell offers after Tab: suites, components, runs, cells, rows and columns. No torch, and never an error.
+"""Shell completion of suites, components, runs, cells, rows and columns. No torch, and never an error.
 
-Typer calls a function with the context and the word so far. Nothing is built or imported for an answer: components are
-those that the index already knows, runs those of the store.
+Typer completes commands and options, and calls these functions with the context and the word so far. Nothing is built
+or imported for an answer: components are those that the index already knows, runs those of the store.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -22,151 +22,106 @@ from harness.errors import UserError
 from harness.safe_io import visible
 
 Offer = tuple[str, str]
-"""A word, and a few words on it."""
+"""A word, and its explanation."""
 Source = Callable[[typer.Context, str], Iterable[Offer]]
-Completion = Callable[[typer.Context, str], list[Offer]]
 
 _MOST = 200
-_MOST_FILES = 2000
-_RECENT = 3
+_RECENT_RUNS = 3
 _SPECIAL = re.compile(r"([^\w@%+=:,./-])")
 
 
-def _offered(source: Source) -> Completion:
-    """The offers that begin with the word so far, in words of the shell; what was found before anything went wrong."""
+def _offering(*sources: Source) -> Callable[[typer.Context, str], list[Offer]]:
+    """Return a completion that offers the words of the sources that begin with the word so far."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[Offer]:
-        found: dict[str, str] = {}
+        offers: dict[str, str] = {}
         with suppress(Exception, SystemExit):  # whatever it is, a shell has no use for it
-            for word, told in source(ctx, incomplete):
-                if word.startswith(incomplete) and len(found) < _MOST:
-                    found.setdefault(_word(word), visible(told))
-        return list(found.items())
+            for source in sources:
+                for word, about in source(ctx, incomplete):
+                    if word.startswith(incomplete) and len(offers) < _MOST:
+                        offers.setdefault(_shell_word(word), visible(about))
+        return list(offers.items())
 
-    complete.__doc__ = source.__doc__
     return complete
 
 
 class _Escaped(str):
-    """A word as bash must be given it. Typer compares it with what was typed so far, which is not escaped."""
+    """A word escaped for bash. Typer compares it with the word so far, which is not escaped."""
 
     _plain: str
 
     def __new__(cls, plain: str) -> _Escaped:
-        made = super().__new__(cls, _SPECIAL.sub(r"\\\1", plain))
-        made._plain = plain
-        return made
+        word = super().__new__(cls, _SPECIAL.sub(r"\\\1", plain))
+        word._plain = plain
+        return word
 
     def startswith(self, prefix: str | tuple[str, ...], *bounds: SupportsIndex | None) -> bool:
-        """Whether the plain word does."""
+        """Return True if the plain word starts with the prefix."""
         return self._plain.startswith(prefix, *bounds)
 
 
-def _word(text: str) -> str:
-    """As it must be typed: bash puts in what it is given, the other shells quote by themselves."""
-    return text if os.environ.get("_BENCH_COMPLETE") != "complete_bash" or _quoted() else _Escaped(text)
+def _shell_word(text: str) -> str:
+    """Return a word as the shell needs it: bash inserts it as it is, unless within a quote; others quote themselves."""
+    if os.environ.get("_BENCH_COMPLETE") != "complete_bash":
+        return text
+    words, place = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD", "0"))
+    quoted = any(word.startswith(("'", '"')) for word in words[place : place + 1])
+    return text if quoted else _Escaped(text)
 
 
-def _quoted() -> bool:
-    """Whether the word so far begins with a quote, within which nothing is escaped."""
-    words = os.environ.get("COMP_WORDS", "").split("\n")
-    place = int(os.environ.get("COMP_CWORD", "0"))
-    return words[place : place + 1] != [] and words[place].startswith(("'", '"'))
+def one_of(*words: str) -> Callable[[typer.Context, str], list[Offer]]:
+    """Return a completion that offers some words."""
+    return _offering(lambda _, __: ((word, "") for word in words))
 
 
-def one_of(*words: str) -> Completion:
-    """A completion that offers some words."""
-    return _offered(lambda _, __: ((word, "") for word in words))
+def _files(*endings: str) -> Source:
+    """Return the files with these endings in the folder that the word leads to."""
+
+    def source(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
+        head = incomplete.rpartition("/")[0]
+        folder = Path("/" if incomplete.startswith("/") and not head else head or ".").expanduser()
+        names = sorted(path.name for path in folder.glob("*") if path.suffix in endings)
+        yield from ((str(Path(head) / name), "") for name in names)
+
+    return source
 
 
-@_offered
-def suites(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Suite files near by, then installed suites by name."""
-    yield from _suites(incomplete)
-
-
-def _suites(incomplete: str) -> Iterator[Offer]:
-    yield from ((str(path), "") for path in _files(incomplete, ".yaml", ".yml"))
+def _installed_suites(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
     from harness.suite.files import installed_suites
 
     yield from ((name, "installed suite") for name in installed_suites())
 
 
-def _files(incomplete: str, *endings: str) -> Iterator[Path]:
-    """Files in the folder that the word leads to and two folders below, hidden ones left out."""
-    head = incomplete.rpartition("/")[0]
-    folder = Path("/" if incomplete.startswith("/") and not head else head or ".").expanduser()
-    patterns = ("*", "*/*", "*/*/*")
-    seen = islice((path for pattern in patterns for path in folder.glob(pattern)), _MOST_FILES)
-    for path in sorted(seen):
-        inner = path.relative_to(folder)
-        if path.suffix in endings and not any(part.startswith(".") for part in inner.parts):
-            yield Path(head) / inner
+def _components(kinds: Sequence[str] = KINDS) -> Source:
+    """Return the names of components, or ``KIND/NAME`` once a kind is typed."""
+
+    def source(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
+        from harness.registry.index import known_entries
+
+        with_kind = "/" in incomplete
+        for kind, name, summary in known_entries(ctx.params.get("plugin") or ()):
+            if kind in kinds:
+                yield (f"{kind}/{name}" if with_kind else name), (summary if len(kinds) == 1 else f"{kind}: {summary}")
+
+    return source
 
 
-@_offered
-def components(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Names of components, or ``KIND/NAME`` once a kind is typed."""
-    yield from _components(ctx, incomplete)
+def _run_folders(ctx: typer.Context) -> list[Path]:
+    from harness.store.folders import store_root
+
+    root = Path(ctx.params.get("store") or store_root()).expanduser()
+    return sorted((root / "runs").glob("*/"), reverse=True)
 
 
-def _components(ctx: typer.Context, incomplete: str, kinds: Sequence[str] = KINDS) -> Iterator[Offer]:
-    from harness.registry.index import known_entries
-
-    long = "/" in incomplete
-    for kind, name, summary in known_entries(ctx.params.get("plugin") or ()):
-        if kind in kinds:
-            yield (f"{kind}/{name}" if long else name), (summary if len(kinds) == 1 else f"{kind}: {summary}")
-
-
-@_offered
-def checkable(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Components, and Python files near by."""
-    yield from _components(ctx, incomplete)
-    yield from ((str(path), "") for path in _files(incomplete, ".py"))
-
-
-@_offered
-def dataset_components(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Names of dataset components."""
-    yield from _components(ctx, incomplete, ("dataset",))
-
-
-@_offered
-def analyses(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Names of analysis components."""
-    yield from _components(ctx, incomplete, ("analysis",))
-
-
-@_offered
-def trackers(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Names of tracker components."""
-    yield from _components(ctx, incomplete, ("tracker",))
-
-
-@_offered
-def kinds(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Kinds of components."""
-    yield from ((kind, "") for kind in (*KINDS, "suites"))
-
-
-@_offered
-def plugin_files(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Python files near by."""
-    yield from ((str(path), "") for path in _files(incomplete, ".py"))
-
-
-@_offered
-def runs(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Suites that have runs, ids of runs, the latest first, and other suites."""
+def _runs(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
+    """Return the suites that have runs, then the ids of runs, the latest first."""
     folders = _run_folders(ctx)
     yield from ((name, "its latest run") for name in dict.fromkeys(map(_suite_of, folders[:_MOST])) if name)
     yield from ((path.name, "run") for path in folders)
-    yield from _suites(incomplete)
 
 
 def _suite_of(folder: Path) -> str:
-    """The name of a run's suite, or nothing; from the head of its suite file, as a record may be large."""
+    """Return the name of a run's suite, or nothing; from the head of its suite file, as a record may be large."""
     import yaml
 
     try:
@@ -176,65 +131,51 @@ def _suite_of(folder: Path) -> str:
         return ""
 
 
-@_offered
-def cells(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Ids of the cells of the latest runs."""
-    yield from _cells(ctx)
-
-
-@_offered
-def cells_or_suites(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """Ids of cells, and suites."""
-    yield from _cells(ctx)
-    yield from _suites(incomplete)
-
-
-def _run_folders(ctx: typer.Context) -> list[Path]:
-    from harness.store import store_root
-
-    root = ctx.params.get("store") or store_root()
-    return sorted((Path(root).expanduser() / "runs").glob("*/"), reverse=True)
-
-
-def _cells(ctx: typer.Context) -> Iterator[Offer]:
-    import json
-
+def _cells(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
+    """Return the ids of the cells of the latest runs."""
     records = [folder / "run.json" for folder in _run_folders(ctx)]
-    for record in [path for path in records if path.is_file()][:_RECENT]:
+    for record in [path for path in records if path.is_file()][:_RECENT_RUNS]:
         for cell in json.loads(record.read_text(encoding="utf-8"))["cells"]:
-            chosen = "" if cell["config_id"] == "-" else f" ({cell['config_id']})"
-            yield cell["id"], f"{cell['method']}{chosen} on {cell['dataset']}, seed {cell['seed']}"
+            configuration = "" if cell["config_id"] == "-" else f" ({cell['config_id']})"
+            yield cell["id"], f"{cell['method']}{configuration} on {cell['dataset']}, seed {cell['seed']}"
 
 
-@_offered
-def dataset_labels(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Columns of the suite on the line."""
-    yield from ((label, "") for label in _labels(ctx, "datasets"))
+def _labels(section: str) -> Source:
+    """Return the labels of the datasets or methods of the suite on the line, fragments included."""
 
+    def source(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
+        from harness.suite.files import find_suite, gather
+        from harness.suite.tree import Problems
 
-@_offered
-def method_labels(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Rows of the suite on the line."""
-    yield from ((label, "") for label in _labels(ctx, "methods"))
+        candidates = [ctx.params.get(name) for name in ("suite", "cell", "run")]
+        for word in filter(None, [*candidates, *_words()]):
+            with suppress(UserError):
+                yield from ((label, "") for label in gather(find_suite(word), Problems()).tree.table(section))
+                return
 
-
-def _labels(ctx: typer.Context, section: str) -> Iterable[str]:
-    """Labels of a suite's datasets or methods, fragments included, read without looking at anything else."""
-    from harness.suite.files import find_suite, gather
-    from harness.suite.tree import Problems
-
-    given = [ctx.params.get(name) for name in ("suite", "cell", "run")]
-    for word in filter(None, [*given, *_words()]):
-        with suppress(UserError):
-            return gather(find_suite(word), Problems()).tree.table(section)
-    return ()
+    return source
 
 
 def _words() -> list[str]:
-    """The words of the line after the command: an option that waits for its value hides the arguments before it."""
+    """Return the words of the line after the command: an option without its value hides the arguments before it."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     try:
         words = shlex.split(line)
     except ValueError:  # within quotes
         words = line.split()
     return [word for word in words[2:] if not word.startswith("-")]
+
+
+_SUITES = (_files(".yaml", ".yml"), _installed_suites)
+suites = _offering(*_SUITES)
+runs = _offering(_runs, *_SUITES)
+cells = _offering(_cells)
+cells_or_suites = _offering(_cells, *_SUITES)
+dataset_labels = _offering(_labels("datasets"))
+method_labels = _offering(_labels("methods"))
+components = _offering(_components())
+components_or_files = _offering(_components(), _files(".py"))
+dataset_components = _offering(_components(["dataset"]))
+analyses = _offering(_components(["analysis"]))
+trackers = _offering(_components(["tracker"]))
+kinds = one_of(*KINDS, "suites")

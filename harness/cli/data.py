@@ -1,4 +1,4 @@
-"""``bench data``: which files datasets read, fetching and checking them, and what a dataset holds."""
+"""``bench data``: list the files of datasets, fetch and check them, describe a dataset."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import typer
 from harness.cli import completion, options
 from harness.cli.code import tell_broken
 from harness.errors import DataError, UserError, did_you_mean
+from harness.results.rows import dumps
 
 if TYPE_CHECKING:
     from harness.data import Dataset, Download
+    from harness.downloads.survey import DataState
     from harness.registry.catalog import Catalog, Entry
 
 Name = Annotated[
@@ -37,19 +39,34 @@ Sets = Annotated[
 
 def list_data(sources: options.Sources, json: options.Json = False) -> None:
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
-    from harness.cli.data_screens import list_json, show_list
+    from harness.cli.data_tables import show_list
     from harness.downloads.survey import survey
     from harness.registry.index import load_catalog
-    from harness.results.rows import dumps
 
     root = options.data_folder(sources.data_dir)
     catalog = load_catalog(sources.plugin or ())
     states = list(survey(catalog, root))
     if json:
-        print(dumps({"folder": str(root), "datasets": [list_json(state, root) for state in states]}), end="")
+        print(dumps({"folder": str(root), "datasets": [_state_json(state, root) for state in states]}), end="")
         return
     show_list(states, root)
     tell_broken(catalog)
+
+
+def _state_json(state: DataState, root: Path) -> dict[str, Any]:
+    downloads = [
+        {"path": str(root / item.path), "url": item.url, "how": item.how, "bytes": item.size, "sha256": item.sha256}
+        for item in state.downloads
+    ]
+    return {
+        "dataset": state.name,
+        "settings": dict(state.params),
+        "state": state.state,
+        "bytes": state.size,
+        "files": [str(path) for path in state.files],
+        "downloads": downloads,
+        "reason": state.reason,
+    }
 
 
 def fetch(
@@ -62,9 +79,10 @@ def fetch(
 ) -> None:
     """Fetch the files of a dataset into the data folder; one that was broken off goes on where it ended."""
     from harness.downloads.files import command
+    from harness.downloads.survey import make_dataset
 
     _, entry, params = _named(name, sets, sources)
-    dataset = _make(entry, params)
+    dataset = make_dataset(entry, params)
     root = options.data_folder(sources.data_dir, made=True)
     downloads = dataset.downloads(root)
     if not downloads:
@@ -89,7 +107,7 @@ def fetch(
 
 
 def _files_there(dataset: Dataset, root: Path) -> list[Path]:
-    """The dataset's files where all are there, from whichever source, and none is empty."""
+    """Return the dataset's files if all are there and none is empty, from whichever source."""
     try:
         files = dataset.files(root)
         return files if all(path.stat().st_size for path in files) else []
@@ -98,7 +116,7 @@ def _files_there(dataset: Dataset, root: Path) -> list[Path]:
 
 
 def _fetch_one(download: Download, root: Path, offline: bool) -> str:
-    """Fetch and say so; the reason where it cannot be had."""
+    """Fetch one file and say so; return the reason if it cannot be had."""
     from functools import partial
 
     from tqdm import tqdm
@@ -136,16 +154,15 @@ def verify(
     json: options.Json = False,
 ) -> None:
     """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
-    from harness.cli.data_screens import show_verdict, verdict_json
+    from harness.cli.data_tables import show_verdict
+    from harness.cli.output import show_text
     from harness.downloads.survey import make_dataset, survey
     from harness.downloads.survey import verify as verify_files
     from harness.registry.index import load_catalog
-    from harness.results.rows import dumps
 
     root = options.data_folder(sources.data_dir)
     if name is None:
-        if sets:
-            raise UserError("--set goes with the name of a dataset")
+        _refuse_settings(sets)
         catalog = load_catalog(sources.plugin or ())
         states = [state for state in survey(catalog, root) if state.state == "present"]
         chosen = [(catalog.get("dataset", state.name), dict(state.params)) for state in states]
@@ -155,45 +172,47 @@ def verify(
     verdicts = [
         (entry.name, params, verify_files(make_dataset(entry, params), params, root)) for entry, params in chosen
     ]
+    sound = not any(verdict.problems for *_, verdict in verdicts)
     if json:
-        told = [verdict_json(*verdict) for verdict in verdicts]
-        print(
-            dumps({"folder": str(root), "sound": not any(v.problems for *_, v in verdicts), "datasets": told}), end=""
-        )
+        datasets = [
+            {
+                "dataset": dataset,
+                "settings": params,
+                "files": [{"path": path, "compared": with_what or None} for path, with_what in verdict.files.items()],
+                "problems": verdict.problems,
+            }
+            for dataset, params, verdict in verdicts
+        ]
+        print(dumps({"folder": str(root), "sound": sound, "datasets": datasets}), end="")
+    elif not verdicts:
+        show_text(f"no data files in {root}: `bench data list` says how to get them")
     else:
-        show_verdict(verdicts, root)
-    raise typer.Exit(1 if any(verdict.problems for *_, verdict in verdicts) else 0)
+        for item in verdicts:
+            show_verdict(*item)
+    raise typer.Exit(0 if sound else 1)
 
 
-def describe(
-    name: Name,
-    folders: options.Folders,
-    sets: Sets = None,
-    json: options.Json = False,
-) -> None:
+def describe(name: Name, folders: options.Folders, sets: Sets = None, json: options.Json = False) -> None:
     """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
-    from harness.cli.data_screens import show_description
+    from harness.cli.data_tables import show_description
     from harness.plan.datasets import DatasetFacts
-    from harness.results.rows import dumps
     from harness.run import dataset
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     catalog, entry, params = _named(name, sets, folders)
-    root, opened = options.data_folder(folders.data_dir), Store(folders.store)
-    facts = DatasetFacts(catalog, root, opened)
-    spec = ComponentSpec("dataset", entry.name, params)
+    root, store = options.data_folder(folders.data_dir), Store(folders.store)
+    facts, spec = DatasetFacts(catalog, root, store), ComponentSpec("dataset", entry.name, params)
 
     def begin() -> None:
         print(f"preparing {name}; the store keeps it …", file=sys.stderr, flush=True)
 
-    artifact, seconds = dataset.prepare(catalog, facts, spec, opened, root, begin)
-    told = dataset.describe(facts, spec, artifact)
-    told["files"] = [str(path) for path in facts.paths(spec)]
+    artifact, seconds = dataset.prepare(catalog, facts, spec, store, root, begin)
+    about = {**dataset.describe(facts, spec, artifact), "files": [str(path) for path in facts.paths(spec)]}
     if json:
-        print(dumps(told), end="")
-        return
-    show_description(told, seconds)
+        print(dumps(about), end="")
+    else:
+        show_description(about, seconds)
 
 
 def path(
@@ -204,14 +223,12 @@ def path(
 ) -> None:
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
     from harness.plan.datasets import DatasetFacts
-    from harness.results.rows import dumps
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     root = options.data_folder(sources.data_dir)
     if name is None:
-        if sets:
-            raise UserError("--set goes with the name of a dataset")
+        _refuse_settings(sets)
         print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
         return
     catalog, entry, params = _named(name, sets, sources)
@@ -225,8 +242,13 @@ def path(
         print(f"'{name}' is generated: it reads no file", file=sys.stderr)
 
 
+def _refuse_settings(sets: list[str] | None) -> None:
+    if sets:
+        raise UserError("--set goes with the name of a dataset")
+
+
 def _named(name: str, sets: list[str] | None, sources: options.Sources) -> tuple[Catalog, Entry, dict[str, Any]]:
-    """The dataset of that name and the given settings."""
+    """Return the catalog, the dataset of that name, and its settings."""
     from harness.registry.index import load_catalog
 
     catalog = load_catalog(sources.plugin or ())
@@ -237,7 +259,7 @@ def _named(name: str, sets: list[str] | None, sources: options.Sources) -> tuple
 
 
 def _unknown(name: str, catalog: Catalog) -> str:
-    """No such dataset; a public set of that name is a setting of one."""
+    """Return the message for an unknown dataset; a public set of that name is a setting of another."""
     for entry in catalog.of_kind("dataset"):
         for params in entry.traits.get("listed", ()):
             if name.lower() in (str(value).lower() for value in params.values()):
@@ -245,12 +267,6 @@ def _unknown(name: str, catalog: Catalog) -> str:
                 return f"no dataset component is called '{name}'; it is a setting of another: {entry.name} {words}"
     known = catalog.names("dataset")
     return f"no dataset is called '{name}'{did_you_mean(name, known)}; `bench data list` shows them"
-
-
-def _make(entry: Entry, params: dict[str, Any]) -> Dataset:
-    from harness.downloads.survey import make_dataset
-
-    return make_dataset(entry, params)
 
 
 COMMANDS: options.Commands = {"list": list_data, "fetch": fetch, "verify": verify, "describe": describe, "path": path}

@@ -89,7 +89,7 @@ Trackers = Annotated[
 ]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.", autocompletion=completion.plugin_files),
+    typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable."),
 ]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")]
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]

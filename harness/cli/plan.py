@@ -37,8 +37,8 @@ def plan(
 
 
 def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
+    from harness.cli.output import counted
     from harness.cli.progress import clock_text
-    from harness.cli.words import counted
     from harness.plan.status import totals
 
     states = ("cached", "unneeded", "new", "stale", "failed")

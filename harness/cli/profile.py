@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import options
-from harness.cli.output import require_folder_name
-from harness.cli.screens import show_table, show_text
+from harness.cli.output import require_folder_name, show_table, show_text
 
 if TYPE_CHECKING:
     from harness.engine import Event

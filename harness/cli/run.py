@@ -81,7 +81,7 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.results.findings import load_findings
 
     show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
-    from harness.cli.words import counted
+    from harness.cli.output import counted
     from harness.results.selection import without_value
 
     facts, failures = outcome.record.facts, outcome.record.failures

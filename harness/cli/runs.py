@@ -18,7 +18,7 @@ def runs(
     json: options.Json = False,
 ) -> None:
     """List the runs in a store, the latest last."""
-    from harness.cli.words import counted
+    from harness.cli.output import counted
     from harness.results.rows import dumps
     from harness.run.find import all_runs, no_run, runs_of
     from harness.store import Store

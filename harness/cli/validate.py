@@ -14,7 +14,7 @@ def validate(
     json: options.Json = False,
 ) -> None:
     """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
-    from harness.cli.words import counted
+    from harness.cli.output import counted
     from harness.errors import Problem, SuiteError, UserError
     from harness.results.rows import dumps
     from harness.run.session import open_session

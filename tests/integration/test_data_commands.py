@@ -16,7 +16,7 @@ import pytest
 from integration_kit import HERE, Workshop
 from integration_kit import bench as command_words
 
-from harness.cli import data_screens
+from harness.cli import data_tables
 from harness.cli.main import main
 from harness.run.execute import EngineOptions, execute
 from harness.run.session import Options, open_session
@@ -265,8 +265,6 @@ def test_describe_tells_all_but_what_is_sealed(bench: Bench, workshop: Workshop)
         "facts: roundness 1.0; classes (odd: 0, even: 1)",
     ):
         assert text in out
-    assert rows["5-9"].split() == ["5-9", "3", "3", "0"]
-    assert rows["40-49"].split() == ["40-49", "0", "0", "3"]
     assert "environments of train" in out
     assert "environments of test" not in out
     assert "from the store" in bench("describe", "rings", *PLUGIN)[0]
@@ -305,8 +303,7 @@ def test_describe_counts_labels_by_task(bench: Bench, workshop: Workshop) -> Non
     told = json.loads(bench("describe", "rings", "--set", "tasks=2", "--json", *PLUGIN)[0])
     assert told["splits"]["train"]["labels"] == {"labelled": [6, 0], "positive": [2, 0]}
     out, _ = bench("describe", "rings", "--set", "tasks=2", *PLUGIN)
-    assert "positive of labelled, by task" in out
-    assert "2 of 6" in out
+    assert "6 labels, 33.3 % positive" in out
 
 
 def test_describe_without_the_files_says_how_to_get_them(bench: Bench, workshop: Workshop) -> None:
@@ -324,8 +321,8 @@ def test_the_default_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_what_is_printed_fits_a_narrow_output(capsys: pytest.CaptureFixture[str]) -> None:
-    from harness.cli.screens import show_table
+    from harness.cli.output import show_table
 
     show_table(("name", "count"), [("a", "1"), ("long name", "1000")], {1})
     assert capsys.readouterr().out == "name       count\na              1\nlong name   1000\n"
-    assert data_screens.settings_text({"a": 1, "b": "x"}) == "a=1 b=x"
+    assert data_tables.settings_text({"a": 1, "b": "x"}) == "a=1 b=x"

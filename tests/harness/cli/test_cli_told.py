@@ -13,7 +13,7 @@ import pytest
 from harness.cli import options
 from harness.cli.code import tell_broken
 from harness.cli.main import main
-from harness.cli.words import counted
+from harness.cli.output import counted
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry

@@ -84,7 +84,7 @@ def test_commands_and_options(shell: Shell) -> None:
 
 def test_suites_are_files_near_by_and_installed_ones(shell: Shell) -> None:
     assert set(shell.bash("bench", "run", "m")) >= {"mine.yaml", "more.yaml", "molecules"}
-    assert shell.bash("bench", "plan", "suites/") == ["suites/deep/own.yaml"]
+    assert shell.bash("bench", "plan", "suites/deep/") == ["suites/deep/own.yaml"]
     assert "paper/table1" in shell.bash("bench", "validate", "paper/")
     assert not any("secret" in word for word in shell.bash("bench", "run", ""))
 

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from harness.data import Features, RawGraph
 from harness.errors import DataError
-from harness.graphs.batch import Batch, Outgoing, pointer
+from harness.graphs.batch import Batch, Outgoing, batch_sizes, chunks, pointer
 from harness.graphs.checks import check_graphs
-from harness.graphs.cutting import batch_sizes, chunks
 
 GROUP = "group/"
 """Put before the name of a grouping (``RawGraph.groups``) among the tensors stored for a split."""
@@ -175,7 +174,7 @@ class PackedGraphs:
                 yield chosen._cut(start, stop, ids[start:stop])
 
     def batch_sizes(self, size: int, order: Tensor | None = None, *, at_least: int = 1) -> list[int]:
-        """Graphs of each of the :meth:`batches`, with the same arguments (see :mod:`harness.graphs.cutting`)."""
+        """Graphs of each of the :meth:`batches`, with the same arguments (see :mod:`harness.graphs.batch`)."""
         nodes = self.node_ptr.diff() if self.max_batch_nodes else None
         if nodes is not None and order is not None:
             nodes = nodes.index_select(0, order.to(nodes.device))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness.nn.blocks import block_sum, padded_slots
 from harness.nn.codebook import Codebook
-from harness.nn.contrastive import environment_contrastive, supervised_contrastive
+from harness.nn.contrastive import environment_contrastive, info_nce, local_global_jsd, supervised_contrastive
 from harness.nn.conv import GCNConv, GINConv, LEConv
 from harness.nn.edges import EdgeScorer, NodeScorer, average_directions, edge_ends, instance_norm, reverse_edges
 from harness.nn.environments import (
@@ -19,12 +18,10 @@ from harness.nn.environments import (
     position_in_environment,
 )
 from harness.nn.front import make_front
-from harness.nn.infomax import info_nce, local_global_jsd
+from harness.nn.layers import BatchNorm, pool
 from harness.nn.losses import generalized_cross_entropy, has_label, per_sample_loss, reverse_gradient, scale_gradient
 from harness.nn.mode import evaluating, keeping_statistics
-from harness.nn.norm import BatchNorm
-from harness.nn.pool import pool
-from harness.nn.propagate import neighbour_sum, propagate, sum_to_targets
+from harness.nn.propagate import block_sum, neighbour_sum, padded_slots, propagate, sum_to_targets
 from harness.nn.subgraph import Subgraph, subgraph, top_k_edges
 
 if TYPE_CHECKING:

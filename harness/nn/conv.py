@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from harness.data import Features
 from harness.graphs import Batch
 from harness.nn.front import make_front
-from harness.nn.linear import Linear
-from harness.nn.norm import BatchNorm
+from harness.nn.layers import BatchNorm, Linear
 from harness.nn.propagate import neighbour_sum, propagate, sum_to_targets
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.graphs import Batch
-from harness.nn.linear import Linear
+from harness.nn.layers import Linear
 
 
 def edge_ends(h: Tensor, batch: Batch) -> Tensor:

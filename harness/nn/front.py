@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from harness.data import Features
-from harness.nn.linear import Linear
+from harness.nn.layers import Linear
 
 _SMALL = 512
 """Up to this many codes in all, a product with a 0/1 matrix is the fastest way to sum an embedding's gradient."""

@@ -23,7 +23,7 @@ _NUMERICS: Final = (
     "stages/quantify.py",
     "stages/annotate.py",
     "stages/train.py",
-    "stages/upstream.py",
+    "stages/learners.py",
     "stages/reading.py",
 )
 _OF_KIND: Final = {

@@ -13,6 +13,7 @@ from harness.nn.environments import check_ids
 from harness.randomness import generator, seeded
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.stages.context import Context, component
+from harness.stages.learners import read_upstream
 from harness.stages.reading import (
     placed,
     read_graphs,
@@ -22,7 +23,6 @@ from harness.stages.reading import (
     read_optimizer,
     read_oracle,
 )
-from harness.stages.upstream import read_upstream
 from harness.store import Stage
 from harness.training.bases import Environment
 from harness.training.loop import LoopSettings, total_steps

@@ -12,10 +12,9 @@ import torch
 
 from harness.randomness import derive
 from harness.stages.context import Context
+from harness.stages.learners import embedded, restore
 from harness.stages.reading import read_graphs, read_labels, read_oracle, read_task
 from harness.stages.reading_numpy import read_arrays
-from harness.stages.train import restore
-from harness.stages.upstream import embedded
 from harness.training.loop import LAST, best_rule
 
 if TYPE_CHECKING:

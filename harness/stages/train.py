@@ -10,28 +10,23 @@ import torch
 from torch import Tensor
 
 from harness.data import Task
-from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
-from harness.hparams import holds
 from harness.nn.environments import check_ids
 from harness.randomness import generator
 from harness.registry.returned import ReturnedError, expect
 from harness.stages.context import Context, component, component_class
+from harness.stages.learners import make_learner, read_upstream
 from harness.stages.reading import (
     as_float32,
     placed,
     read_graphs,
-    read_info,
     read_labels,
-    read_model,
-    read_optimizer,
     read_task,
 )
-from harness.stages.upstream import read_upstream
 from harness.store import Stage
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
-from harness.training.loop import LAST, LoopSettings, Trained, TrainingData, best_rule, fit, predict, total_steps
+from harness.training.loop import LoopSettings, Trained, TrainingData, fit, predict
 from harness.training.metrics import score
 
 
@@ -43,7 +38,7 @@ def body(stage: Stage, context: Context) -> None:
     train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts, max_batch_nodes=bound)
     environment, train, count = _environments(context, payload, train)
     train = train.to(context.device)
-    learner = _learner(payload, settings, train, count).to(context.device)
+    learner = make_learner(payload, settings, train, count).to(context.device)
     if payload.get("annotate"):
         learner.annotations = placed(context.store.open(payload["annotate"]).tensors("extra"), context.device)
     kept = _spurious(context, payload, learner)
@@ -71,16 +66,6 @@ def body(stage: Stage, context: Context) -> None:
         draft.write_tensors("predictions", _predictions(learner, trained, graphs, settings))
         for rule, checkpoint in trained.checkpoints.items():
             draft.write_tensors(f"weights-{rule}", checkpoint.state)
-
-
-def _learner(payload: Mapping[str, Any], settings: LoopSettings, train: PackedGraphs, environments: int) -> Learner:
-    learner: Learner = component(payload["learner"])
-    steps = total_steps(train, settings)
-    if environments == 1 and holds(learner.compares_environments, learner.values):
-        raise UserError(f"'{learner.name}' compares environments and needs two or more; these training graphs have one")
-    info = read_info(payload, train, environments=environments, total_steps=steps)
-    learner.setup(info, read_model(payload), seed=payload["seed"], **read_optimizer(payload))
-    return learner
 
 
 def _environments(
@@ -172,33 +157,3 @@ def _predictions(
         for split, pack in graphs.items():
             found[f"{rule}/{split}"] = as_float32(predict(learner, pack.batches(settings.eval_batch_size)))
     return found
-
-
-def restore(
-    context: Context, payload: Mapping[str, Any], key: str, checkpoint: str = "best-val"
-) -> tuple[Learner, PackedGraphs]:
-    """A trained learner in evaluation mode, with its training graphs.
-
-    Args:
-        context: the worker's context.
-        payload: of the training's stage.
-        key: of the training's stage.
-        checkpoint: ``best-val`` on the monitored split, or any other where no epoch had a score; or ``last``.
-
-    Raises:
-        DivergedError: there is no last checkpoint; another would have been chosen by validation scores.
-    """
-    settings = LoopSettings(**payload["loop"])
-    parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
-    train = read_graphs(context.store, payload["data"], payload["train"], parts=parts, max_batch_nodes=bound)
-    train = train.to(context.device)
-    artifact = context.store.open(key)
-    learner = _learner(payload, settings, train, int(artifact.read_json("info")["environments"])).to(context.device)
-    rules = artifact.read_json("checkpoints")
-    wanted = LAST if checkpoint == "last" else best_rule(payload["monitor"])
-    if wanted not in rules and wanted == LAST:
-        raise DivergedError("the training that this builds on has no last checkpoint: its weights were not finite")
-    rule = wanted if wanted in rules else next(iter(rules))
-    learner.load_state_dict(artifact.tensors(f"weights-{rule}"))
-    learner.eval()
-    return learner, train

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.data import Features, RawGraph
 from harness.graphs import Batch, PackedGraphs
-from harness.nn.pool import pool
+from harness.nn.layers import pool
 from harness.randomness import seeded
 from harness.testing.batch_independence import SLACK, depends_on_companions
 from harness.testing.report import CheckFunction

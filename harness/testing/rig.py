@@ -14,7 +14,7 @@ from harness.component import Component
 from harness.data import Features
 from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
-from harness.stages.upstream import UpstreamTraining
+from harness.stages.learners import UpstreamTraining
 from harness.testing.lookup import environment_of
 from harness.testing.toys import FEATURES, WIDTH, KitBackbone, Toy
 from harness.training.bases import Baseline, Decorrelator, Environment, Learner, LearnerInfo, ModelSpec

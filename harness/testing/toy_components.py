@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from harness.data import Dataset, Declaration, RawDataset, RawGraph, TaskKind
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import hparam
-from harness.nn.pool import pool
+from harness.nn.layers import pool
 from harness.randomness import derive
 from harness.testing.toys import FEATURES, TASKS, KitBackbone, raw_graphs, toy
 from harness.training.bases import Baseline, Decorrelator, Encoder, Fitted, Quantifier

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from harness.component import Component
 from harness.data import Features, Task
 from harness.hparams import hparam
-from harness.nn.head import MLPHead
-from harness.nn.pool import pool
+from harness.nn.layers import MLPHead, pool
 from harness.randomness import seeded
 from harness.registry.returned import expect, expect_array
 from harness.training.optim import Adam

@@ -77,9 +77,14 @@ class SubgraphLearner(Baseline):
         x = h[part.nodes] if self.c_in == "feat" else None
         return self.pool(network(part.batch, x=x, edge_weight=scores[part.edges].sigmoid()), part.batch)
 
-    def embed(self, batch: Batch) -> Tensor:
+    def read(self, batch: Batch) -> tuple[Tensor, Tensor, Subgraph, Tensor]:
+        """Featurizer outputs h (N, d), edge scores (E,), G_c and its embeddings (B, d)."""
         h, scores = self.score(batch)
-        return self.embed_part(self.backbone, self.causal(batch, scores), h, scores)
+        causal = self.causal(batch, scores)
+        return h, scores, causal, self.embed_part(self.backbone, causal, h, scores)
+
+    def embed(self, batch: Batch) -> Tensor:
+        return self.read(batch)[-1]
 
     def contrasted(self, part: Subgraph, embedding: Tensor, h: Tensor) -> Tensor:
         """(B, d) what the contrastive term compares."""

@@ -12,17 +12,14 @@ from harness.nn import BatchNorm, GCNConv, edge_ends
 class CAL(Baseline):
     """Soft node and edge attention: the object branch predicts y, the context branch nothing, both together y again.
 
-    From node embeddings h of the suite's network, edges have (beta_c, beta_o) = softmax(W_e [h_s; h_t]) and nodes
-    (a_c, a_o) = softmax(W_n h). Branch b is BatchNorm(a_b h), one graph convolution with edge weights beta_b (self
-    loops of weight 1, degrees from the weights of outgoing edges), ReLU and the readout: x_b. With u the uniform
-    distribution and pi a random permutation of the batch, drawn in training and the identity in evaluation,
+    From node embeddings h, edges have (beta_c, beta_o) = softmax(W_e [h_s; h_t]) and nodes (a_c, a_o) = softmax(W_n h).
+    Branch b is BatchNorm(a_b h), one graph convolution with edge weights beta_b, ReLU and the readout: x_b. With u the
+    uniform distribution and pi a random permutation of the batch (in evaluation the identity),
 
-        L = c KL(u || p_c(x_c)) + o CE(y, p_o(x_o)) + co CE(y, p_co(x_c[pi] + x_o)),
+        L = c KL(u || p_c(x_c)) + o CE(y, p_o(x_o)) + co CE(y, p_co(x_c[pi] + x_o)).
 
-    where y is always the label of the object's graph. Prediction is by p_o.
-
-    Y. Sui, X. Wang, J. Wu, M. Lin, X. He and T.-S. Chua, *Causal Attention for Interpretable and Generalizable Graph
-    Classification*, KDD 2022.
+    Prediction is by p_o. Sui et al., *Causal Attention for Interpretable and Generalizable Graph Classification*, KDD
+    2022.
     """
 
     name = "cal"

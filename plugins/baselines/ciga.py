@@ -7,54 +7,38 @@ from harness.nn import Subgraph, supervised_contrastive
 from plugins.baselines._statistics import MIXED, second_pass, statistics_switch
 from plugins.baselines._subgraphs import SubgraphLearner
 
+V2 = {"variant": ["v2"]}
+
 
 class CIGA(SubgraphLearner):
     """A featurizer scores edges; a classifier sees only the top share of each graph, G_c.
 
         L = mean_i CE(y_i, f(G_c)) + contrast * L_con + hinge * L_hinge
 
-    L_con (v1 and v2) is the supervised contrastive loss of the G_c embeddings. L_hinge (v2) is the cross-entropy of
-    the left-over G_s, averaged over the graphs on which it is worse than that of G_c. Messages are weighted by
-    sigmoid(score) on G_c and sigmoid(-score) on G_s. Citation: Chen, Zhang, Bian, Yang, Ma, Xie, Liu, Han and Cheng,
-    *Learning Causally Invariant Representations for Out-of-Distribution Generalization on Graphs*, NeurIPS 2022.
+    L_con is the supervised contrastive loss of the G_c embeddings. L_hinge (v2) is the cross-entropy of the left-over
+    G_s, averaged over the graphs on which it is worse than that of G_c. Chen et al., *Learning Causally Invariant
+    Representations for Out-of-Distribution Generalization on Graphs*, NeurIPS 2022.
     """
 
     name = "ciga"
     foreign_statistics = MIXED
     variant: str = hparam("v1", choices=["v1", "v2"], help="v2 adds the hinge term on the left-over subgraph")
     contrast: float = hparam(
-        4.0,
-        low=0.0,
-        search=[0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0],
-        weight_of="contrast",
-        help="alpha: weight of the contrastive term",
+        4.0, low=0.0, search=[0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0], weight_of="contrast", help="alpha: weight of L_con"
     )
     hinge: float = hparam(
-        1.0,
-        low=0.0,
-        search=[0.5, 1.0, 2.0],
-        weight_of="hinge",
-        active={"variant": ["v2"]},
-        help="beta: weight of the hinge term",
+        1.0, low=0.0, search=[0.5, 1.0, 2.0], weight_of="hinge", active=V2, help="beta: weight of L_hinge"
     )
     s_rep: str = hparam(
-        "rep",
-        choices=["rep", "conv"],
-        active={"variant": ["v2"]},
-        help="G_s is embedded by the classifier, or by a one-layer network of its own",
+        "rep", choices=["rep", "conv"], active=V2, help="G_s is embedded by the classifier, or by a one-layer network"
     )
-    detach_spurious: bool = hparam(
-        False, active={"variant": ["v2"]}, help="the hinge term trains only the head of G_s, as in the public code"
-    )
-    statistics: str = statistics_switch({"variant": ["v2"], "s_rep": ["rep"]})
+    detach_spurious: bool = hparam(False, active=V2, help="L_hinge trains only the head of G_s, as in the public code")
+    statistics: str = statistics_switch({**V2, "s_rep": ["rep"]})
 
     def build(self) -> None:
         super().build()
-        if self.variant == "v2":
-            self.build_spurious()
-
-    def build_spurious(self) -> None:
-        """The branch of G_s: its network if it has one, and its head with the extra linear layer."""
+        if self.variant == "v1":
+            return
         d, outputs = self.backbone.out_dim, self.info.task.outputs
         if self.s_rep == "conv":
             self.spurious_backbone = self.make_backbone(in_dim=self.classifier_input, layers=1)
@@ -63,12 +47,10 @@ class CIGA(SubgraphLearner):
         )
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        h, scores = self.score(batch)
-        causal = self.causal(batch, scores)
-        embedding = self.embed_part(self.backbone, causal, h, scores)
+        h, scores, causal, embedding = self.read(batch)
         risk = self.risk(self.head(embedding), batch)
-        contrasted = self.contrasted(causal, embedding, h)
-        terms = {"erm": risk.mean(), "contrast": supervised_contrastive(contrasted, batch.y)}
+        contrast = supervised_contrastive(self.contrasted(causal, embedding, h), batch.y)
+        terms = {"erm": risk.mean(), "contrast": contrast}
         if self.variant == "v2":
             spurious = self.left_over(batch, causal)
             terms["hinge"] = hinge(self.spurious_risk(batch, spurious, h, scores), risk, spurious.present)

@@ -12,9 +12,8 @@ class Coral(EnvironmentPenalty):
 
         L = mean_i l_i + strength * mean over pairs e < f of [ |mu_e - mu_f|^2 / d + |S_e - S_f|_F^2 / d^2 ]
 
-    Covariances are over n - 1, of environments with two graphs or more; fewer than two of those have no penalty. The
-    mean over pairs of squared distances is twice the variance (over P - 1), which is how it is computed. Citation: Sun
-    and Saenko, *Deep CORAL: Correlation Alignment for Deep Domain Adaptation*, ECCV Workshops 2016; for several
+    Covariances are over n - 1, of environments with two graphs or more. The mean over pairs of squared distances is
+    computed as twice the variance (over P - 1). Sun and Saenko, *Deep CORAL*, ECCV Workshops 2016; for several
     environments as in Gulrajani and Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021.
     """
 

@@ -15,8 +15,7 @@ class DANN(Baseline):
         L = mean_i l_i + strength * mean_i CE(domain(reverse(h_i)), e_i)
 
     Backwards the reversal multiplies by -alpha, with alpha = 2 / (1 + exp(-10 p)) - 1 and p the share of training
-    done, so that the domain head learns before the embedding is moved. Citation: Ganin et al., *Domain-Adversarial
-    Training of Neural Networks*, JMLR 2016.
+    done. Ganin et al., *Domain-Adversarial Training of Neural Networks*, JMLR 2016.
     """
 
     name = "dann"

@@ -14,12 +14,9 @@ class DisCGALA(Debiased):
 
         L = mean_i W_i l_c,i + bias * mean_i GCE_q(bias head(z_b), y)_i,    W_i = sg l_b,i / (l_b,i + l_c,i + 1e-8)
 
-    Messages are weighted by sigmoid(score) on the causal part and by sigmoid(-score) on the bias part, l_c and l_b are
-    the cross-entropies of a head on z_c and of one on z_b, and prediction is from z_c. It is another method than
-    ``disc``, under the same name in tables that were made with GALA's code. Citations: Chen, Bian, Zhou, Xie, Han and
-    Cheng, *Does Invariant Graph Learning via Environment Augmentation Learn Invariance?*, NeurIPS 2023, for the code;
-    Fan, Wang, Mo, Shi and Tang, *Debiasing Graph Neural Networks via Learning Disentangled Causal Substructure*,
-    NeurIPS 2022, for the losses.
+    Messages are weighted by sigmoid(score) on the causal part and by sigmoid(-score) on the bias part; prediction is
+    from z_c. It is another method than ``disc``, under the same name in tables made with GALA's code (Chen et al.,
+    *Does Invariant Graph Learning via Environment Augmentation Learn Invariance?*, NeurIPS 2023); losses as ``disc``.
     """
 
     name = "disc-gala"

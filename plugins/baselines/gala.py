@@ -109,11 +109,8 @@ class GALA(SubgraphLearner):
         return 0.0 if term == "contrast" and self.epoch < self.warmup_epochs else super().weight(term)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        h, scores = self.score(batch)
-        part = self.causal(batch, scores)
-        embedding = self.embed_part(self.backbone, part, h, scores)
-        contrasted = self.contrasted(part, embedding, h)
-        contrast = environment_contrastive(contrasted, batch.y, self.env[batch.index])
+        h, _, part, embedding = self.read(batch)
+        contrast = environment_contrastive(self.contrasted(part, embedding, h), batch.y, self.env[batch.index])
         return {"erm": self.risk(self.head(embedding), batch).mean(), "contrast": contrast}
 
 

@@ -17,11 +17,7 @@ class GREA(Baseline):
         L = mean_i l(y_i, f(r_i)) + augmented * mean_ij l(y_i, f(r_i + e_j)) + size * mean_i |sum_v m_v / n_i - gamma|.
 
     The first ``separator_epochs`` of every ``cycle`` epochs update the separator, the others network and head, which
-    the last term does not reach. Only parameters are frozen in turn: BatchNorm's running statistics always follow.
-    Prediction is by f(r).
-
-    G. Liu, T. Zhao, J. Xu, T. Luo and M. Jiang, *Graph Rationalization with Environment-based Augmentations*, KDD
-    2022.
+    the last term does not reach. Liu et al., *Graph Rationalization with Environment-based Augmentations*, KDD 2022.
     """
 
     name = "grea"

@@ -14,18 +14,15 @@ class GroupDRO(Baseline):
 
         q_g <- q_g exp(step_size * R_g) / sum,    L = sum_g q_g R_g,    with the new q, over the groups in the batch
 
-    Groups are the environments, or their pairs with the class (``groups: environment-class``), which is what the paper
-    uses where the spurious cue is known. log q is a buffer, so it is saved with the weights. Citation: Sagawa, Koh,
-    Hashimoto and Liang, *Distributionally Robust Neural Networks for Group Shifts*, ICLR 2020, algorithm 1.
+    Groups are the environments, or their pairs with the class. log q is a buffer, so it is saved with the weights.
+    Sagawa et al., *Distributionally Robust Neural Networks for Group Shifts*, ICLR 2020, algorithm 1.
     """
 
     name = "groupdro"
     needs = frozenset({"environments"})
     compares_environments = {"groups": ["environment"]}
     compares_over_batches = {"stateless": [False], "renormalise": [False]}
-    probes = {
-        "renormalise": {"groups": "environment-class", "step_size": 0.1, "renormalise": True},
-    }
+    probes = {"renormalise": {"groups": "environment-class", "step_size": 0.1, "renormalise": True}}
     step_size: float = hparam(0.01, low=0.0, search=[0.001, 0.01, 0.1], help="eta of the weights' update")
     groups: str = hparam(
         "environment", choices=["environment", "environment-class"], help="what a group is; the latter not multi-task"
@@ -35,15 +32,12 @@ class GroupDRO(Baseline):
     log_q: Tensor
 
     def build(self) -> None:
+        self.by_class = self.groups == "environment-class"
         if self.by_class and self.info.task.kind == "multitask":
             raise UserError("groupdro, groups 'environment-class': a multi-task graph has no single class")
         super().build()
-        classes = self.info.task.num_classes if self.by_class else 1
-        self.register_buffer("log_q", uniform(max(self.info.num_environments, 1) * classes))
-
-    @property
-    def by_class(self) -> bool:
-        return self.groups == "environment-class"
+        count = max(self.info.num_environments, 1) * (self.info.task.num_classes if self.by_class else 1)
+        self.register_buffer("log_q", torch.full((count,), -math.log(count)))
 
     def group_ids(self, batch: Batch) -> Tensor:
         """(B,) group of each graph, -1 for those that are in none."""
@@ -64,7 +58,7 @@ class GroupDRO(Baseline):
 
     def updated(self, present: Tensor, risks: Tensor) -> Tensor:
         """(G,) log q after a step in which these groups had these risks."""
-        before = uniform(len(self.log_q)).to(self.log_q) if self.stateless else self.log_q
+        before = torch.full_like(self.log_q, -math.log(len(self.log_q))) if self.stateless else self.log_q
         log_q = before.index_add(0, present, self.step_size * risks)
         return log_q - log_q.logsumexp(0)
 
@@ -73,11 +67,6 @@ class GroupDRO(Baseline):
         terms = super().training_step(batch, optimizers)
         self.log_q = self.pending
         return terms
-
-
-def uniform(count: int) -> Tensor:
-    """(count,) logarithms of equal weights that sum to one."""
-    return torch.full((count,), -math.log(count))
 
 
 @hookimpl

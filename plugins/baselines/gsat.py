@@ -13,18 +13,13 @@ class GSAT(Baseline):
     """One network reads each graph twice: to score its edges, and to predict with messages weighted by the scores.
 
     A scorer turns the node embeddings of the first pass into a logit l per edge (or node). Attention is
-    a = sigmoid(l + log u - log(1 - u)) with u uniform in training, and a = sigmoid(l) in evaluation.
-    Messages of the second pass are weighted by a, averaged over the two directions of an edge, or by the product of
-    the attention of both ends. The loss is
+    a = sigmoid(l + log u - log(1 - u)) with u uniform in training, and a = sigmoid(l) in evaluation. Messages of the
+    second pass are weighted by a, averaged over the two directions of an edge, or by the product of both ends'.
 
-        L = mean_i l(y_i, f(G_i)) + information * mean KL(Bernoulli(a) || Bernoulli(r)),
+        L = mean_i l(y_i, f(G_i)) + information * mean KL(Bernoulli(a) || Bernoulli(r))
 
-    the second mean over all attention values of the batch. r falls from 0.9 by 0.1 every
-    ``decay_interval`` epochs until it is ``final_r``; checkpoints are chosen from then on. Both passes move BatchNorm's
-    running statistics, since evaluation has both.
-
-    S. Miao, M. Liu and P. Li, *Interpretable and Generalizable Graph Learning via Stochastic Attention Mechanism*,
-    ICML 2022.
+    r falls from 0.9 by 0.1 every ``decay_interval`` epochs until it is ``final_r``; checkpoints are chosen from then
+    on. Miao et al., *Interpretable and Generalizable Graph Learning via Stochastic Attention Mechanism*, ICML 2022.
     """
 
     name = "gsat"

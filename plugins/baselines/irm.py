@@ -11,17 +11,13 @@ from plugins.baselines._annealed import AnnealedPenalty
 class IRM(AnnealedPenalty):
     """Penalise the gradient of each environment's risk with respect to a factor on the logits, at factor one.
 
-    With g_i that derivative for graph i (in closed form: no second backward pass) and P environments in the batch,
+    With g_i that derivative for graph i (in closed form) and P environments in the batch,
 
         L = mean_i l_i + penalty * 1/P sum_e D_e
 
-    * ``squared``: D_e = (mean_e g)^2, the authors' form; exceeds the squared expectation by Var(g)/n_e.
-    * ``split``: the product of the means over e's graphs at even and at odd positions in the batch; without that
-      excess, can be negative (Gulrajani and Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021).
-    * ``cross2``: the product of the means of exactly two environments, as the public code of CIGA and GALA has it.
-
-    The sum over environments has a term for each, so one environment alone has a penalty too; only ``cross2`` compares
-    two, and has none where a batch holds one.
+    where D_e is (mean_e g)^2 (``squared``, the authors'), the product of the means over e's graphs at even and at odd
+    positions (``split``, unbiased: Gulrajani and Lopez-Paz, ICLR 2021), or the product of the means of exactly two
+    environments (``cross2``, the public code of CIGA and GALA), which is zero where a batch holds one.
     """
 
     name = "irm"

@@ -17,13 +17,9 @@ class MoleOOD(Baseline):
 
         L = strength * 1/P sum_e mean_{i in e} l_i + deviation * mean_i | l_i - c_i |.
 
-    The second term can raise the loss of an easy graph, up to c_i.
-
-    Where the dataset gives molecules' fragments (its ``fragments: brics``), a graph is represented by them:
-    its own embedding only asks, h = sum_j a_j s_j with a the softmax over the molecule's fragments of
-    (W_q h_G) . (W_k s_j) / sqrt(d) and s_j a second network's embedding of fragment j. Otherwise h = h_G.
-
-    Citation: Yang, Zeng, Wu, Jia and Yan, *Learning Substructure Invariance for Out-of-Distribution Molecular
+    Where the dataset gives molecules' fragments (its ``fragments: brics``), h = sum_j a_j s_j with a the softmax over
+    the molecule's fragments of (W_q h_G) . (W_k s_j) / sqrt(d) and s_j a second network's embedding of fragment j;
+    otherwise h = h_G. Yang et al., *Learning Substructure Invariance for Out-of-Distribution Molecular
     Representations*, NeurIPS 2022.
     """
 
@@ -72,13 +68,7 @@ class MoleOOD(Baseline):
         return parts.new_zeros(h.shape).index_add(0, batch.parts_of, weight.unsqueeze(1) * parts)
 
     def attention(self, h: Tensor, parts: Tensor, batch: Batch) -> Tensor:
-        """(F,) weight of each fragment in its molecule; those of a molecule sum to one.
-
-        Args:
-            h: (B, d) embeddings of the molecules.
-            parts: (F, d) embeddings of the fragments.
-            batch: the molecules.
-        """
+        """(F,) weights of fragments, which sum to one in each molecule, from (B, d) molecules and (F, d) fragments."""
         score = (self.query(h)[batch.parts_of] * self.key(parts)).sum(1) / math.sqrt(h.size(1))
         highest = score.new_full((len(h),), -math.inf).scatter_reduce(0, batch.parts_of, score.detach(), "amax")
         raw = (score - highest[batch.parts_of]).exp()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness import PackedGraphs, RawGraph
-from harness.graphs.cutting import batch_sizes, chunks
+from harness.graphs.batch import batch_sizes, chunks
 
 NODES = [3, 1, 9, 2, 2, 2, 20, 1, 1, 1, 8]
 

@@ -91,7 +91,7 @@ def test_batch_is_the_disjoint_union(ids: list[int], attr: bool) -> None:
 @pytest.mark.parametrize("size", [1, 2, 4, 9, 50])
 def test_batches_are_the_gathered_batches(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_AHEAD", "_IN_PLACE"):  # so that the graphs do not fit one gather
-        monkeypatch.setattr(f"harness.graphs.cutting.{name}", 4)
+        monkeypatch.setattr(f"harness.graphs.batch.{name}", 4)
     graphs, order = packed(attr=True), torch.tensor([4, 0, 8, 7, 1, 3, 6])
     in_order = list(graphs.batches(size))
     shuffled = list(graphs.batches(size, order))
@@ -103,7 +103,7 @@ def test_batches_are_the_gathered_batches(size: int, monkeypatch: pytest.MonkeyP
 
 
 def test_a_large_packing_is_laid_out_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.graphs.cutting._IN_PLACE", 4)
+    monkeypatch.setattr("harness.graphs.batch._IN_PLACE", 4)
     graphs = packed(attr=True)
     for batch, ids in zip(graphs.batches(2), torch.arange(9).split(2), strict=True):
         same(batch, graphs.batch(ids))

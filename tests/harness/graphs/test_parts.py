@@ -65,7 +65,7 @@ def test_tensors_give_the_same_packing_back():
 def test_batches_cut_piecewise_have_the_same_parts(monkeypatch):
     packed = PackedGraphs.pack(graphs())
     whole = [numbers(batch) for batch in packed.batches(2)]
-    monkeypatch.setattr("harness.graphs.cutting._IN_PLACE", 2)
+    monkeypatch.setattr("harness.graphs.batch._IN_PLACE", 2)
     assert [numbers(batch) for batch in packed.batches(2)] == whole == [numbers(b) for b in packed.batches([2, 2, 1])]
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from harness.nn import GINConv
-from harness.nn.linear import Linear
+from harness.nn.layers import Linear
 
 SHAPES = [(4, 64), (32, 64), (64, 32), (1, 8), (8, 1), (1, 1)]
 

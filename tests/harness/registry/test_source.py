@@ -158,7 +158,7 @@ def test_an_edit_reaches_through_a_helper_and_no_further(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["nn/head.py", "training/bases.py", "training/loop.py", "randomness.py", "stages/train.py"]
+    "file", ["nn/layers.py", "training/bases.py", "training/loop.py", "randomness.py", "stages/train.py"]
 )
 def test_editing_a_numerics_room_makes_everything_but_datasets_stale(tree: Path, file: str) -> None:
     assert changed_by(tree, f"harness/{file}") == {"gin", "gcn", "mvgrl", "erm"}
@@ -177,7 +177,7 @@ def test_a_new_file_in_a_room_counts(tree: Path) -> None:
 def test_every_room_exists() -> None:
     assert {file.name for file in core_files("baseline")} > {
         "packed.py",
-        "head.py",
+        "layers.py",
         "loop.py",
         "randomness.py",
         "train.py",
@@ -321,5 +321,5 @@ def test_a_parameter_within_is_not_the_variable_outside(tmp_path: Path) -> None:
 
 def test_a_core_file_may_move(tree: Path) -> None:
     before = digests(tree)
-    (tree / "harness/nn/pool.py").rename(tree / "harness/nn/zzz.py")
+    (tree / "harness/nn/layers.py").rename(tree / "harness/nn/zzz.py")
     assert digests(tree) == before

@@ -9,7 +9,7 @@ from learner_kit import gradients as gradients_of
 
 from harness.nn import environment_contrastive, supervised_contrastive
 from harness.randomness import generator
-from harness.stages.upstream import UpstreamTraining
+from harness.stages.learners import UpstreamTraining
 from plugins.backbones.gin import GIN
 from plugins.baselines.ciga import CIGA
 from plugins.baselines.gala import GALA

@@ -49,8 +49,8 @@ class CIGA(SubgraphLearner):
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         h, scores, causal, embedding = self.read(batch)
         risk = self.risk(self.head(embedding), batch)
-        contrast = supervised_contrastive(self.contrasted(causal, embedding, h), batch.y)
-        terms = {"erm": risk.mean(), "contrast": contrast}
+        contrasted = self.contrasted(causal, embedding, h)
+        terms = {"erm": risk.mean(), "contrast": supervised_contrastive(contrasted, batch.y)}
         if self.variant == "v2":
             spurious = self.left_over(batch, causal)
             terms["hinge"] = hinge(self.spurious_risk(batch, spurious, h, scores), risk, spurious.present)

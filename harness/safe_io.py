@@ -58,15 +58,15 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
 
 
 def visible(text: str) -> str:
-    r"""Return the text with what would steer a terminal or turn the reading direction written out as ``\u001b``.
+    r"""Write out as ``\u001b`` what would steer a terminal or turn the reading direction.
 
-    Line breaks and tabs stay. What is written out is so in the way of JSON, so that JSON stays what it was.
+    Line breaks and tabs stay. Characters are written out in the way of JSON, so that JSON stays what it was.
     """
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def for_spreadsheet(text: str) -> str:
-    """Return a field of a CSV file: one that a spreadsheet would compute as a formula gets an apostrophe in front.
+    """Put an apostrophe in front of a field of a CSV file that a spreadsheet would compute as a formula.
 
     After OWASP, *CSV Injection*. A sign alone is no formula.
     """
@@ -105,18 +105,18 @@ def parse_yaml(text: str) -> Any:
     import yaml
 
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        if _expanded(found, {}) > MOST_VALUES:
+        value = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if _expanded(value, {}) > MOST_VALUES:
             raise ValueError(f"more than {MOST_VALUES:,} values after aliases are expanded")
     except yaml.YAMLError as error:
         raise ValueError(f"not plain YAML: {error}") from None
     except RecursionError:
         raise ValueError("nested too deeply, or in itself") from None
-    return found
+    return value
 
 
 def _expanded(value: Any, known: dict[int, int]) -> int:
-    """Return the number of values, counting shared ones as often as they appear."""
+    """Count the values, shared ones as often as they appear."""
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:
@@ -153,7 +153,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value for a message: short, and without control characters."""
+    """Return a value for a message: short, and without what would steer a terminal."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
@@ -169,8 +169,8 @@ def check_types(cls: type, items: Iterable[Any]) -> None:
         raise ValueError(f"a {cls.__name__} is no mapping")
     for field in fields(cls):
         allowed = _allowed(str(field.type))
-        found = {type(item[field.name]) for item in listed if field.name in item}
-        wrong = next(iter(found - allowed), None) if allowed else None
+        types = {type(item[field.name]) for item in listed if field.name in item}
+        wrong = next(iter(types - allowed), None) if allowed else None
         if wrong is not None:
             raise ValueError(f"'{field.name}' of a {cls.__name__} is a {wrong.__name__}")
         inner = _TYPES.get(str(field.type).removeprefix("tuple[").removesuffix(", ...]"), ())
@@ -179,31 +179,32 @@ def check_types(cls: type, items: Iterable[Any]) -> None:
 
 
 def _check_items(name: str, inner: tuple[type, ...], listed: Iterable[Mapping[str, Any]]) -> None:
-    wrong = next((type(one) for item in listed for one in item.get(name, ()) if type(one) not in inner), None)
+    types = (type(value) for item in listed for value in item.get(name, ()))
+    wrong = next((kind for kind in types if kind not in inner), None)
     if wrong is not None:
         raise ValueError(f"'{name}' holds a {wrong.__name__}")
 
 
 def _allowed(annotation: str) -> frozenset[type]:
-    """Return the types of JSON that a field may have by its annotation; none if any is allowed."""
-    found: set[type] = set()
+    """Return the types of JSON that a field may have, by its annotation; none where any may be."""
+    types: set[type] = set()
     for part in annotation.split(" | "):
         if part.startswith(("Mapping[", "SelectSettings")):
-            found.add(dict)
+            types.add(dict)
         elif part.startswith("tuple["):
-            found |= {list, tuple}
+            types |= {list, tuple}
         elif part in _TYPES:
-            found.update(_TYPES[part])
+            types.update(_TYPES[part])
         else:
             return frozenset()
-    return frozenset(found)
+    return frozenset(types)
 
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def size_text(count: float) -> str:
-    """Return a size for people, ``1.5 MB``: three significant digits, decimal units, as in ``--memory 1500M``."""
+    """Format bytes as ``1.5 MB``: three significant digits, in decimal units, as ``--memory 1500M`` is written."""
     unit = 0
     while count >= 999.5 and unit < len(UNITS) - 1:
         count, unit = count / 1000, unit + 1
@@ -211,7 +212,7 @@ def size_text(count: float) -> str:
 
 
 def file_name(label: str, *, longest: int = 100, otherwise: str = "unnamed") -> str:
-    """Return a label in letters, digits, ``.``, ``_`` and single ``-``, without dashes at its ends.
+    """Reduce a label to letters, digits, ``.``, ``_`` and single ``-``, without dashes at its ends.
 
     Args:
         label: any text.

@@ -1,4 +1,4 @@
-"""Which files of each dataset are in the data folder, and checking them. No torch."""
+"""The state of the files of each dataset in the data folder, and checking them. No torch."""
 
 from __future__ import annotations
 

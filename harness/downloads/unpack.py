@@ -52,9 +52,9 @@ def unpack(archive: Path, folder: str, target: Path) -> None:
             with zipfile.ZipFile(archive) as opened:
                 _write(_zip_members(opened), folder, target, most)
             return
-        with _content(archive, most) as content:
+        with _open(archive) as content:
             try:
-                tar = tarfile.TarFile(fileobj=content)
+                tar = tarfile.TarFile(fileobj=_Bounded(content, most))  # type: ignore[arg-type]
             except tarfile.ReadError:
                 raise DataError("what was fetched is neither a zip nor a tar archive") from None
             with tar:
@@ -68,8 +68,8 @@ def gunzip(packed: Path, target: Path) -> None:
         DataError: not a gzip file, damaged, or too big.
         FileError: the disk is full or cannot be written.
     """
-    with _archive_errors(), _Bounded(gzip.open(packed), _plausible(packed)) as content:
-        _copy(content, target)
+    with _archive_errors(), gzip.open(packed) as content:
+        _copy(_Bounded(content, _plausible(packed)), target)
 
 
 def _plausible(packed: Path) -> int:
@@ -87,7 +87,7 @@ def _archive_errors() -> Iterator[None]:
         raise DataError(f"the archive cannot be read: {error}") from None
 
 
-class _Bounded(io.RawIOBase):
+class _Bounded:
     """The content of a packed file, of which no more is read than is plausible, at once or in all.
 
     The tar format lets a header say how long it is, and Python reads a header as a whole.
@@ -95,40 +95,31 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, stream: Any, most: int) -> None:
         self._stream, self._most = stream, most
+        self.tell = stream.tell
 
     def read(self, size: int = -1) -> Any:
+        """Read bytes."""
         if not 0 <= size <= _MOST_AT_ONCE:
             raise DataError("the archive has a header of an implausible size")
         data = self._stream.read(size)
-        if self._stream.tell() > self._most:
-            raise DataError("the archive would unpack to more than is plausible")
+        self._require_plausible(self._stream.tell())
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> Any:
-        if whence == io.SEEK_SET and offset > self._most:
-            raise DataError("the archive would unpack to more than is plausible")
+        """Go to a place."""
+        self._require_plausible(offset)
         return self._stream.seek(offset, whence)
 
-    def tell(self) -> Any:
-        return self._stream.tell()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+    def _require_plausible(self, place: int) -> None:
+        if place > self._most:
+            raise DataError("the archive would unpack to more than is plausible")
 
 
-def _content(archive: Path, most: int) -> Any:
-    """Open an archive, unpacked as it is read where it is compressed."""
-    with archive.open("rb") as stream:
+def _open(packed: Path) -> Any:
+    """Open a file, unpacked as it is read where it is compressed."""
+    with packed.open("rb") as stream:
         start = stream.read(6)
-    opener = next((opener for magic, opener in _PACKED if start.startswith(magic)), io.open)
-    return _Bounded(opener(archive, "rb"), most)
+    return next((opener for magic, opener in _PACKED if start.startswith(magic)), io.open)(packed, "rb")
 
 
 def _zip_members(opened: zipfile.ZipFile) -> Iterator[_Member]:

@@ -1,4 +1,4 @@
-"""Where the harness keeps what it can make again: the user's cache folder."""
+"""The folders of the harness: its cache, the store, data files, the index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.errors import UserError
 
 
 def cache_root() -> Path:
-    """``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+    """Return ``BENCH_CACHE``, else ``equad-bench`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
 
     Without a home it is in the folder for temporary files.
     """
@@ -27,23 +27,23 @@ def cache_root() -> Path:
 
 
 def store_root() -> Path:
-    """``BENCH_STORE``, else ``store`` in :func:`cache_root`."""
+    """Return ``BENCH_STORE``, else ``store`` in :func:`cache_root`."""
     chosen = os.environ.get("BENCH_STORE")
     return Path(chosen).expanduser().absolute() if chosen else cache_root() / "store"
 
 
 def data_root() -> Path:
-    """Where data files are by default: ``BENCH_DATA``, else ``data`` in :func:`cache_root`."""
+    """Return the default folder of data files: ``BENCH_DATA``, else ``data`` in :func:`cache_root`."""
     chosen = os.environ.get("BENCH_DATA")
     return Path(chosen).expanduser().absolute() if chosen else cache_root() / "data"
 
 
 def data_folder(given: Path | None, named: str, *, made: bool = False) -> Path:
-    """The folder of data files: the given one, else the default one, which need not be there.
+    """Return the folder of data files: the given one, else the default one, which need not be there.
 
     Args:
-        given: what the user says.
-        named: where the user says it, for the error.
+        given: the user's choice.
+        named: the option or variable that names it, for the error.
         made: the caller makes the folder where it is absent.
 
     Raises:
@@ -59,5 +59,5 @@ def data_folder(given: Path | None, named: str, *, made: bool = False) -> Path:
 
 
 def index_root() -> Path:
-    """Where the index of components is kept."""
+    """Return the folder of the index of components."""
     return cache_root() / "index"

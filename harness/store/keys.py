@@ -1,4 +1,4 @@
-"""Content keys: canonical JSON, its SHA-256, what differs between two preimages, and digests of files. No torch."""
+"""Content keys: canonical JSON, its SHA-256, the differences of two preimages, and digests of files. No torch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, MutableMapping
-from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from harness.errors import DataError
@@ -21,14 +19,13 @@ FileMark = tuple[int, int, int, int]
 DIGEST = re.compile(r"[0-9a-f]{64}")
 """A key, or the checksum of a file, as text."""
 _SETTLED_NS = 2_000_000_000
-_CHUNK = 1 << 20
-_WORDS = MappingProxyType({None: "null", True: "true", False: "false"})
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _Where = tuple[Any, str | int] | None
-"""Where a value stands: the place of what holds it, and its name or position there."""
+"""The place of a value: the place of its container, and its name or position there."""
 
 
 def canonical(value: Any) -> str:
-    """The one text that stands for a value, whatever Python types carry it.
+    """Return the one text that stands for a value, whatever Python types carry it.
 
     Mappings are sorted by key, tuples and arrays are lists, sets are sorted lists, NumPy and torch scalars are
     plain numbers. A whole float is written as an integer (``1.0`` and ``1`` are one number, as in YAML and as
@@ -38,11 +35,11 @@ def canonical(value: Any) -> str:
         ValueError: NaN or an infinity, a key that is not text, or a type without a canonical form (a path, say,
             which must not decide a key); the text says where it stands.
     """
-    return _text(value, None)
+    return _ENCODE(_plain(value, None))
 
 
 def digest(value: Any) -> str:
-    """SHA-256 (hex) of the canonical JSON of a value; see :func:`canonical`."""
+    """Return the SHA-256 (hex) of the canonical JSON of a value; see :func:`canonical`."""
     return sha256(canonical(value))
 
 
@@ -51,58 +48,29 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _text(value: Any, where: _Where) -> str:
-    kind = type(value)
-    if kind is str:
-        return _quoted(value)
-    if kind is int:
-        return repr(value)
-    if value is None or kind is bool:
-        return _WORDS[value]
-    if kind is dict or isinstance(value, Mapping):
-        names = sorted([name if type(name) is str else _name(name, where) for name in value])
-        return "{" + ",".join([f"{_quoted(name)}:{_text(value[name], (where, name))}" for name in names]) + "}"
-    if isinstance(value, (list, tuple, set, frozenset)):
-        texts = [_text(item, (where, position)) for position, item in enumerate(value)]
-        return "[" + ",".join(sorted(texts) if isinstance(value, (set, frozenset)) else texts) + "]"
-    return _unusual(value, where)
-
-
-def _unusual(value: Any, where: _Where) -> str:
-    """Floats, arrays, and subclasses of plain types."""
+def _plain(value: Any, where: _Where) -> Any:
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < _EXACT else float(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, (where, position)) for position, item in enumerate(value)]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: _plain(item, (where, name)) for name, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item, where) for item in value), key=_ENCODE)
     if hasattr(value, "tolist"):
-        return _text(value.tolist(), where)
-    if isinstance(value, float):
-        return _number(value, where)
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, int):
-        return int.__repr__(value)
-    raise ValueError(f"a key cannot hold a {type(value).__name__}{_at(where)}: {value!r}")
-
-
-def _number(value: float, where: _Where) -> str:
-    if not math.isfinite(value):
-        raise ValueError(f"a key cannot hold {value!r}{_at(where)}")
-    return repr(int(value)) if value.is_integer() and abs(value) < _EXACT else float.__repr__(value)
-
-
-def _name(name: Any, where: _Where) -> str:
-    if not isinstance(name, str):
-        raise ValueError(f"a key cannot hold a mapping with the name {name!r}{_at(where)}: names are text")
-    return name
-
-
-def _at(where: _Where) -> str:
-    text = ""
+        return _plain(value.tolist(), where)
+    steps = ""
     while where is not None:
         where, step = where
-        text = f"[{step}]{text}" if isinstance(step, int) else f".{step}{text}"
-    return f" (at {text.removeprefix('.')})" if text else ""
+        steps = f"[{step}]{steps}" if isinstance(step, int) else f".{step}{steps}"
+    place = f" (at {steps.removeprefix('.')})" if steps else ""
+    raise ValueError(f"a key cannot hold this {type(value).__name__}{place}: {value!r}")
 
 
 def difference(old: Any, new: Any) -> list[str]:
-    """What differs between two preimages, one line a leaf, for people.
+    """Return the differences of two preimages, one line a leaf, for people.
 
     A mapping with ``kind`` and ``name`` is a component: its leaves are told under its name, an absent value of
     its ``params`` is the default, its ``source`` is a digest. Other digests (64 hex digits) are not printed.
@@ -131,12 +99,12 @@ def _differences(old: Any, new: Any, path: tuple[str, ...], *, default: bool) ->
 
 
 def _is_part(item: Any) -> bool:
-    """Whether a list's item is told by itself rather than with the whole list."""
+    """Return True if a list's item is compared by itself rather than with the whole list."""
     return isinstance(item, dict) or _is_digest(item)
 
 
 def _labelled(items: list[Any]) -> dict[str, Any]:
-    """A list as a mapping: files by their name, other items by their position from 1."""
+    """Turn a list into a mapping: files by their name, other items by their position from 1."""
     named = {item["name"]: item for item in items if isinstance(item, dict) and set(item) == {"name", "sha256"}}
     return named if len(named) == len(items) else {str(number): item for number, item in enumerate(items, 1)}
 
@@ -196,7 +164,7 @@ def _shown(value: Any, *, default: bool) -> str:
 
 
 def file_digest(path: Path, memo: MutableMapping[str, Any] | None = None) -> str:
-    """SHA-256 (hex) of a file's content.
+    """Return the SHA-256 (hex) of a file's content.
 
     Args:
         path: the file.
@@ -224,15 +192,12 @@ def file_digest(path: Path, memo: MutableMapping[str, Any] | None = None) -> str
 
 
 def file_mark(path: Path) -> FileMark:
-    """What is another number, size or time apart, after a file was written; an :class:`OSError` passes through."""
+    """Return size, times and inode, which change when a file is written; an :class:`OSError` passes through."""
     stat = path.stat()
     return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 (hex) of a file's content; an :class:`OSError` passes through."""
-    total = hashlib.sha256()
+    """Return the SHA-256 (hex) of a file's content; an :class:`OSError` passes through."""
     with path.open("rb") as stream:
-        while block := stream.read(_CHUNK):
-            total.update(block)
-    return total.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOCK = ".lock"
 _RUN = "run-"
-"""How the lease of a run's name begins."""
+"""The start of the name of a run's lease."""
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _FORGOTTEN = 7 * 86400.0

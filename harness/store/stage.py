@@ -1,4 +1,4 @@
-"""The unit of cached work: a stage with its key, what it needs and what a worker must know to run it. No torch."""
+"""The unit of cached work: a stage with its key, its inputs and all that a worker needs to run it. No torch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stage:
 
     @property
     def trains(self) -> bool:
-        """Whether networks are trained, so that the stage runs on the device that a run names; others on the CPU."""
+        """Return True if networks are trained, so that the stage runs on a run's device; others run on the CPU."""
         return self.kind in ("encode", "train") or (self.kind == "annotate" and "loop" in self.payload)
 
 
@@ -69,22 +69,22 @@ class Failure:
 
     @property
     def kept(self) -> bool:
-        """Whether the failure is a result (stored), rather than something to run again next time."""
+        """Return True if the failure is a result (stored), rather than something to run again next time."""
         return self.status in ("failed", "diverged")
 
     @property
     def remark(self) -> str:
-        """What a failure that was taken from the store must say of itself; empty for one that has just happened."""
+        """Return the remark on a failure that was taken from the store; empty for one that has just happened."""
         return f" (stored {self.since}; --retry-failed runs it again)" if self.since else ""
 
 
 def moment(created: float) -> str:
-    """When a failure was stored, from seconds since 1970; an error of any kind where these are none."""
+    """Format a time in seconds since 1970; raises an error of any kind where it is none."""
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(float(created)))
 
 
 def span(moments: Iterable[str]) -> str:
-    """When some failures were stored: the one moment, or the first and the last."""
+    """Join the times of some failures: the one moment, or the first and the last."""
     ordered = sorted(set(moments))
     return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 

@@ -32,7 +32,7 @@ def expect(met: bool, component: Any, method: str, value: Any, allowed: str) -> 
         ReturnedError: the value is wrong.
     """
     if not met:
-        raise ReturnedError(f"{component.kind} '{component.name}', {method}: expected {allowed}, value {shown(value)}")
+        raise ReturnedError(f"{component.kind} '{component.name}', {method}: expected {allowed}, found {shown(value)}")
 
 
 def expect_array(component: Any, method: str, value: Any, shape: Sequence[int | None], kind: str = "float") -> None:

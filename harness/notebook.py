@@ -26,8 +26,7 @@ from harness.engine import Event
 from harness.errors import UserError
 from harness.plan import build_plan
 from harness.plan.status import survey
-from harness.report.build import make_report, to_json
-from harness.report.render import render
+from harness.report import make_report, render, to_json
 from harness.results.rows import RunResults
 from harness.run.collect import collect
 from harness.run.execute import EngineOptions, execute

@@ -33,6 +33,20 @@ _TYPES = MappingProxyType(
     {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "None": (type(None),), "RunResults": (dict,)}
 )
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ASCII = str.maketrans(
+    {
+        "±": "+/-",
+        "†": "(v)",
+        "‡": "(o)",
+        "–": "-",
+        "−": "-",
+        "…": "...",
+        "Δ": "diff. to",
+        "γ": "gamma",
+        "λ": "lambda",
+        "τ": "tau",
+    }
+)
 _FORMULA = re.compile(r"[=+\-@\t\r\n].", re.DOTALL)
 
 
@@ -63,6 +77,20 @@ def visible(text: str) -> str:
     Line breaks and tabs stay. Characters are written out in the way of JSON, so that JSON stays what it was.
     """
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """Return the text in characters that an output's encoding has: signs are spelt out, others become ``?``.
+
+    What would steer a terminal is written out, see :func:`visible`.
+    """
+    name = encoding or "ascii"
+    text = visible(text)
+    try:
+        text.encode(name)
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_ASCII).encode("ascii" if encoding is None else name, "replace").decode(name)
+    return text
 
 
 def for_spreadsheet(text: str) -> str:

@@ -55,14 +55,14 @@ def analyse(
 
 
 def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
-    from harness.report.findings import finding_block, finding_json
-    from harness.report.plain import block_text
+    from harness.report.findings import finding_json, finding_table
+    from harness.report.plain import plain_table
     from harness.results.rows import dumps
 
     if json:
         print(dumps({"analyses": [finding_json(*item) for item in found]}), end="")
         return
-    text = "\n\n".join(block_text(finding_block(*item)) for item in found) + "\n"
+    text = "\n\n".join(plain_table(finding_table(*item)) for item in found) + "\n"
     emit(text)
 
 

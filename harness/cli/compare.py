@@ -12,7 +12,7 @@ from harness.cli import completion, options
 from harness.cli.output import FORMATS, chosen_format, emit, note, require_known
 
 if TYPE_CHECKING:
-    from harness.results.compare.build import Comparison
+    from harness.results.compare import Comparison
 
 CHECKPOINTS = ("suite", "best-val", "last")
 _RUN = "A suite (its latest run) or the id of a run."
@@ -41,8 +41,8 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
-    from harness.results.compare.build import compare as compare_sides
-    from harness.results.compare.sides import narrowed, open_side
+    from harness.results.compare import compare as compare_sides
+    from harness.results.compare import narrowed, open_side
     from harness.run.collect import collect
     from harness.run.find import find_run
     from harness.store import Store
@@ -61,15 +61,14 @@ def compare(
     _show(compare_sides(one, two, checkpoint=rule, force=force), wanted, output)
 
 
-def _show(found: Comparison, style: str, output: Path | None) -> None:
-    from harness.results.compare.render import RENDERERS, block
+def _show(compared: Comparison, style: str, output: Path | None) -> None:
+    from harness.report.comparison import comparison_table, render_comparison
 
     if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
-        from harness.report.terminal import print_block
+        from harness.report.terminal import print_table
 
-        print_block(block(found), Console())
+        print_table(comparison_table(compared), Console())
         return
-    text = RENDERERS["plain" if style == "terminal" else style](found)
-    emit(text, output)
+    emit(render_comparison(compared, "plain" if style == "terminal" else style), output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from harness.results.means import mean
+from harness.results.summary import mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

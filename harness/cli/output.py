@@ -82,7 +82,7 @@ def emit(text: str, output: Path | None = None) -> None:
         UserError: the file cannot be written.
     """
     if output is None:
-        from harness.report.plain import encodable
+        from harness.safe_io import encodable
 
         sys.stdout.write(encodable(text, sys.stdout.encoding))
         sys.stdout.flush()
@@ -114,7 +114,7 @@ def show_table(
         right: columns of numbers.
         styles: cell text -> style, on a terminal.
     """
-    from harness.report.plain import encodable
+    from harness.safe_io import encodable
 
     if not sys.stdout.isatty():
         print(encodable(table_text(headings, rows, right), sys.stdout.encoding))
@@ -150,7 +150,7 @@ def table_text(headings: Sequence[str], rows: Rows, right: Collection[int] = ())
 
 def show_text(text: str = "") -> None:
     """Print a line in what the output can encode; on a terminal, wrapped with the rest indented."""
-    from harness.report.plain import encodable
+    from harness.safe_io import encodable
 
     lines = [text]
     if sys.stdout.isatty():

@@ -15,8 +15,7 @@ from harness.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.report.build import Located
-    from harness.report.build import Options as ReportOptions
+    from harness.report import Located, ReportOptions
     from harness.results.rows import RunResults
     from harness.results.run_record import RunRecord
     from harness.store import Store
@@ -46,7 +45,7 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Show the table of a run from whatever is there, finished or not."""
-    from harness.report.build import NONE, Options
+    from harness.report import NONE, ReportOptions
     from harness.results.findings import load_findings
     from harness.results.published import load_published
     from harness.run.collect import collect
@@ -67,7 +66,7 @@ def report(
     if run != record.id:
         _tell_finished(record, opened)
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
-    chosen = Options(rules, validation, differences, average, statistics, published)
+    chosen = ReportOptions(rules, validation, differences, average, statistics, published)
     if wanted == WEB_PAGE:
         from harness.report.html.page import write_page
 
@@ -93,8 +92,7 @@ def show(
     findings: Sequence[Located] = (),
 ) -> None:
     """Print a report, or write it to a file; ``findings`` are the run's analyses."""
-    from harness.report.build import make_report
-    from harness.report.render import render
+    from harness.report import make_report, render
 
     made = make_report(results, chosen, findings)
     if style == "terminal" and sys.stdout.isatty():

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from unicodedata import normalize
 
-from harness.report.block import Block
 from harness.report.build import Report
-from harness.report.layout import Grid, Text
+from harness.report.table import Text, TextTable
 
 COMMANDS = {"best": r"\textbf", "second": r"\underline"}
 WIDE = 5
@@ -71,85 +70,77 @@ _SPECIAL = {
 
 
 def latex(report: Report) -> str:
-    """The whole report; needs ``\\usepackage{booktabs,graphicx}``."""
-    head = f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"
-    return "\n\n".join([head, *(_section(report, n) for n in range(len(report.sections)))]) + "\n"
+    """Render the whole report; needs ``\\usepackage{booktabs,graphicx}``."""
+    parts = [f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"]
+    for number, section in enumerate(report.sections, start=1):
+        name = f"tab:{_slug(report.results.suite)}" + (f"-{number}" if len(report.sections) > 1 else "")
+        parts += [latex_table(table, name) for table in (section.main, *section.beside)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _section(report: Report, number: int) -> str:
-    section = report.sections[number]
-    grid = section.grid
-    sentences = [*section.caption, *([LEGEND] if grid.ranked else [])]
-    selected = [f"% selected: {_comment(line)}" for line in section.selected]
-    name = _name(report, number)
-    main = "\n".join([*selected, *_table(grid, sentences, name)])
-    return "\n\n".join([main, *(block_text(block, name) for block in section.blocks)])
+def latex_table(table: TextTable, name: str = "tab") -> str:
+    """Render one table as an environment of its own; one beside the main table and too wide for a page is only named.
 
-
-def block_text(block: Block, name: str = "tab") -> str:
-    """A table beside the main one as an environment of its own; one too wide for a page is only named."""
-    if not block.grid.rows:
-        return "\n".join(f"% {_comment(line)}" for line in (f"{block.title}:", *block.sentences))
-    if len(block.grid.header) > WIDEST:
-        return (
-            f"% {_comment(block.title)}: {len(block.grid.header)} columns, too wide for a page; see the other formats"
-        )
-    figure = [f"% figure: {_comment(block.figure)}"] if block.figure else []
-    sentences = [f"{block.title}.", *block.sentences]
-    return "\n".join([*figure, *_table(block.grid, sentences, f"{name}-{_slug(block.title).lower()}")])
-
-
-def _table(grid: Grid, sentences: Sequence[str], name: str) -> list[str]:
-    parts = [_tabular(grid, columns) for columns in _parts(grid)]
-    return [
+    Args:
+        name: the label; that of a table with a title is followed by it.
+    """
+    sentences = [*table.caption, *([LEGEND] if table.ranked else [])]
+    if not table.shown:
+        return "\n".join(f"% {_comment(line)}" for line in (f"{table.title}:", *sentences))
+    if table.title and len(table.header) > WIDEST:
+        return f"% {_comment(table.title)}: {len(table.header)} columns, too wide for a page; see the other formats"
+    if table.title:
+        sentences = [f"{table.title}.", *sentences]
+        name = f"{name}-{_slug(table.title).lower()}"
+    comments = [f"selected: {line}" for line in table.selected]
+    comments += [f"figure: {table.figure}"] if table.figure else []
+    parts = [_tabular(table, columns) for columns in _parts(table)]
+    lines = [
+        *(f"% {_comment(comment)}" for comment in comments),
         r"\begin{table}[t]",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
         rf"\label{{{name}}}",
-        *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(grid.header) > WIDE else []),
+        *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(table.header) > WIDE else []),
         *parts[0],
         *(line for part in parts[1:] for line in (r"\par\medskip", *part)),
-        *_footnotes(grid),
+        *_footnotes(table),
         r"\end{table}",
     ]
+    return "\n".join(lines)
 
 
-def _tabular(grid: Grid, columns: Sequence[int]) -> list[str]:
-    words = sum(column < grid.words for column in columns)
+def _tabular(table: TextTable, columns: Sequence[int]) -> list[str]:
+    words = sum(column < table.words for column in columns)
     return [
         r"\sbox0{%",
         rf"\begin{{tabular}}{{{'l' * words + 'c' * (len(columns) - words)}}}",
         r"\toprule",
-        _line([escape(grid.header[column]) for column in columns]),
+        _line([escape(table.header[column]) for column in columns]),
         r"\midrule",
-        *(_line([_entry(row[column]) for column in columns]) for row in grid.rows),
+        *(_line([_entry(row[column]) for column in columns]) for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}}%",
         FITTED,
     ]
 
 
-def _parts(grid: Grid) -> list[tuple[int, ...]]:
-    """The columns of each part of a table: one, or several below each other where it is far wider than a page."""
-    widths = [max(len(h), *(len(row[n].text) for row in grid.rows), 0) + 2 for n, h in enumerate(grid.header)]
-    first, room = tuple(range(grid.words)), PAGE - sum(widths[: grid.words])
+def _parts(table: TextTable) -> list[tuple[int, ...]]:
+    """Return the columns of each part of a table: several parts below each other if it is far wider than a page."""
+    widths = [max(len(h), *(len(row[n].text) for row in table.rows), 0) + 2 for n, h in enumerate(table.header)]
+    first, room = tuple(range(table.words)), PAGE - sum(widths[: table.words])
     if room < PAGE / 2 or sum(widths) <= SCALED:
         return [tuple(range(len(widths)))]
     parts: list[tuple[int, ...]] = []
     left = 0
-    for column in range(grid.words, len(widths)):
+    for column in range(table.words, len(widths)):
         if widths[column] > left:
             parts.append(first)
             left = room
         parts[-1] = (*parts[-1], column)
         left -= widths[column]
     return parts
-
-
-def _name(report: Report, number: int) -> str:
-    suffix = f"-{number + 1}" if len(report.sections) > 1 else ""
-    return f"tab:{_slug(report.results.suite)}{suffix}"
 
 
 def _slug(text: str) -> str:
@@ -168,10 +159,10 @@ def _entry(text: Text) -> str:
     return body + escape(text.flags) + numbers
 
 
-def _footnotes(grid: Grid) -> list[str]:
-    if not grid.footnotes:
+def _footnotes(table: TextTable) -> list[str]:
+    if not table.footnotes:
         return []
-    notes = [rf"$^{{{n}}}$~{escape(note)}\par" for n, note in enumerate(grid.footnotes, start=1)]
+    notes = [rf"$^{{{n}}}$~{escape(note)}\par" for n, note in enumerate(table.footnotes, start=1)]
     return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize\raggedright", *notes, r"\end{minipage}"]
 
 
@@ -180,7 +171,7 @@ def _comment(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """The text as LaTeX prints it under pdfLaTeX; a character it has no sign for is given by its code point."""
+    """Escape a text for pdfLaTeX; a character that it has no sign for is given by its code point."""
     line = re.sub(r"([-'])(?=\1)", "\\1\0", " ".join(text.split()))
     return "".join(_SPECIAL.get(character) or _character(character) for character in line)
 

@@ -1,66 +1,25 @@
-"""From table rows to a grid of texts that every renderer shares: header, marked cells, footnotes."""
+"""The main table of a section: header, marked entries, footnotes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from harness.report.average import AverageCell, AverageColumn
-from harness.report.caption import METRICS
-from harness.report.summary import Summary
-from harness.report.table import Column, Table, TableRow
-from harness.report.text import (
-    difference_text,
-    footnote,
-    needs_footnote,
-    one_line,
-    percent,
-    validation_text,
-    value_text,
-)
+from harness.report.caption import caption
+from harness.report.table import Text, TextTable
+from harness.report.text import difference_text, footnote, one_line, percent, validation_text, value_text
+from harness.results.aggregate import AverageCell, AverageColumn, Column, ResultTable, TableRow
+from harness.results.rows import METRICS
+from harness.results.summary import Summary
 
 VALIDATION_FLAG = "†"
 ORACLE_FLAG = "‡"
 
 
-@dataclass(frozen=True)
-class Text:
-    """One entry of the grid.
-
-    Attributes:
-        text: what it says; ``rank`` is ``best``, ``second`` or empty.
-        flags, notes: flag signs and footnote numbers.
-        value: the number behind the text, to sort by; None for words and where there is none.
-        row: the table row whose test value this is; None for every other entry.
-    """
-
-    text: str
-    rank: str = ""
-    flags: str = ""
-    notes: tuple[int, ...] = ()
-    value: float | None = None
-    row: TableRow | None = None
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The table as texts; ``footnotes[i]`` has the number i + 1. The first ``words`` columns are words, not values."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[Text, ...], ...]
-    footnotes: tuple[str, ...]
-    words: int = 1
-
-    @property
-    def ranked(self) -> bool:
-        """Whether any entry is marked as best."""
-        return any(text.rank for row in self.rows for text in row)
-
-
-def make_grid(
-    table: Table, averages: Sequence[AverageColumn] = (), *, validation: bool = False, differences: bool = False
-) -> Grid:
-    """Lay the table out, with the validation value, the difference and the averages beside the test on request."""
+def results_table(
+    table: ResultTable, averages: Sequence[AverageColumn] = (), *, validation: bool = False, differences: bool = False
+) -> TextTable:
+    """Lay the results out, on request with the validation value, the difference and the averages beside the test."""
     environments = any(row.environments for row in table.rows)
     tuned = any(row.configurations > 1 for row in table.rows)
     header = ["Method", *(["Environments"] if environments else []), *(["Configurations"] if tuned else [])]
@@ -72,62 +31,70 @@ def make_grid(
     footnotes: list[str] = []
     rows = []
     for method in table.results.methods:
-        texts = [Text(one_line(method), flags=_method_flags(table, method))]
+        texts = [_method(table, method)]
         texts += [Text(_by_dataset(table, method, "environments"))] if environments else []
         texts += [_configurations(table, method)] if tuned else []
         for column in table.columns:
             row = table.cell(method, column)
-            texts.append(_cell(row, column, footnotes, table, method))
+            texts.append(_test(row, column, footnotes, table))
             texts += [_beside(row, row.validation if row else None, validation_text)] if validation else []
             texts += [_beside(row, row.difference if row else None, difference_text)] if differences else []
         texts += [_average(average.cell(method)) for average in averages]
         rows.append(tuple(texts))
-    return Grid(tuple(map(one_line, header)), tuple(rows), tuple(footnotes), words=1 + environments)
+    return TextTable(
+        header=tuple(map(one_line, header)),
+        rows=tuple(rows),
+        words=1 + environments,
+        footnotes=tuple(footnotes),
+        caption=tuple(caption(table, averages, differences=differences)),
+        selected=_selected(table),
+    )
 
 
-def _heading(table: Table, column: Column) -> str:
-    """The column's label, the edition of its data where they have one, and its metric where the table has several."""
+def _heading(table: ResultTable, column: Column) -> str:
+    """Return the column's label, the edition of its data if it has one, and its metric if the table has several."""
     label = f"{column.label} ({column.version})" if column.version else column.label
     several = len({other.metric for other in table.columns}) > 1
     return f"{label}, {METRICS.get(column.metric, column.metric)}" if several else label
 
 
-def _method_flags(table: Table, method: str) -> str:
-    rows = [row for row in table.rows if row.method == method]
-    return VALIDATION_FLAG if any(row.uses_validation_labels for row in rows) else ""
+def _method(table: ResultTable, method: str) -> Text:
+    uses = any(row.uses_validation_labels for row in table.rows if row.method == method)
+    return Text(one_line(method), flags=VALIDATION_FLAG if uses else "")
 
 
-def _by_dataset(table: Table, method: str, name: str) -> str:
-    """A fact of a method's rows: once where all datasets share it, else with each dataset that has it."""
-    found = {row.dataset: getattr(row, name) for row in table.rows if row.method == method}
-    if len(set(found.values())) == 1:
-        return str(next(iter(found.values())) or "–")
-    return "; ".join(f"{dataset}: {value}" for dataset, value in found.items() if value) or "–"
+def _by_dataset(table: ResultTable, method: str, name: str) -> str:
+    """Return a fact of a method's rows: once if all datasets share it, else with each dataset that has it."""
+    values = {row.dataset: getattr(row, name) for row in table.rows if row.method == method}
+    if len(set(values.values())) == 1:
+        return str(next(iter(values.values())) or "–")
+    return "; ".join(f"{dataset}: {value}" for dataset, value in values.items() if value) or "–"
 
 
-def _configurations(table: Table, method: str) -> Text:
-    """How many configurations the method tried."""
+def _configurations(table: ResultTable, method: str) -> Text:
+    """Return the number of configurations that the method tried."""
     most = max((row.configurations for row in table.rows if row.method == method), default=None)
     return Text(_by_dataset(table, method, "configurations"), value=most)
 
 
-def _cell(row: TableRow | None, column: Column, footnotes: list[str], table: Table, method: str) -> Text:
+def _test(row: TableRow | None, column: Column, footnotes: list[str], table: ResultTable) -> Text:
     if row is None:
         return Text("–")
     flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
-    shown = Text(value_text(row), row.rank, flags, value=row.test.mean, row=row)
-    if not needs_footnote(row):
-        return shown
-    where = method if len(table.columns) == 1 else f"{method} on {column.label}"
-    note = one_line(f"{where}: {footnote(row)}")
+    entry = Text(value_text(row), row.rank, flags, value=row.test.mean, row=row)
+    reason = footnote(row)
+    if not reason:
+        return entry
+    where = row.method if len(table.columns) == 1 else f"{row.method} on {column.label}"
+    note = one_line(f"{where}: {reason}")
     if note not in footnotes:
         footnotes.append(note)
-    return replace(shown, notes=(footnotes.index(note) + 1,))
+    return replace(entry, notes=(footnotes.index(note) + 1,))
 
 
-def _beside(row: TableRow | None, summary: Summary | None, say: Callable[[TableRow], str]) -> Text:
-    """An entry beside the test value: the validation value or the difference."""
-    return Text("–" if row is None else say(row), value=None if summary is None else summary.mean)
+def _beside(row: TableRow | None, summary: Summary | None, text_of: Callable[[TableRow], str]) -> Text:
+    """Return an entry beside the test value: the validation value or the difference."""
+    return Text("–" if row is None else text_of(row), value=None if summary is None else summary.mean)
 
 
 def _average(cell: AverageCell) -> Text:
@@ -137,3 +104,13 @@ def _average(cell: AverageCell) -> Text:
     elif cell.summary.n == 1:
         text += " (n=1)"
     return Text(text, cell.rank, value=cell.summary.mean)
+
+
+def _selected(table: ResultTable) -> tuple[str, ...]:
+    """Return a line for each tuned method and dataset, however many test splits the dataset has."""
+    lines = dict.fromkeys(
+        f"{row.method} on {row.dataset}: {row.config_id}{' (provisional)' if row.provisional else ''}"
+        for row in table.rows
+        if row.configurations > 1 and row.config_id is not None
+    )
+    return tuple(lines)

@@ -5,50 +5,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.report.block import Block
-from harness.report.build import Report, Section
-from harness.report.layout import Grid, Text
+from harness.report.build import Report
+from harness.report.table import Text, TextTable
 
 MARKS = {"best": "**", "second": "_"}
 LEGEND = "Best of a column in bold, second best in italics."
 
 
 def markdown(report: Report) -> str:
-    """The whole report."""
+    """Render the whole report."""
     parts = [f"## {escape(report.title)}"]
     for number, section in enumerate(report.sections, start=1):
-        parts.append(_section(section, f"{number}-" if len(report.sections) > 1 else ""))
+        prefix = f"{number}-" if len(report.sections) > 1 else ""
+        parts.append(markdown_table(section.main, prefix))
+        parts += [markdown_table(table, f"{prefix}{chr(97 + place)}") for place, table in enumerate(section.beside)]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(section: Section, prefix: str) -> str:
-    grid = section.grid
-    sentences = [*section.caption, *([LEGEND] if grid.ranked else [])]
-    parts = [_table(grid, prefix), " ".join(escape(sentence) for sentence in sentences)]
-    if section.selected:
-        parts.append("\n".join(["Selected configurations:", "", *(f"- {escape(line)}" for line in section.selected)]))
-    parts += _footnotes(grid, prefix)
-    parts += [block_text(block, f"{prefix}{chr(97 + number)}") for number, block in enumerate(section.blocks)]
-    return "\n\n".join(parts)
-
-
-def block_text(block: Block, prefix: str = "") -> str:
-    """A table beside the main one under a heading of its own; ``prefix`` keeps its footnotes apart from others."""
-    table = [_table(block.grid, prefix)] if block.grid.rows else []
-    sentences = " ".join(escape(sentence) for sentence in block.told)
-    return "\n\n".join([f"### {escape(block.title)}", *table, sentences, *_footnotes(block.grid, prefix)])
-
-
-def _table(grid: Grid, prefix: str) -> str:
-    lines = [
-        _line(escape(heading) for heading in grid.header),
-        _line("---" if i < grid.words else "---:" for i in range(len(grid.header))),
+def markdown_table(table: TextTable, prefix: str = "") -> str:
+    """Render one table, under a heading if it has a title; ``prefix`` keeps its footnotes apart from others."""
+    sentences = " ".join(escape(sentence) for sentence in table.sentences(LEGEND))
+    selected = ["Selected configurations:", "", *(f"- {escape(line)}" for line in table.selected)]
+    parts = [
+        f"### {escape(table.title)}" if table.title else "",
+        _entries(table, prefix) if table.shown else "",
+        sentences,
+        "\n".join(selected) if table.selected else "",
+        *(f"[^{prefix}{number}]: {escape(note)}" for number, note in enumerate(table.footnotes, start=1)),
     ]
-    return "\n".join([*lines, *(_line(_entry(text, prefix) for text in row) for row in grid.rows)])
+    return "\n\n".join(part for part in parts if part)
 
 
-def _footnotes(grid: Grid, prefix: str) -> list[str]:
-    return [f"[^{prefix}{number}]: {escape(note)}" for number, note in enumerate(grid.footnotes, start=1)]
+def _entries(table: TextTable, prefix: str) -> str:
+    lines = [
+        _line(escape(heading) for heading in table.header),
+        _line("---" if i < table.words else "---:" for i in range(len(table.header))),
+    ]
+    return "\n".join([*lines, *(_line(_entry(text, prefix) for text in row) for row in table.rows)])
 
 
 def _line(entries: Iterable[str]) -> str:
@@ -62,6 +55,6 @@ def _entry(text: Text, prefix: str) -> str:
 
 
 def escape(text: str) -> str:
-    """The text with nothing left that Markdown or HTML would read as markup, on one line."""
+    """Return the text on one line, with nothing left that Markdown or HTML would read as markup."""
     line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#$])", r"\\\1", line)

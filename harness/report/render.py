@@ -1,4 +1,4 @@
-"""One text per format."""
+"""One text for each format."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from types import MappingProxyType
 
 from harness.errors import UserError, did_you_mean
 from harness.report.build import Report, to_json
-from harness.report.csv_rows import csv_rows
+from harness.report.csv_table import csv_table
 from harness.report.latex import latex
 from harness.report.markdown import markdown
 from harness.report.plain import plain
 from harness.results.rows import dumps
 
-
-def _json(report: Report) -> str:
-    return dumps(to_json(report))
-
-
 RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
-    {"plain": plain, "markdown": markdown, "latex": latex, "csv": csv_rows, "json": _json}
+    {
+        "plain": plain,
+        "markdown": markdown,
+        "latex": latex,
+        "csv": csv_table,
+        "json": lambda report: dumps(to_json(report)),
+    }
 )
 
 
 def render(report: Report, style: str) -> str:
-    """The report as text that ends with a line break; ``harness.report.terminal`` prints to a terminal.
+    """Render the report as text that ends with a line break; ``harness.report.terminal`` prints to a terminal.
 
     Raises:
         UserError: there is no such format.

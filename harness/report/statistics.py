@@ -1,64 +1,72 @@
-"""What a table allows to say: intervals over seeds, tests and ranks across datasets. Never over two metrics at once,
-nor over in-distribution and shifted splits. SciPy is imported by what this calls."""
+"""The statistics of a table: intervals over seeds, tests and ranks across datasets. Never over two metrics at once, nor
+over in-distribution and shifted splits. SciPy is imported by the functions that need it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import sqrt
+from typing import Any
 
 from harness.data import in_distribution
-from harness.report.summary import Summary
-from harness.report.table import Column, Table, TableRow
+from harness.results.aggregate import Column, ResultTable, TableRow, column_families
 from harness.results.intervals import ALPHA, LEVEL, POWER, Interval, detectable_effect, mean_interval
-from harness.results.means import mean, settled
 from harness.results.paired import TestResult, corrected, permutation, wilcoxon
-from harness.results.ranks import Ranking, Record, ranking, records
+from harness.results.ranks import Ranking, WinTieLoss, ranking, records
+from harness.results.summary import mean, settled
 
 
 @dataclass(frozen=True)
 class RowStatistics:
-    """One cell: its mean over seeds and its difference to the reference, paired by seed, in percentage points.
+    """One table row: its mean over seeds and its difference to the reference, paired by seed, in percentage points.
 
     ``difference`` is None for the reference itself and without one.
     """
 
-    row: TableRow
+    dataset: str
+    split: str
+    method: str
     mean: Interval
     difference: Interval | None
 
 
 @dataclass(frozen=True)
 class Detectable:
-    """What the seeds of one column can tell apart from the reference.
+    """The smallest difference to the reference that the seeds of one column can show.
 
     Attributes:
-        seeds: pairs behind a difference; ``methods`` differences behind ``deviation``.
-        deviation: pooled standard deviation of the paired differences, in points; None where there is none.
+        seeds: pairs behind a difference; ``methods``: differences behind ``deviation``.
+        deviation: pooled standard deviation of the paired differences, in points; None without differences.
         effect: smallest detectable true difference in standard deviations (:func:`detectable_effect`), None for one
-            seed; ``points`` the same in percentage points.
+            seed; ``points``: the same in percentage points.
     """
 
-    column: Column
+    dataset: str
+    split: str
     seeds: int
     methods: int
     deviation: float | None
     effect: float | None
-
-    @property
-    def points(self) -> float | None:
-        """The smallest detectable difference in percentage points."""
-        return None if self.deviation is None or self.effect is None else self.deviation * self.effect
+    points: float | None
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Gap:
+    """A cell that does not count across datasets."""
+
+    method: str
+    dataset: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class MethodTests:
     """One method against the reference across datasets; positive effects and wins are the method's."""
 
     method: str
     wilcoxon: TestResult
     permutation: TestResult
-    record: Record
+    record: WinTieLoss
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,9 @@ class Family:
 
     Attributes:
         label: metric and kind of split.
-        datasets: in the order of the suite; ``related`` names a component that several of them come from.
-        scores: method -> seed mean of each dataset as printed (percent, two decimals), None where it does not count.
-        left_out: method -> why none of its cells counts.
-        gaps: (method, dataset, why) of single cells that do not count.
+        datasets: in the order of the suite; ``related``: component -> number of the datasets it makes, if several.
+        scores: method -> seed mean of each dataset as printed (percent, two decimals), None if it does not count.
+        left_out: method -> why none of its cells counts; ``gaps``: single cells that do not count.
         comparisons: against the reference; empty without one.
     """
 
@@ -81,83 +88,93 @@ class Family:
     related: Mapping[str, int]
     scores: Mapping[str, Sequence[float | None]]
     left_out: Mapping[str, str]
-    gaps: Sequence[tuple[str, str, str]]
-    comparisons: Sequence[Comparison]
+    gaps: Sequence[Gap]
+    comparisons: Sequence[MethodTests]
     ranking: Ranking
-    records: Mapping[tuple[str, str], Record]
+    records: Mapping[tuple[str, str], WinTieLoss]
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """All statistics of one table."""
+    """All statistics of one table, in percentage points."""
 
+    level: float
+    alpha: float
+    power: float
     reference: str | None
     rows: tuple[RowStatistics, ...]
     detectable: tuple[Detectable, ...]
     families: tuple[Family, ...]
-    level: float = LEVEL
-    alpha: float = ALPHA
-    power: float = POWER
 
 
-def statistics(table: Table) -> Statistics:
-    """The statistics of a table, finished or not."""
+def statistics(table: ResultTable) -> Statistics:
+    """Compute the statistics of a table, finished or not."""
     reference = table.results.reference if table.results.reference in table.results.methods else None
     rows = tuple(_row(row) for row in table.rows)
     detectable = tuple(_detectable(table, column) for column in table.columns) if reference else ()
-    groups: dict[tuple[str, bool, bool], list[Column]] = {}
-    for column in table.columns:
-        groups.setdefault((column.metric, column.higher_is_better, in_distribution(column.split)), []).append(column)
-    families = tuple(_family(table, columns, reference) for columns in groups.values())
-    return Statistics(reference, rows, detectable, families)
+    families = tuple(_family(table, columns, reference) for columns in column_families(table))
+    return Statistics(LEVEL, ALPHA, POWER, reference, rows, detectable, families)
+
+
+def statistics_json(computed: Statistics) -> dict[str, Any]:
+    """Return all statistics as plain data."""
+    data = {"unit": "percentage points", **asdict(computed)}
+    for family, fields in zip(computed.families, data["families"], strict=True):
+        fields["ranking"]["datasets"] = [family.datasets[position] for position in family.ranking.datasets]
+        records = family.records.items()
+        fields["records"] = [{"method": m, "other": other, **asdict(record)} for (m, other), record in records]
+    return data
 
 
 def _row(row: TableRow) -> RowStatistics:
     difference = None if row.difference is None else mean_interval(row.difference.values).times(100)
-    return RowStatistics(row, mean_interval(row.test.values).times(100), difference)
+    return RowStatistics(row.dataset, row.split, row.method, mean_interval(row.test.values).times(100), difference)
 
 
-def _detectable(table: Table, column: Column) -> Detectable:
+def _detectable(table: ResultTable, column: Column) -> Detectable:
     differences = [row.difference for row in table.column(column) if row.difference is not None]
     usable = [d for d in differences if d.spread is not None]
     seeds = max((d.n for d in differences), default=0)
     degrees = sum(d.n - 1 for d in usable)
     deviation = 100 * sqrt(sum((d.n - 1) * (d.spread or 0.0) ** 2 for d in usable) / degrees) if usable else None
-    return Detectable(column, seeds, len(usable), deviation, detectable_effect(seeds))
+    effect = detectable_effect(seeds)
+    points = None if deviation is None or effect is None else deviation * effect
+    return Detectable(column.dataset, column.split, seeds, len(usable), deviation, effect, points)
 
 
-def _family(table: Table, columns: Sequence[Column], reference: str | None) -> Family:
+def _family(table: ResultTable, columns: Sequence[Column], reference: str | None) -> Family:
     datasets = tuple(dict.fromkeys(column.dataset for column in columns))
     scores: dict[str, list[float | None]] = {}
-    gaps: list[tuple[str, str, str]] = []
+    gaps: list[Gap] = []
     left_out: dict[str, str] = {}
     for method in table.results.methods:
-        found = [_score(table, method, [c for c in columns if c.dataset == dataset]) for dataset in datasets]
-        if any(value is not None for value, _ in found):
-            scores[method] = [value for value, _ in found]
-            gaps += [(method, d, why) for d, (value, why) in zip(datasets, found, strict=True) if value is None]
+        cells = [_score(table, method, [c for c in columns if c.dataset == dataset]) for dataset in datasets]
+        if any(value is not None for value, _ in cells):
+            scores[method] = [value for value, _ in cells]
+            gaps += [Gap(method, d, why) for d, (value, why) in zip(datasets, cells, strict=True) if value is None]
         else:
-            left_out[method] = "; ".join(dict.fromkeys(why for _, why in found))
+            left_out[method] = "; ".join(dict.fromkeys(why for _, why in cells))
     higher = columns[0].higher_is_better
     record = records(scores, higher_is_better=higher)
     kind = "in distribution" if in_distribution(columns[0].split) else "test"
+    components = [table.results.dataset(dataset).component for dataset in datasets]
     return Family(
         label=f"{columns[0].metric}, {kind}",
         metric=columns[0].metric,
         higher_is_better=higher,
         datasets=datasets,
-        related=_related(table, datasets),
+        related={c: components.count(c) for c in dict.fromkeys(components) if c and components.count(c) > 1},
         scores=scores,
         left_out=left_out,
         gaps=gaps,
-        comparisons=_comparisons(scores, reference, record),
+        comparisons=_tests(scores, reference, record),
         ranking=ranking(scores, higher_is_better=higher),
         records=record,
     )
 
 
-def _score(table: Table, method: str, columns: Sequence[Column]) -> tuple[float | None, str]:
-    """A method's seed mean on a dataset, the mean over its splits of one kind; or None and why it does not count."""
+def _score(table: ResultTable, method: str, columns: Sequence[Column]) -> tuple[float | None, str]:
+    """Return a method's seed mean on a dataset, over its splits of one kind; or None and why it does not count."""
     means = []
     for column in columns:
         row = table.cell(method, column)
@@ -169,28 +186,20 @@ def _score(table: Table, method: str, columns: Sequence[Column]) -> tuple[float 
 
 
 def _why_not(row: TableRow) -> str:
-    """Why a cell does not count, as it is not ranked in the table either; empty where it does."""
+    """Say why a cell does not count, as it is not ranked in the table either; empty if it does."""
     if row.oracle or row.oracle_selection:
         return "oracle information"
     if row.provisional:
         return "provisional"
-    return "" if row.test.complete else _incomplete(row.test, row.status)
+    if row.test.complete:
+        return ""
+    return f"n={row.test.n}/{len(row.test.values)}" if row.test.n else row.status
 
 
-def _incomplete(summary: Summary, status: str) -> str:
-    return f"n={summary.n}/{len(summary.values)}" if summary.n else status
-
-
-def _related(table: Table, datasets: Sequence[str]) -> dict[str, int]:
-    """Component -> how many of the datasets it makes, where these are several."""
-    made = [table.results.dataset(dataset).component for dataset in datasets]
-    return {name: made.count(name) for name in dict.fromkeys(made) if name and made.count(name) > 1}
-
-
-def _comparisons(
-    scores: Mapping[str, Sequence[float | None]], reference: str | None, record: Mapping[tuple[str, str], Record]
-) -> tuple[Comparison, ...]:
-    """Each method against the reference, with Holm's correction over the methods, for each of the two tests."""
+def _tests(
+    scores: Mapping[str, Sequence[float | None]], reference: str | None, record: Mapping[tuple[str, str], WinTieLoss]
+) -> tuple[MethodTests, ...]:
+    """Test each method against the reference, with Holm's correction over the methods, for each of the two tests."""
     if reference is None or reference not in scores:
         return ()
     base = scores[reference]
@@ -201,4 +210,4 @@ def _comparisons(
     }
     by_rank = corrected({method: wilcoxon(values) for method, values in differences.items()})
     by_mean = corrected({method: permutation(values) for method, values in differences.items()})
-    return tuple(Comparison(m, by_rank[m], by_mean[m], record[m, reference]) for m in differences)
+    return tuple(MethodTests(m, by_rank[m], by_mean[m], record[m, reference]) for m in differences)

@@ -1,62 +1,87 @@
-"""What a table cell says, in plain words."""
+"""Words and numbers of table entries."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 
-from harness.report.summary import Summary
-from harness.report.table import TableRow
+from harness.results.aggregate import TableRow
+from harness.results.intervals import Interval
+from harness.results.summary import Summary
 
 SHORT = 40
-WORDS = {"memory": "out of memory"}
+"""Longer reasons become footnotes."""
+SIGNIFICANT = "§"
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, without terminal colours and other control characters that a message may carry."""
+    plain = re.sub(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))", "", text)
+    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
 
 
 def percent(summary: Summary, *, signed: bool = False) -> str:
-    """``71.95 ± 1.41``, or the mean alone for one value, or an en dash for none."""
+    """Return ``71.95 ± 1.41``, the mean alone for one value, an en dash without values."""
     if summary.mean is None:
         return "–"
     mean = f"{100 * summary.mean:+.2f}".replace("-", "−") if signed else f"{100 * summary.mean:.2f}"
     return mean if summary.spread is None else f"{mean} ± {100 * summary.spread:.2f}"
 
 
+def points(value: float, *, signed: bool = False) -> str:
+    """Return a number with two decimals and a real minus sign."""
+    return (f"{value:+.2f}" if signed else f"{value:.2f}").replace("-", "−")
+
+
+def interval_text(interval: Interval, *, signed: bool = False) -> str:
+    """Return ``71.95 [68.45, 75.45]``, or the estimate with the reason why there is no interval."""
+    if interval.estimate is None:
+        return "–"
+    estimate = points(interval.estimate, signed=signed)
+    if interval.low is None or interval.high is None:
+        return f"{estimate} (n=1)" if interval.n == 1 else f"{estimate} (no spread, n={interval.n})"
+    return f"{estimate} [{points(interval.low)}, {points(interval.high)}]"
+
+
+def percent_of(level: float) -> str:
+    """Return a level as ``95%``."""
+    return f"{100 * level:g}%"
+
+
 def value_text(row: TableRow) -> str:
-    """The value with what qualifies it, or why there is none: ``71.95 ± 1.41 (n=3/5, 2 failed)``, ``timeout``."""
+    """Return the value with its remarks, or why there is none: ``71.95 ± 1.41 (n=3/5, 2 failed)``, ``timeout``."""
     if row.test.n == 0:
         return _without_value(row)
-    remarks = [*_count(row.test), *(f"{k} {_word(s)}" for s, k in _lost(row).items())]
-    if row.provisional:
-        remarks.append("provisional")
-    return percent(row.test) + (f" ({', '.join(remarks)})" if remarks else "")
+    lost = Counter(status for status in row.statuses if status != "ok")
+    remarks = [*_count(row.test), *(f"{count} {_word(status)}" for status, count in lost.items())]
+    return _with(percent(row.test), remarks + (["provisional"] if row.provisional else []))
 
 
 def validation_text(row: TableRow) -> str:
-    """The validation value of the same checkpoints."""
-    remarks = _count(row.validation) if row.validation.n else []
-    return percent(row.validation) + (f" ({', '.join(remarks)})" if remarks else "")
+    """Return the validation value of the same checkpoints."""
+    return _with(percent(row.validation), _count(row.validation) if row.validation.n else [])
 
 
 def difference_text(row: TableRow) -> str:
-    """The difference to the reference in percentage points; an en dash for the reference itself."""
+    """Return the difference to the reference in percentage points; an en dash for the reference itself."""
     if row.difference is None:
         return "–"
-    remarks = _count(row.difference) if row.difference.n else []
-    return percent(row.difference, signed=True) + (f" ({', '.join(remarks)})" if remarks else "")
+    return _with(percent(row.difference, signed=True), _count(row.difference) if row.difference.n else [])
+
+
+def _with(text: str, remarks: list[str]) -> str:
+    return text + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 def _count(summary: Summary) -> list[str]:
-    """The number of seeds where it is one or fewer than the suite's."""
+    """Return the number of seeds if it is one or fewer than the suite's."""
     if not summary.complete:
         return [f"n={summary.n}/{len(summary.values)}"]
     return ["n=1"] if summary.n == 1 else []
 
 
-def _lost(row: TableRow) -> Counter[str]:
-    return Counter(status for status in row.statuses if status != "ok")
-
-
 def _word(status: str) -> str:
-    return WORDS.get(status, status)
+    return "out of memory" if status == "memory" else status
 
 
 def _without_value(row: TableRow) -> str:
@@ -67,26 +92,14 @@ def _without_value(row: TableRow) -> str:
 
 
 def _long(reason: str) -> bool:
-    """Whether a reason is a footnote's, as no cut leaves its end, which often says most."""
+    """Return True if a reason is too long for a table entry; it is never cut, as its end often says most."""
     return len(one_line(reason)) > SHORT
 
 
-def needs_footnote(row: TableRow) -> bool:
-    """Whether the cell leaves out something of the reason, or a defined value carries a remark."""
-    if row.status == "ok":
-        return any(row.reasons)
-    if row.test.n == 0 and row.status in ("failed", "undefined"):
-        return _long(row.reason)
-    return bool(row.reason) and any(row.reasons)
-
-
 def footnote(row: TableRow) -> str:
-    """The full reason, or the remarks on defined values."""
-    reason = row.reason if row.status != "ok" else "; ".join(dict.fromkeys(filter(None, row.reasons)))
-    return one_line(reason)
-
-
-def one_line(text: str) -> str:
-    """The text on one line, without terminal colours and other control characters that a message may carry."""
-    plain = re.sub(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))", "", text)
-    return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+    """Return the full reason if the entry leaves something out of it, or the remarks on a defined value; else empty."""
+    if row.status == "ok":
+        return one_line("; ".join(dict.fromkeys(filter(None, row.reasons))))
+    if row.test.n == 0 and row.status in ("failed", "undefined"):
+        return one_line(row.reason) if _long(row.reason) else ""
+    return one_line(row.reason) if any(row.reasons) else ""

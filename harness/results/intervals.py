@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import fsum, isnan, sqrt
+from math import isnan, sqrt
 
-from harness.results.means import mean
+from harness.results.summary import Summary
 
 LEVEL = 0.95
 ALPHA = 0.05
@@ -19,8 +19,8 @@ class Interval:
 
     Attributes:
         estimate: the mean or difference; None without values.
-        low, high: the bounds; None where there is no interval, and ``reason`` says why.
-        n: values, or pairs, behind it; ``degrees`` its degrees of freedom.
+        low, high: the bounds; None without an interval, and ``reason`` says why.
+        n: the number of values or pairs; ``degrees``: degrees of freedom.
         level: e.g. 0.95.
     """
 
@@ -34,82 +34,78 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether there is an interval and zero lies outside of it."""
+        """True if there is an interval and zero lies outside it."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
     def times(self, factor: float) -> Interval:
-        """The interval in a unit ``factor`` times smaller (100 for a fraction in percent)."""
+        """Scale the interval, e.g. by 100 from a fraction to percent."""
         estimate, low, high = (None if v is None else factor * v for v in (self.estimate, self.low, self.high))
         return replace(self, estimate=estimate, low=low, high=high)
 
 
-def t_quantile(degrees: float, probability: float) -> float:
-    """The quantile of Student's t distribution; the degrees of freedom may be fractional."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
-
-
-def mean_interval(values: Sequence[float | None], level: float = LEVEL) -> Interval:
-    """Mean ± t(n - 1) · s / √n over the values that are there.
-
-    Exact for normal values at any n ≥ 2, where a bootstrap over three seeds has no more than ten distinct samples and
-    covers far less than it says (see docs/statistics.md).
-
-    Args:
-        values: one per seed, None where there is none; the same for differences paired by seed.
-    """
-    present = [value for value in values if value is not None]
-    n = len(present)
-    if not n:
-        return Interval(None, None, None, 0, level, reason="no values")
-    centre = mean(present)
-    if n == 1:
-        return Interval(centre, None, None, 1, level, reason="one value; an interval needs at least 2")
-    deviation = sqrt(fsum((value - centre) ** 2 for value in present) / (n - 1))
-    if _nothing(deviation, centre):
-        return Interval(centre, None, None, n, level, n - 1, "all values are equal, so that their spread says nothing")
-    half = t_quantile(n - 1, (1 + level) / 2) * deviation / sqrt(n)
-    return Interval(centre, centre - half, centre + half, n, level, n - 1)
-
-
-def _nothing(deviation: float, scale: float) -> bool:
-    """Whether a standard deviation is zero but for rounding."""
-    return deviation <= 1e-12 * max(1.0, abs(scale))
-
-
 @dataclass(frozen=True)
 class Sample:
-    """What is known of some values: their number, mean and sample standard deviation, None where that is unknown."""
+    """The size, mean and sample standard deviation of some values; ``deviation`` is None where it is unknown."""
 
     n: int
     mean: float
     deviation: float | None
 
 
+def t_quantile(degrees: float, probability: float) -> float:
+    """Return a quantile of Student's t distribution; the degrees of freedom may be fractional."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, probability))
+
+
+def mean_interval(values: Sequence[float | None], level: float = LEVEL) -> Interval:
+    """Return mean ± t(n - 1) · s / √n over the values that are not None.
+
+    Exact for normal values at any n ≥ 2, where a bootstrap over three seeds has no more than ten distinct samples and
+    covers far less than it says (see docs/statistics.md).
+    """
+    sample = Summary(tuple(values))
+    n, centre, deviation = sample.n, sample.mean, sample.spread
+    if centre is None:
+        return Interval(None, None, None, 0, level, reason="no values")
+    if deviation is None:
+        return Interval(centre, None, None, 1, level, reason="one value; an interval needs at least 2")
+    if _is_zero(deviation, centre):
+        return Interval(centre, None, None, n, level, n - 1, "all values are equal, so that their spread says nothing")
+    half = t_quantile(n - 1, (1 + level) / 2) * deviation / sqrt(n)
+    return Interval(centre, centre - half, centre + half, n, level, n - 1)
+
+
 def welch_interval(first: Sample, second: Sample, level: float = LEVEL) -> Interval:
-    """The interval of ``first.mean - second.mean`` of two independent samples with variances of their own.
+    """Return the interval of ``first.mean - second.mean`` for independent samples with unequal variances.
 
     Standard error √(s₁²/n₁ + s₂²/n₂), degrees of freedom by Welch and Satterthwaite (B. L. Welch, The generalization
     of Student's problem when several different population variances are involved, Biometrika 34, 1947).
     """
     difference = first.mean - second.mean
     n = min(first.n, second.n)
-    if first.n < 2 or second.n < 2:
+    if n < 2:
         return Interval(difference, None, None, n, level, reason="one run on a side; an interval needs at least 2 each")
     if first.deviation is None or second.deviation is None:
         return Interval(difference, None, None, n, level, reason="no spread is known on a side")
-    shares = [sample.deviation**2 / sample.n for sample in (first, second) if sample.deviation is not None]
-    if _nothing(sqrt(sum(shares)), max(abs(first.mean), abs(second.mean))):
+    shares = first.deviation**2 / first.n, second.deviation**2 / second.n
+    error = sqrt(sum(shares))
+    if _is_zero(error, max(abs(first.mean), abs(second.mean))):
         return Interval(difference, None, None, n, level, reason="both spreads are zero")
-    degrees = sum(shares) ** 2 / (shares[0] ** 2 / (first.n - 1) + shares[1] ** 2 / (second.n - 1))
-    half = t_quantile(degrees, (1 + level) / 2) * sqrt(sum(shares))
+    degrees = error**4 / (shares[0] ** 2 / (first.n - 1) + shares[1] ** 2 / (second.n - 1))
+    half = t_quantile(degrees, (1 + level) / 2) * error
     return Interval(difference, difference - half, difference + half, n, level, degrees)
 
 
+def _is_zero(deviation: float, scale: float) -> bool:
+    """Return True if a standard deviation is zero up to rounding."""
+    return deviation <= 1e-12 * max(1.0, abs(scale))
+
+
 def detectable_effect(n: int, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The smallest true mean of n paired differences, in standard deviations of these differences, that a two-sided
-    paired t-test at ``alpha`` finds with probability ``power``; None for n < 2.
+    """Return the smallest true mean of n paired differences that a two-sided paired t-test at ``alpha`` finds with
+    probability ``power``, in standard deviations of the differences; None for n < 2.
 
     From the noncentral t distribution with n - 1 degrees of freedom and noncentrality d·√n (J. Cohen, Statistical
     Power Analysis for the Behavioral Sciences, 2nd ed. 1988, ch. 2).
@@ -122,7 +118,7 @@ def detectable_effect(n: int, alpha: float = ALPHA, power: float = POWER) -> flo
 
 
 def power_of(n: int, effect: float, alpha: float = ALPHA) -> float:
-    """The probability that a two-sided paired t-test with n pairs finds an effect, given in standard deviations."""
+    """Return the power of a two-sided paired t-test with n pairs for an effect in standard deviations."""
     from scipy.special import nctdtr
 
     critical, shift = t_quantile(n - 1, 1 - alpha / 2), effect * sqrt(n)

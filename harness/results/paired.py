@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, fsum, isclose, log2
 
 from harness.results.intervals import ALPHA
-from harness.results.means import mean
+from harness.results.summary import mean
 
 EXACT = 20
 """Up to this many differences all sign patterns are enumerated (a million of them)."""
 RESAMPLES = 99_999
 """Beyond it, so many are drawn, and the observed one counts as one more."""
-WILCOXON = "Wilcoxon signed-rank"
-PERMUTATION = "paired permutation"
 
 
 @dataclass(frozen=True)
@@ -23,11 +21,10 @@ class TestResult:
     """A two-sided test of n paired differences.
 
     Attributes:
-        test: its name; ``n`` the differences it uses.
-        p: its p-value, and ``adjusted`` the one after Holm's correction; None where ``reason`` says why there is none.
-        smallest: the smallest p-value that n differences could have given.
-        needed: how many differences it takes before the smallest p-value falls below the level, after correction.
-        effect: the mean difference.
+        test: its name; ``n``: the number of differences other than zero; ``effect``: the mean of all differences.
+        p: the p-value; ``adjusted``: the p-value after Holm's correction; None with a ``reason`` if there is none.
+        smallest: the smallest p-value that n differences can give.
+        needed: the number of differences from which the smallest p-value is below the level, after correction.
     """
 
     __test__ = False  # for pytest, which takes the name for a test class
@@ -43,7 +40,7 @@ class TestResult:
 
 
 def needed(comparisons: int = 1, alpha: float = ALPHA) -> int:
-    """Differences without which no two-sided sign-flip test can reach the level: 2 · 2⁻ⁿ ≤ alpha / comparisons.
+    """Return the smallest n with 2 · 2⁻ⁿ ≤ alpha / comparisons: fewer differences cannot reach the level.
 
     6 for one comparison at 0.05; 10 for the first step of Holm over 15.
     """
@@ -51,73 +48,59 @@ def needed(comparisons: int = 1, alpha: float = ALPHA) -> int:
 
 
 def wilcoxon(differences: Sequence[float], alpha: float = ALPHA) -> TestResult:
-    """F. Wilcoxon, Individual comparisons by ranking methods, Biometrics Bulletin 1, 1945, by datasets as in
-    J. Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006, section 3.1.3.
+    """Run the signed-rank test of F. Wilcoxon, Individual comparisons by ranking methods, Biometrics Bulletin 1, 1945,
+    across datasets as in J. Demšar, JMLR 7, 2006, section 3.1.3.
 
     Differences of zero are left out and ties share their mean rank. Exact, with ties up to :data:`EXACT` differences
     and without up to 50; beyond, by the normal distribution with SciPy's correction for ties.
     """
-    present = [difference for difference in differences if difference != 0]
-    told = TestResult(WILCOXON, len(present), _mean(differences))
-    refused = _too_few(told, len(differences), alpha)
-    if refused is not None:
-        return refused
-    tied = len({abs(difference) for difference in present}) < len(present)
-    if tied and len(present) <= EXACT:  # SciPy's exact distribution is that without ties
-        p = _sign_flips(_signed_ranks(present))
-    else:
-        from scipy.stats import wilcoxon as test
-
-        p = float(test(present, zero_method="wilcox", method="auto").pvalue)
-    return replace(told, p=p, smallest=_smallest(len(present)), needed=needed(1, alpha))
+    return _test("Wilcoxon signed-rank", differences, _signed_rank, alpha)
 
 
 def permutation(differences: Sequence[float], alpha: float = ALPHA) -> TestResult:
-    """Paired permutation test of the mean difference: every sign pattern is equally likely if the methods are
+    """Run the paired permutation test of the mean difference: every sign pattern is equally likely if the methods are
     exchangeable on each dataset (R. A. Fisher, The Design of Experiments, 1935, ch. III).
 
     Exact up to :data:`EXACT` differences; beyond, :data:`RESAMPLES` patterns from a fixed seed.
     """
+    return _test("paired permutation", differences, _sign_flips, alpha)
+
+
+def _test(
+    name: str, differences: Sequence[float], p_value: Callable[[Sequence[float]], float], alpha: float
+) -> TestResult:
+    """Apply a test to the differences other than zero, or say why they are too few."""
     present = [difference for difference in differences if difference != 0]
-    told = TestResult(PERMUTATION, len(present), _mean(differences))
-    refused = _too_few(told, len(differences), alpha)
-    if refused is not None:
-        return refused
-    return replace(told, p=_sign_flips(present), smallest=_smallest(len(present)), needed=needed(1, alpha))
+    n, effect = len(present), mean(differences) if differences else None
+    result = TestResult(name, n, effect, smallest=min(1.0, 2.0 ** (1 - n)), needed=needed(1, alpha))
+    if result.smallest <= alpha:
+        return replace(result, p=p_value(present))
+    if not differences:
+        return replace(result, reason="no dataset has both values")
+    zeros = f" with a difference ({len(differences) - n} without)" if n < len(differences) else ""
+    datasets = "1 dataset" if n == 1 else f"{n} datasets"
+    limit = f"no p-value below {result.smallest:.3g} is possible, at least {result.needed} are needed"
+    return replace(result, reason=f"{datasets}{zeros}: {limit}")
 
 
-def _mean(differences: Sequence[float]) -> float | None:
-    return mean(differences) if differences else None
+def _signed_rank(differences: Sequence[float]) -> float:
+    from scipy import stats
 
-
-def _smallest(n: int) -> float:
-    return min(1.0, 2.0 ** (1 - n))
-
-
-def _too_few(told: TestResult, given: int, alpha: float) -> TestResult | None:
-    told = replace(told, smallest=_smallest(told.n), needed=needed(1, alpha))
-    if told.smallest <= alpha:
-        return None
-    if not given:
-        return replace(told, reason="no dataset has both values")
-    zeros = f" with a difference ({given - told.n} without)" if told.n < given else ""
-    datasets = "1 dataset" if told.n == 1 else f"{told.n} datasets"
-    limit = f"no p-value below {told.smallest:.3g} is possible, at least {told.needed} are needed"
-    return replace(told, reason=f"{datasets}{zeros}: {limit}")
-
-
-def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    from scipy.stats import rankdata
-
-    ranks = rankdata([abs(difference) for difference in differences])
-    return [float(rank) if d > 0 else -float(rank) for rank, d in zip(ranks, differences, strict=True)]
+    sizes = [abs(difference) for difference in differences]
+    if len(set(sizes)) == len(sizes) or len(sizes) > EXACT:
+        return float(stats.wilcoxon(differences, zero_method="wilcox", method="auto").pvalue)
+    signed = zip(stats.rankdata(sizes), differences, strict=True)  # SciPy's exact distribution is that without ties
+    return _sign_flips([float(rank) if difference > 0 else -float(rank) for rank, difference in signed])
 
 
 def _sign_flips(values: Sequence[float]) -> float:
-    """The two-sided p-value of the sum of the values under random signs."""
+    """Return the two-sided p-value of the sum of the values under random signs.
+
+    Not by SciPy's ``permutation_test``, which takes sums that differ by rounding alone for different ones.
+    """
     import numpy as np
 
-    limit = abs(fsum(values)) - 1e-9 * fsum(map(abs, values))  # sums that differ by rounding alone are equal
+    limit = abs(fsum(values)) - 1e-9 * fsum(map(abs, values))
     if len(values) <= EXACT:
         sums = np.zeros(1)
         for value in values:
@@ -128,7 +111,7 @@ def _sign_flips(values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, aligned with the given ones (S. Holm, A simple sequentially rejective multiple test
+    """Return adjusted p-values in the order of the given ones (S. Holm, A simple sequentially rejective multiple test
     procedure, Scandinavian Journal of Statistics 6, 1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, floor = [0.0] * len(p_values), 0.0
@@ -139,42 +122,39 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def corrected(results: Mapping[str, TestResult], alpha: float = ALPHA) -> dict[str, TestResult]:
-    """Holm's correction over a family of tests.
+    """Apply Holm's correction over a family of tests.
 
     The family counts every test given, also those without a p-value (as if it were 1), so that it does not depend on
     the outcome. A p-value that could not have reached the level after correction, whatever the data, is withheld.
     """
-    names, family = list(results), len(results)
-    reachable = holm([results[name].smallest for name in names])
-    adjusted = holm([1.0 if (p := results[name].p) is None else p for name in names])
-    found = {}
-    for name, best, value in zip(names, reachable, adjusted, strict=True):
-        result = replace(results[name], needed=needed(family, alpha))
+    family = len(results)
+    enough = needed(max(family, 1), alpha)
+    reachable = holm([result.smallest for result in results.values()])
+    adjusted = holm([1.0 if result.p is None else result.p for result in results.values()])
+    after = {}
+    for (name, result), best, value in zip(results.items(), reachable, adjusted, strict=True):
         if result.p is None:
-            reason = result.reason
-            if family > 1 and result.n:
-                reason += f" ({result.needed} with Holm's correction over {family} comparisons)"
-            found[name] = replace(result, reason=reason)
+            counted = family > 1 and result.n
+            more = f" ({enough} with Holm's correction over {family} comparisons)" if counted else ""
+            changes: dict[str, object] = {"reason": result.reason + more}
         elif best > alpha and not isclose(best, alpha):
-            found[name] = replace(result, p=None, reason=_out_of_reach(result, best, family))
+            reason = (
+                f"{result.n} datasets with a difference: after Holm's correction over {family} comparisons no p-value "
+                f"below {best:.3g} is possible, at least {enough} are needed"
+            )
+            changes = {"p": None, "reason": reason}
         else:
-            found[name] = replace(result, adjusted=value)
-    return found
-
-
-def _out_of_reach(result: TestResult, best: float, family: int) -> str:
-    return (
-        f"{result.n} datasets with a difference: after Holm's correction over {family} comparisons no p-value below "
-        f"{best:.3g} is possible, at least {result.needed} are needed"
-    )
+            changes = {"adjusted": value}
+        after[name] = replace(result, needed=enough, **changes)  # type: ignore[arg-type]
+    return after
 
 
 def ordered_groups(order: Sequence[str], differ: Mapping[frozenset[str], bool]) -> list[tuple[str, ...]]:
-    """The longest runs of an order in which no two items differ; those of one item are left out.
+    """Return the longest runs of an order, of two items or more, in which no two items differ.
 
     Args:
         order: items from best to worst.
-        differ: for each pair whether it differs significantly; a pair that is not there does not.
+        differ: True for the pairs that differ significantly; other pairs do not.
     """
     runs = []
     for start in range(len(order)):

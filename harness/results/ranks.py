@@ -1,4 +1,4 @@
-"""Ranks of several methods across datasets: average ranks, Friedman's test, Nemenyi's critical difference, records.
+"""Ranks of several methods across datasets: average ranks, Friedman's test, Nemenyi's critical difference, wins.
 
 After J. Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006, section 3.2. The groups
 by pairwise Wilcoxon tests are the alternative of A. Benavoli, G. Corani and F. Mangili, Should we really use post-hoc
@@ -9,24 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from math import sqrt
 
 from harness.results.intervals import ALPHA
-from harness.results.means import settled
 from harness.results.paired import corrected, needed, ordered_groups, wilcoxon
+from harness.results.summary import settled
 
 Scores = Mapping[str, Sequence[float | None]]
 """Method -> one value per dataset, in one order of datasets; None where there is none."""
-
-
-@dataclass(frozen=True)
-class Complete:
-    """The part of a table without gaps: positions of the datasets kept, and what was left out of it."""
-
-    scores: dict[str, list[float]]
-    kept: tuple[int, ...]
-    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,7 @@ class Friedman:
             ``(methods - 1)(datasets - 1)``.
         chi_square, p: the statistic, corrected for ties, and its p-value.
         f, f_p: R. L. Iman and J. M. Davenport's less conservative form (Communications in Statistics A 9, 1980).
-        reason: why there is no p-value; ``needed`` how many datasets it takes.
+        reason: why there is no p-value; ``needed``: the number of datasets that it takes.
     """
 
     methods: int
@@ -53,14 +44,14 @@ class Friedman:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Average ranks and what they allow to say.
+    """Average ranks and the groups of methods that they do not tell apart.
 
     Attributes:
         ranks: method -> average rank, best first; 1 is best, ties share their mean rank.
-        datasets: positions of the datasets ranked on; ``left_out`` methods that lack a value there.
-        critical: Nemenyi's critical difference, None where ``friedman`` has no p-value.
+        datasets: positions of the datasets ranked on; ``left_out``: methods that lack a value there.
+        critical: Nemenyi's critical difference, None if ``friedman`` has no p-value.
         groups: the bars of the critical-difference diagram: runs of methods within the critical difference.
-        wilcoxon_groups: likewise by Holm-corrected pairwise Wilcoxon tests; None where ``wilcoxon_reason`` says why.
+        wilcoxon_groups: the same by Holm-corrected pairwise Wilcoxon tests; None with a ``wilcoxon_reason``.
     """
 
     ranks: Mapping[str, float]
@@ -74,11 +65,25 @@ class Ranking:
     alpha: float = ALPHA
 
 
-def complete(scores: Scores) -> Complete:
-    """Leave out methods and datasets until no value is missing.
+@dataclass(frozen=True)
+class WinTieLoss:
+    """On how many datasets a method is better than, equal to and worse than another."""
 
-    Whichever of them lacks the largest share of its values goes first, methods before datasets in a tie, so that one
-    method that failed somewhere costs no dataset, and one dataset that has not run costs no method.
+    wins: int
+    ties: int
+    losses: int
+
+    @property
+    def n(self) -> int:
+        """The number of datasets where both have a value."""
+        return self.wins + self.ties + self.losses
+
+
+def complete(scores: Scores) -> tuple[dict[str, list[float]], tuple[int, ...]]:
+    """Leave out methods and datasets until no value is missing; return the scores and the positions of the datasets.
+
+    The one that lacks the largest share of its values goes first, methods before datasets in a tie, so that one method
+    that failed somewhere costs no dataset, and one dataset that has not run costs no method.
     """
     methods, kept = list(scores), list(range(max((len(values) for values in scores.values()), default=0)))
     while methods and kept:
@@ -91,12 +96,11 @@ def complete(scores: Scores) -> Complete:
             methods.pop(by_method.index(worst))
         else:
             kept.pop(by_dataset.index(worst))
-    whole = {m: [value for d in kept if (value := scores[m][d]) is not None] for m in methods}
-    return Complete(whole, tuple(kept), tuple(m for m in scores if m not in methods))
+    return {m: [value for d in kept if (value := scores[m][d]) is not None] for m in methods}, tuple(kept)
 
 
 def dataset_ranks(values: Sequence[float], *, higher_is_better: bool = True) -> list[float]:
-    """Rank of each value, 1 for the best; equal values share their mean rank."""
+    """Rank the values, 1 for the best; equal values share their mean rank."""
     from scipy.stats import rankdata
 
     sign = -1.0 if higher_is_better else 1.0
@@ -109,55 +113,53 @@ def ranking(scores: Scores, *, higher_is_better: bool = True, alpha: float = ALP
     Args:
         scores: seed means of one metric on splits of one kind.
     """
-    table = complete(scores)
-    columns = list(zip(*table.scores.values(), strict=True))
+    table, kept = complete(scores)
+    columns = zip(*table.values(), strict=True)
     ranked = [dataset_ranks(column, higher_is_better=higher_is_better) for column in columns]
-    means = {m: sum(row[i] for row in ranked) / len(ranked) for i, m in enumerate(table.scores)} if ranked else {}
+    means = {m: sum(row[i] for row in ranked) / len(ranked) for i, m in enumerate(table)} if ranked else {}
     ranks = dict(sorted(means.items(), key=lambda item: item[1]))
     test = friedman(ranked, alpha)
-    critical = None if test.p is None else critical_difference(len(ranks), len(ranked), alpha)
-    far = {frozenset((a, b)): critical is not None and abs(ranks[a] - ranks[b]) >= critical for a, b in _pairs(ranks)}
-    groups = () if critical is None else tuple(ordered_groups(list(ranks), far))
-    alternative, reason = _wilcoxon_groups(list(ranks), table.scores, alpha)
-    return Ranking(ranks, table.kept, table.left_out, test, critical, groups, alternative, reason, alpha)
-
-
-def _pairs(ranks: Mapping[str, float]) -> list[tuple[str, str]]:
-    return list(combinations(ranks, 2))
+    critical, groups = None, []
+    if test.p is not None:
+        critical = critical_difference(len(ranks), len(ranked), alpha)
+        far = {frozenset((a, b)): abs(ranks[a] - ranks[b]) >= critical for a, b in combinations(ranks, 2)}
+        groups = ordered_groups(list(ranks), far)
+    alternative, reason = _wilcoxon_groups(list(ranks), table, alpha)
+    left_out = tuple(method for method in scores if method not in table)
+    return Ranking(ranks, kept, left_out, test, critical, tuple(groups), alternative, reason, alpha)
 
 
 def friedman(ranked: Sequence[Sequence[float]], alpha: float = ALPHA) -> Friedman:
-    """Friedman's test on the ranks of each dataset, in the tie-corrected form that SciPy uses.
+    """Run Friedman's test on the ranks of each dataset, corrected for ties.
 
     M. Friedman, The use of ranks to avoid the assumption of normality, JASA 32, 1937. The p-values are those of the
     limiting distributions, which are rough for fewer than ten datasets or six methods (Demšar, section 3.2.2).
     """
-    from scipy.special import chdtrc, fdtrc
-
     datasets, methods = len(ranked), len(ranked[0]) if ranked else 0
     if methods < 3:
         return Friedman(methods, datasets, reason="at least 3 methods are needed")
+    from scipy.special import chdtrc, fdtrc
+
     enough = next(n for n in range(2, 100) if chdtrc(methods - 1, n * (methods - 1)) <= alpha)
     if datasets < enough:
-        limit = f"no p-value below {chdtrc(methods - 1, datasets * (methods - 1)):.3g} is possible, "
-        told = "1 dataset" if datasets == 1 else f"{datasets} datasets"
-        return Friedman(methods, datasets, reason=f"{told}: {limit}at least {enough} are needed", needed=enough)
-    sums = [sum(row[i] for row in ranked) for i in range(methods)]
-    ties = sum(size**3 - size for row in ranked for size in (row.count(rank) for rank in set(row)))
-    correction = 1 - ties / (datasets * (methods**3 - methods))
-    if not correction:
+        smallest = chdtrc(methods - 1, datasets * (methods - 1))
+        count = "1 dataset" if datasets == 1 else f"{datasets} datasets"
+        reason = f"{count}: no p-value below {smallest:.3g} is possible, at least {enough} are needed"
+        return Friedman(methods, datasets, reason=reason, needed=enough)
+    if all(len(set(row)) == 1 for row in ranked):
         return Friedman(methods, datasets, reason="all methods are equal on every dataset", needed=enough)
-    spread = 12 / (datasets * methods * (methods + 1)) * sum(s * s for s in sums) - 3 * datasets * (methods + 1)
-    chi = spread / correction
+    from scipy.stats import friedmanchisquare
+
+    chi, p = map(float, friedmanchisquare(*zip(*ranked, strict=True)))
     rest = datasets * (methods - 1) - chi
     f = (datasets - 1) * chi / rest if rest > 1e-9 else None
     f_p = float(fdtrc(methods - 1, (methods - 1) * (datasets - 1), f)) if f is not None else 0.0
-    return Friedman(methods, datasets, chi, float(chdtrc(methods - 1, chi)), f, f_p, needed=enough)
+    return Friedman(methods, datasets, chi, p, f, f_p, needed=enough)
 
 
 def critical_difference(methods: int, datasets: int, alpha: float = ALPHA) -> float:
-    """Nemenyi's critical difference of average ranks, q · √(k(k + 1) / 6N), q the quantile of the studentized range
-    at infinite degrees of freedom over √2 (P. B. Nemenyi, thesis, Princeton 1963; Demšar, section 3.2.2)."""
+    """Return Nemenyi's critical difference of average ranks, q · √(k(k + 1) / 6N), q the quantile of the studentized
+    range at infinite degrees of freedom over √2 (P. B. Nemenyi, thesis, Princeton 1963; Demšar, section 3.2.2)."""
     from scipy.stats import studentized_range
 
     q = float(studentized_range.ppf(1 - alpha, methods, float("inf"))) / sqrt(2)
@@ -167,47 +169,28 @@ def critical_difference(methods: int, datasets: int, alpha: float = ALPHA) -> fl
 def _wilcoxon_groups(
     order: Sequence[str], scores: Mapping[str, Sequence[float]], alpha: float
 ) -> tuple[tuple[tuple[str, ...], ...] | None, str]:
-    """Groups by pairwise Wilcoxon tests with Holm's correction over all pairs, or why there are none."""
+    """Group by pairwise Wilcoxon tests with Holm's correction over all pairs, or say why there are no groups."""
     pairs = list(combinations(order, 2))
-    datasets = len(scores[order[0]]) if order else 0
-    enough = needed(len(pairs), alpha) if pairs else 0
-    if not pairs or datasets < enough:
-        return None, f"pairwise Wilcoxon tests of {len(order)} methods need at least {enough} datasets" if pairs else ""
-    tests = {
-        f"{i}": wilcoxon([settled(a - b) for a, b in zip(scores[one], scores[other], strict=True)], alpha)
-        for i, (one, other) in enumerate(pairs)
-    }
-    found = corrected(tests, alpha)
-    differ = {frozenset(pair): (p := found[f"{i}"].adjusted) is not None and p <= alpha for i, pair in enumerate(pairs)}
+    if not pairs:
+        return None, ""
+    enough = needed(len(pairs), alpha)
+    if len(scores[order[0]]) < enough:
+        return None, f"pairwise Wilcoxon tests of {len(order)} methods need at least {enough} datasets"
+    differences = [[settled(a - b) for a, b in zip(scores[m], scores[o], strict=True)] for m, o in pairs]
+    tests = corrected({str(i): wilcoxon(values, alpha) for i, values in enumerate(differences)}, alpha)
+    adjusted = [1.0 if test.adjusted is None else test.adjusted for test in tests.values()]
+    differ = {frozenset(pair): p <= alpha for pair, p in zip(pairs, adjusted, strict=True)}
     return tuple(ordered_groups(order, differ)), ""
 
 
-@dataclass(frozen=True)
-class Record:
-    """On how many datasets a method is better than, equal to and worse than another; None of them where both lack."""
-
-    wins: int
-    ties: int
-    losses: int
-
-    @property
-    def n(self) -> int:
-        """Datasets where both have a value."""
-        return self.wins + self.ties + self.losses
-
-
-def records(scores: Scores, *, higher_is_better: bool = True) -> dict[tuple[str, str], Record]:
-    """The record of each method against each other one, over the datasets where both have a value."""
+def records(scores: Scores, *, higher_is_better: bool = True) -> dict[tuple[str, str], WinTieLoss]:
+    """Count wins, ties and losses of each method against each other one, over the datasets where both have a value."""
     sign = 1 if higher_is_better else -1
-    found = {}
-    for one in scores:
-        for other in scores:
-            if one == other:
-                continue
-            pairs = [
-                sign * (a - b)
-                for a, b in zip(scores[one], scores[other], strict=True)
-                if a is not None and b is not None
-            ]
-            found[one, other] = Record(sum(d > 0 for d in pairs), sum(d == 0 for d in pairs), sum(d < 0 for d in pairs))
-    return found
+    counts = {}
+    for method, other in permutations(scores, 2):
+        pairs = zip(scores[method], scores[other], strict=True)
+        gaps = [sign * (a - b) for a, b in pairs if a is not None and b is not None]
+        counts[method, other] = WinTieLoss(
+            sum(d > 0 for d in gaps), sum(d == 0 for d in gaps), sum(d < 0 for d in gaps)
+        )
+    return counts

@@ -25,6 +25,8 @@ from harness.suite.settings import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
 LAST = "last"
+METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
+"""The metrics in words."""
 FORMAT = 1
 
 

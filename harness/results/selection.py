@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
-from harness.results.means import mean
 from harness.results.rows import LAST, MethodFacts, ResultRow, RunResults, checkpoint_rule
+from harness.results.summary import mean
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.engine.devices import CPU
 from harness.errors import BenchError, DataError
-from harness.report.caption import METRICS
 from harness.results.rows import (
+    METRICS,
     DatasetFacts,
     MethodFacts,
     ResultRow,

@@ -14,7 +14,7 @@ from harness.errors import BenchError, DataError
 from harness.plan.datasets import DatasetFacts
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
-from harness.report.caption import METRICS
+from harness.results.rows import METRICS
 from harness.run.execute import BODY
 from harness.stages.context import Context
 from harness.stages.reading_numpy import read_some

@@ -116,7 +116,7 @@ class Tracking:
 
 
 def _table(results: RunResults) -> Sequence[Mapping[str, Any]]:
-    from harness.report.build import make_report, to_json
+    from harness.report import make_report, to_json
 
     rows: Sequence[Mapping[str, Any]] = to_json(make_report(results))["rows"]
     return rows

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harness.data import Task
-from harness.results.means import mean
+from harness.results.summary import mean
 
 Floats = NDArray[np.float64]
 ClassScore = Callable[[Floats, int], Floats]

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
 
-from harness.report.html.curves import curves, points
 from harness.report.html.page import write_page
+from harness.report.html.trainings import curves, points
 from harness.results.findings import Finding, save_finding
 from harness.safe_io import write_text
 from harness.store import Store
@@ -102,8 +102,8 @@ def test_what_stands_behind_a_cell(report, show) -> None:
         "1234",
     ):
         assert part in text
-    dialog.get_by_text("Everything the suite sets").click()
-    assert "model.backbone" in dialog.inner_text()
+    dialog.get_by_text("Everything that is set").click()
+    assert "train.epochs" in dialog.inner_text()
 
 
 def test_learning_curves_are_drawn(report, show) -> None:

@@ -16,8 +16,7 @@ from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, command_line, 
 from harness.errors import SuiteError
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import load_one
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.results.rows import RunResults
 from harness.suite import Overrides
 from harness.suite.files import bundles, protocols

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.store import Store
 from harness.store.gc import listing
 

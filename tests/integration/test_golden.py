@@ -19,8 +19,7 @@ from integration_kit import HERE, Workshop
 from torch import Tensor
 
 from harness.plan.build import Plan
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.store import Stage, Store
 
 GOLDEN = HERE / "golden"

@@ -6,8 +6,7 @@ import pytest
 from integration_kit import HERE, Workshop
 from safetensors.numpy import load_file
 
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.results.rows import LAST
 from harness.run.execute import RunOutcome
 

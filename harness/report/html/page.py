@@ -1,19 +1,24 @@
-"""The page as text, and as a file. No torch."""
+"""The page as one HTML text, and as a file. No torch."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness._version import __version__
 from harness.errors import UserError
-from harness.report.build import Options
-from harness.report.html.embed import FOLDER, asset, content_policy, packed, script_json
-from harness.report.html.view import COPIES, Page, build_page
-from harness.report.html.words import dataset_facts, flat, memory, moment, seconds
+from harness.report.build import ReportOptions
+from harness.report.html.trainings import seconds_text
+from harness.report.html.view import COPIES, MOST_FAILURES, Page, build_page
 from harness.report.text import one_line
-from harness.results.rows import RunResults
+from harness.results.rows import DatasetFacts, RunResults, dumps
 from harness.results.run_record import PAGE, RunRecord
 from harness.safe_io import write_text
 from harness.store import Store
@@ -21,13 +26,20 @@ from harness.store import Store
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+FOLDER = Path(__file__).resolve().parent
 _COPY_NAMES = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
+_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+_SHOWN_ELSEWHERE = ("label", "notes", "skipped", "higher_is_better", "splits")
 
 
 def write_page(
-    record: RunRecord, results: RunResults, store: Store, output: Path | None = None, options: Options | None = None
+    record: RunRecord,
+    results: RunResults,
+    store: Store,
+    output: Path | None = None,
+    options: ReportOptions | None = None,
 ) -> Path:
-    """Write the report of a run, by default into its folder, and return where.
+    """Write the report of a run, by default into its folder, and return its path.
 
     Raises:
         UserError: the file cannot be written.
@@ -42,28 +54,39 @@ def write_page(
 
 
 def render_page(page: Page) -> str:
-    """The page as one HTML text without any reference to another file."""
+    """Render the page as one HTML text without any reference to another file."""
     styles = (asset("vendor/uPlot.min.css"), asset("style.css"))
     scripts = (asset("vendor/uPlot.iife.min.js"), asset("report.js"))
-    template = _environment().get_template("page.html.jinja")
-    return template.render(
-        page=page,
-        version=__version__,
-        policy=content_policy(styles, scripts),
-        styles=styles,
-        scripts=scripts,
-        licence=asset("vendor/LICENSE"),
-        parts=_parts(page),
-        styles_of_copy=[(style, _COPY_NAMES[style]) for style in COPIES],
-        data=script_json(page.data),
-        curves=packed(page.curves),
-        copies=[packed(texts) for texts in page.copies],
+    parts = {"analyses": page.findings, "failures": page.failures, "timings": page.costs.rows, "provenance": True}
+    titles = {
+        "analyses": "Analyses",
+        "failures": "What failed",
+        "timings": "Stage timings",
+        "provenance": "Provenance",
+    }
+    return (
+        environment()
+        .get_template("page.html.jinja")
+        .render(
+            page=page,
+            version=__version__,
+            policy=content_policy(styles, scripts),
+            styles=styles,
+            scripts=scripts,
+            licence=asset("vendor/LICENSE"),
+            parts=[(name, titles[name]) for name, content in parts.items() if content],
+            most_failures=MOST_FAILURES,
+            copy_names=[(style, _COPY_NAMES[style]) for style in COPIES],
+            data=script_json(page.data),
+            curves=packed(page.curves),
+            copies=[packed(texts) for texts in page.copies],
+        )
     )
 
 
 @cache
-def _environment() -> Environment:
-    """The templates; everything that is put into them is escaped."""
+def environment() -> Environment:
+    """Return the templates; everything that is put into them is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -76,20 +99,79 @@ def _environment() -> Environment:
     )
     made.filters |= {
         "facts": dataset_facts,
-        "flags": lambda text: f" {text}" if text else "",
         "first_word": lambda text: text.split()[0],
-        "memory": memory,
         "moment": moment,
         "one_line": one_line,
         "provenance": flat,
-        "seconds": seconds,
+        "seconds": seconds_text,
     }
     return made
 
 
-def _parts(page: Page) -> list[tuple[str, str]]:
-    """The sections below the tables, as address and title."""
-    parts = [("analyses", "Analyses")] if page.findings else []
-    parts += [("failures", "What failed")] if page.failures else []
-    parts += [("timings", "Stage timings")] if page.costs else []
-    return [*parts, ("provenance", "Provenance")]
+@cache
+def asset(name: str) -> str:
+    """Return a text file of this package."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def script_json(value: Any) -> str:
+    """Return the value as JSON that cannot end or change the ``<script>`` element that holds it.
+
+    ``<``, ``>``, ``&`` and the two line separators of JavaScript are written as escapes, which JSON allows wherever
+    they can stand: in strings.
+    """
+    return _compact(value).translate(_ESCAPES)
+
+
+def packed(value: Any) -> str:
+    """Return the value as base64 of zlib-compressed JSON, for what is read only on demand."""
+    return base64.b64encode(zlib.compress(_compact(value).encode(), 6)).decode()
+
+
+def _compact(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return dumps(value, indent=None).strip()
+
+
+def content_policy(styles: Iterable[str], scripts: Iterable[str]) -> str:
+    """Return a Content-Security-Policy under which the page can load nothing and run no code but its own."""
+    style, script = (" ".join(map(_digest, texts)) for texts in (styles, scripts))
+    return (
+        f"default-src 'none'; style-src {style}; script-src {script}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def moment(text: str) -> str:
+    """Return an ISO time for people; other texts unchanged."""
+    try:
+        return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M:%S %Z")
+    except ValueError:
+        return text
+
+
+def dataset_facts(dataset: DatasetFacts) -> list[tuple[str, str]]:
+    """Return the facts of a dataset as names and texts, without empty ones."""
+    facts = {name: value for name, value in vars(dataset).items() if name not in _SHOWN_ELSEWHERE}
+    facts["splits"] = ", ".join(f"{name} ({role})" for name, role in dataset.splits.items())
+    return flat(facts)
+
+
+def flat(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested facts as names and texts, without empty ones."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in facts.items():
+        label = f"{prefix}{name}".replace("_", " ")
+        if isinstance(value, Mapping):
+            pairs += flat(value, f"{label}: ")
+        elif isinstance(value, (list, tuple)):
+            pairs += [(label, " ".join(map(str, value)))] if value else []
+        elif value is not None and value != "":
+            pairs.append((label, {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)))
+    return pairs

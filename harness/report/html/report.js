@@ -154,8 +154,8 @@
   function settings(cell) {
     const all = data();
     if (cell.settings === undefined) return [];
-    const shown = part("Settings", el("details", {}, el("summary", {}, "Everything the suite sets for this cell"),
-      facts(Object.entries(all.settings[cell.settings])),
+    const shown = part("Settings", el("details", {}, el("summary", {}, "Everything that is set for this cell"),
+      facts(all.settings[cell.settings]),
       el("p", { class: "hint" }, "Hyperparameters that are not here have the defaults of their component: bench describe NAME.")));
     if (cell.against === undefined) return shown;
     const rows = all.differences[cell.against].map(([name, mine, theirs]) => [name, mine || "–", theirs || "–"]);

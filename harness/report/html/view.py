@@ -1,43 +1,46 @@
-"""The view model of the HTML report: everything that its templates and its script show. No torch."""
+"""The contents of the page: everything that its templates and its script show. No torch."""
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.report.block import Block
-from harness.report.build import Options, Report, Section, make_report
-from harness.report.caption import METRICS
-from harness.report.html.beside import FindingView, diagrams, finding_views, shown_blocks
-from harness.report.html.cells import Cells
-from harness.report.html.diagram import Diagram
-from harness.report.html.settings import Settings
-from harness.report.html.timing import StageCost, stage_costs
-from harness.report.html.trainings import Trainings
-from harness.report.layout import Text
+from harness.report.build import Report, ReportOptions, Section, make_report
+from harness.report.findings import finding_table
+from harness.report.html.cells import CellPages
+from harness.report.html.diagram import Diagram, diagram
+from harness.report.html.trainings import Trainings, cost_table
 from harness.report.render import render
-from harness.results.rows import LAST, RunResults
+from harness.report.table import Text, TextTable
+from harness.results.findings import Finding, load_findings
+from harness.results.rows import LAST, METRICS, RunResults
 from harness.results.run_record import RunRecord
-from harness.results.selection import ScoreTable
-from harness.safe_io import MOST_SUITE, parse_yaml, read_text
+from harness.safe_io import MOST_SUITE, read_text
 from harness.store import Failure, Store
 
 COPIES = ("latex", "markdown", "csv")
 STATISTICS_UP_TO = 40
-"""With more methods the page has statistics only where the suite or the command asks for them."""
+"""With more methods the page has statistics only if the suite or the command asks for them."""
 LOG_LINES = 200
 LOG_BYTES = 40_000
 MOST_FAILURES = 200
+WIDEST = 60
+"""A table beside the main one with more columns is left out of the page."""
+MOST_ROWS = 500
+LARGEST_FIGURE = 1_500_000
+"""Bytes of a figure that the page takes in."""
+_FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a table: the grid's text, the address of what stands behind it, and its status."""
+    """One entry of a table: its text, the address of the dialog behind it, and its status."""
 
     text: Text
     link: str = ""
@@ -45,34 +48,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """A column's heading, and the order of its first sorting (``words`` for text)."""
+class PageTable:
+    """One main table of the page, with the tables and diagrams beside it.
 
-    text: str
-    first: str
-
-
-@dataclass(frozen=True)
-class TableView:
-    """One table of the page, with the tables and diagrams beside it."""
+    Attributes:
+        headings: text and order of the first sorting (``words`` for text) of each column.
+    """
 
     name: str
     title: str
-    section: Section
-    headings: tuple[Heading, ...]
+    main: TextTable
+    headings: tuple[tuple[str, str], ...]
     rows: tuple[tuple[Entry, ...], ...]
-    blocks: tuple[Block, ...]
+    beside: tuple[TextTable, ...]
     diagrams: tuple[tuple[str, Diagram], ...]
 
 
 @dataclass(frozen=True)
-class Failed:
-    """One stage without a result."""
+class PageFinding:
+    """An analysis: its table, and its figure as a data URI, empty without one."""
 
-    title: str
-    status: str
-    reason: str
-    traceback: str
+    table: TextTable
+    figure: str
+    finding: Finding
 
 
 @dataclass(frozen=True)
@@ -83,11 +81,10 @@ class Page:
     results: RunResults
     status: str
     counts: tuple[str, ...]
-    tables: tuple[TableView, ...]
-    costs: tuple[StageCost, ...]
-    findings: tuple[FindingView, ...]
-    failures: tuple[Failed, ...]
-    more_failures: int
+    tables: tuple[PageTable, ...]
+    costs: TextTable
+    findings: tuple[PageFinding, ...]
+    failures: tuple[tuple[str, Failure], ...]
     components: tuple[tuple[str, str, str], ...]
     suite: str
     log: str
@@ -96,7 +93,7 @@ class Page:
     copies: tuple[Mapping[str, str], ...]
 
 
-def build_page(record: RunRecord, results: RunResults, store: Store, options: Options | None = None) -> Page:
+def build_page(record: RunRecord, results: RunResults, store: Store, options: ReportOptions | None = None) -> Page:
     """Gather a run, finished or not, from its folder and the store.
 
     Args:
@@ -106,86 +103,69 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Op
     folder = store.runs / record.id
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     costs = {key: store.record(key) for key in titles}
-    suite = _read(folder / "suite.yaml")
-    settings, trainings = Settings(_parsed(suite)), Trainings(record, results, store, costs)
-    cells = Cells(ScoreTable(results), settings, trainings)
-    made = [cells.section(section) for section in report.sections]
-    drawn = trainings.curves()
+    trainings = Trainings(record, results, store, costs)
+    cells = CellPages(results, trainings)
+    tables = [{"name": f"t{n}", "cells": cells.section(s)} for n, s in enumerate(report.sections, start=1)]
+    curves = trainings.curves()
+    columns = report.sections[0].table.columns
     data = {
         "run": record.id,
         "seeds": list(results.seeds),
         "methods": list(results.methods),
-        "columns": _columns(report.sections[0]),
-        "tables": [{"name": f"t{n}", "cells": found} for n, found in enumerate(made, start=1)],
+        "columns": [{"label": c.label, "metric": METRICS.get(c.metric, c.metric)} for c in columns],
+        "tables": tables,
         "texts": cells.texts.items,
-        "settings": settings.pool,
+        "settings": trainings.settings.items,
         "differences": cells.differences.items,
-        "trainings": trainings.found,
+        "trainings": trainings.facts,
         "reference": results.reference,
     }
-    failures = _failures(record, titles)
-    bare = [replace(section, blocks=(), statistics=None, published=None) for section in report.sections]
+    bare = [replace(section, beside=(), statistics=None, published=None) for section in report.sections]
     return Page(
         record=record,
         results=results,
         status=_status(record),
-        counts=tuple(_counts(record, results, report.sections)),
-        tables=tuple(_table(section, number) for number, section in enumerate(report.sections, start=1)),
-        costs=tuple(stage_costs(titles, costs)),
-        findings=tuple(finding_views(folder)),
-        failures=tuple(failures[:MOST_FAILURES]),
-        more_failures=max(0, len(failures) - MOST_FAILURES),
-        components=tuple((kind, name, source) for (kind, name), source in sorted(trainings.components.items())),
-        suite=suite,
+        counts=tuple(_counts(record, results, report.sections[0])),
+        tables=tuple(_table(section, f"t{number}") for number, section in enumerate(report.sections, start=1)),
+        costs=cost_table(titles, costs),
+        findings=tuple(page_finding(finding, place) for finding, place in load_findings(folder)),
+        failures=tuple(_failures(record, titles)),
+        components=tuple(sorted(trainings.components)),
+        suite=_suite(folder / "suite.yaml"),
         log=_tail(folder / "workers.log"),
         data=data,
-        curves=drawn,
-        copies=tuple({style: render(Report(results, (one,)), style) for style in COPIES} for one in bare),
+        curves=curves,
+        copies=tuple({style: render(Report(results, (section,)), style) for style in COPIES} for section in bare),
     )
 
 
-def _options(results: RunResults, given: Options | None) -> Options:
-    """The options with what a page shows where they leave it open."""
-    options = given or Options()
+def _options(results: RunResults, options: ReportOptions | None) -> ReportOptions:
+    """Fill in what the options leave open: the suite's own checkpoint rule first, then each that it does not use."""
+    options = options or ReportOptions()
     if options.checkpoints == ("suite",):
-        options = replace(options, checkpoints=_checkpoints(results))
+        used = {entry.select.checkpoint for entry in results.entries}
+        others = (rule for rule in ("best-val", LAST) if used != {rule})
+        options = replace(options, checkpoints=("suite", *others))
     if options.statistics is None and len(results.methods) <= STATISTICS_UP_TO:
         options = replace(options, statistics=True)
     return options
 
 
-def _checkpoints(results: RunResults) -> tuple[str, ...]:
-    """The suite's own checkpoint rule first, then each of the two that it does not use everywhere."""
-    used = {entry.select.checkpoint for entry in results.entries}
-    return ("suite", *(rule for rule in ("best-val", LAST) if used != {rule}))
-
-
-def _columns(section: Section) -> list[dict[str, Any]]:
-    return [
-        {"label": column.label, "metric": METRICS.get(column.metric, column.metric)} for column in section.table.columns
-    ]
-
-
-def _table(section: Section, number: int) -> TableView:
-    name = f"t{number}"
+def _table(section: Section, name: str) -> PageTable:
     labels = {(column.dataset, column.split): column.label for column in section.table.columns}
-    rows = tuple(tuple(_entry(name, labels, text) for text in texts) for texts in section.grid.rows)
-    return TableView(
-        name=name,
-        title=_title(section),
-        section=section,
-        headings=tuple(_headings(section)),
-        rows=rows,
-        blocks=tuple(shown_blocks(section)),
-        diagrams=tuple(diagrams(section)),
-    )
-
-
-def _title(section: Section) -> str:
+    families = section.statistics.families if section.statistics else ()
+    drawn = [(f"Critical-difference diagram: {family.label}", diagram(family.ranking)) for family in families]
     rules = {row.checkpoint for row in section.table.rows}
-    if rules == {LAST}:
-        return "Results at the last epoch"
-    return "Results" if LAST in rules else "Results at the best validation score"
+    title = "Results" if LAST in rules else "Results at the best validation score"
+    return PageTable(
+        name=name,
+        title="Results at the last epoch" if rules == {LAST} else title,
+        main=section.main,
+        headings=tuple(_headings(section)),
+        rows=tuple(tuple(_entry(name, labels, text) for text in texts) for texts in section.main.rows),
+        beside=tuple(map(fitting, section.beside)),
+        diagrams=tuple((title, figure) for title, figure in drawn if figure is not None),
+    )
 
 
 def _entry(name: str, labels: Mapping[tuple[str, str], str], text: Text) -> Entry:
@@ -197,14 +177,48 @@ def _entry(name: str, labels: Mapping[tuple[str, str], str], text: Text) -> Entr
     return Entry(text, f"#{name}/{quote(label, safe='')}/{quote(row.method, safe='')}", status)
 
 
-def _headings(section: Section) -> list[Heading]:
-    """The grid's header; a column of values is first sorted with the best on top."""
-    grid, found = section.grid, []
-    for position, text in enumerate(grid.header):
-        rows = [entry[position].row for entry in grid.rows if entry[position].row is not None]
-        higher = all(section.table.results.dataset(row.dataset).higher_is_better for row in rows[:1] if row)
-        found.append(Heading(text, "words" if position < grid.words else "descending" if higher else "ascending"))
-    return found
+def _headings(section: Section) -> list[tuple[str, str]]:
+    """Return the header; a column of values is first sorted with the best on top."""
+    table, headings = section.main, []
+    for position, text in enumerate(table.header):
+        rows = [entries[position].row for entries in table.rows]
+        datasets = [section.table.results.dataset(row.dataset) for row in rows if row is not None]
+        first = "ascending" if datasets and not datasets[0].higher_is_better else "descending"
+        headings.append((text, "words" if position < table.words else first))
+    return headings
+
+
+def fitting(table: TextTable) -> TextTable:
+    """Return a table without its entries if it is too wide for the page."""
+    if len(table.header) <= WIDEST:
+        return table
+    sentence = f"A table of {len(table.header)} columns, too wide for this page; the other formats have it."
+    return TextTable(table.title, caption=(sentence, *table.caption))
+
+
+def page_finding(finding: Finding, folder: Path) -> PageFinding:
+    """Return an analysis as the page shows it."""
+    table, figure = finding_table(finding, folder), _figure([folder / name for name in finding.figures])
+    caption = table.caption
+    if len(table.rows) > MOST_ROWS:
+        caption += (f"The first {MOST_ROWS} of {len(table.rows)} rows; table.csv in the run's folder has all.",)
+    if finding.figures and not figure:
+        caption += (f"The figure is too large for this page: {folder.name}/{finding.figures[0]}.",)
+    title = table.title.removeprefix("Analysis: ")
+    return PageFinding(replace(table, title=title, rows=table.rows[:MOST_ROWS], caption=caption), figure, finding)
+
+
+def _figure(paths: Sequence[Path]) -> str:
+    """Return the first file that a page can show and that is not too large, as a data URI.
+
+    A figure is shown as an image and not as part of the page, so that nothing in it can run or refer to anything.
+    """
+    for suffix, kind in _FIGURE_TYPES.items():
+        for path in paths:
+            fits = path.suffix == suffix and path.is_file() and not path.is_symlink()
+            if fits and path.stat().st_size <= LARGEST_FIGURE:
+                return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return ""
 
 
 def _status(record: RunRecord) -> str:
@@ -214,28 +228,25 @@ def _status(record: RunRecord) -> str:
     }.get(record.status, record.status)
 
 
-def _counts(record: RunRecord, results: RunResults, sections: tuple[Section, ...]) -> list[str]:
-    """How the run's cells and the first table's entries stand."""
+def _counts(record: RunRecord, results: RunResults, first: Section) -> list[str]:
+    """Count the run's cells by status, and the provisional entries of the first table."""
     by_cell = {row.cell or row.coordinates: row.status for row in results.rows}
     statuses = Counter(by_cell.values())
     waiting = len(record.cells) - len(by_cell)
     counts = [f"{statuses.pop('ok', 0)} of {len(record.cells)} cells with a result"]
     counts += [f"{count} {status}" for status, count in statuses.items()]
     counts += [f"{waiting} not run yet"] if waiting > 0 else []
-    provisional = sum(row.provisional for row in sections[0].table.rows)
+    provisional = sum(row.provisional for row in first.table.rows)
     return counts + ([f"{provisional} entries provisional (search unfinished)"] if provisional else [])
 
 
-def _failures(record: RunRecord, titles: Mapping[str, str]) -> list[Failed]:
-    """What failed, and after it what was skipped because of that."""
-    found = [
-        Failed(titles.get(key, key), failure.status, failure.reason + failure.remark, failure.traceback)
-        for key, failure in ((key, Failure(**item)) for key, item in record.failures.items())
-    ]
-    return sorted(found, key=lambda failed: failed.status == "skipped")
+def _failures(record: RunRecord, titles: Mapping[str, str]) -> list[tuple[str, Failure]]:
+    """List the failures with the titles of their stages, those that were skipped because of others last."""
+    failures = [(titles.get(key, key), Failure(**fields)) for key, fields in record.failures.items()]
+    return sorted(failures, key=lambda item: item[1].status == "skipped")
 
 
-def _read(path: Path) -> str:
+def _suite(path: Path) -> str:
     try:
         return read_text(path, MOST_SUITE)
     except (OSError, ValueError):
@@ -243,17 +254,8 @@ def _read(path: Path) -> str:
 
 
 def _tail(path: Path) -> str:
-    """The last lines of a log."""
+    """Return the last lines of a log."""
     with suppress(OSError), path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - LOG_BYTES))
         return "\n".join(stream.read().decode("utf-8", "replace").splitlines()[-LOG_LINES:])
     return ""
-
-
-def _parsed(suite: str) -> Mapping[str, Any]:
-    """The suite as plain data; empty where it cannot be read."""
-    try:
-        tree = parse_yaml(suite)
-    except ValueError:
-        return {}
-    return tree if isinstance(tree, Mapping) else {}

@@ -25,7 +25,7 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class PublishedColumn:
-    """What a column's numbers were made with, as far as it is known.
+    """The data and settings behind a column's numbers, as far as they are known.
 
     Attributes:
         component, values: the data as a component of ours and its values that differ from the defaults; empty where
@@ -81,7 +81,7 @@ class PublishedTable:
     made: Mapping[str, PublishedColumn] = field(default_factory=dict)
 
     def value(self, method: str, column: str) -> PublishedValue | None:
-        """The printed number, or None."""
+        """Return the printed number, or None."""
         return self.rows.get(method, {}).get(column)
 
 
@@ -111,16 +111,14 @@ class Publication:
         return {table.name: table for table in self.tables}[name]
 
     def find(self, method: str, column: str, metric: str) -> tuple[PublishedTable, PublishedValue] | None:
-        """The first table, in order, that prints a number for a method and a dataset in this metric; None if none."""
-        for table in self.tables:
-            value = table.value(method, column)
-            if value is not None and table.metrics[column] == metric:
-                return table, value
-        return None
+        """Return the first number for a method and a dataset in this metric, else the first score in another one."""
+        cells = [(table, value) for table in self.tables if (value := table.value(method, column)) is not None]
+        in_metric = (cell for cell in cells if cell[0].metrics[column] == metric)
+        return next(in_metric, next((cell for cell in cells if cell[0].unit == "percent"), None))
 
 
 def publications() -> list[str]:
-    """The names that ``report.published`` of a suite may take."""
+    """Return the names that ``report.published`` of a suite may take."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
@@ -143,51 +141,32 @@ def read_published(path: Path) -> Publication:
     """Read a file of published numbers.
 
     Raises:
-        UserError: a row has more or fewer cells than there are columns, a cell is no number, a spread has no known
-            name, or a note, printed name, metric or fact is about a row or column that is not there.
+        ValueError: a row has more or fewer cells than there are columns, a cell is no number, or a column has not
+            exactly one metric.
     """
     import yaml
 
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    common = {name: data[name] for name in ("spread", "protocol", "checkpoint", "tuned") if name in data}
-    made = data.get("columns", {})
-    tables = tuple(_table({**common, **item}, made, path.name) for item in data["tables"])
-    columns = [column for table in tables for column in table.columns]
-    for pattern in made:
-        if not any(fnmatchcase(column, pattern) for column in columns):
-            raise UserError(f"{path.name}: something is said about '{pattern}', which is no column")
-    remarks, free = data.get("remarks", ()), data.get("free", ())
-    return Publication(data["name"], data["citation"], data["spread"], tables, tuple(remarks), tuple(free))
+    shared = {name: data[name] for name in ("spread", "protocol", "checkpoint", "tuned") if name in data}
+    tables = tuple(_table({**shared, **table}, data.get("columns", {})) for table in data["tables"])
+    remarks, free = tuple(data.get("remarks", ())), tuple(data.get("free", ()))
+    return Publication(data["name"], data["citation"], data["spread"], tables, remarks, free)
 
 
-def _table(data: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]], file: str) -> PublishedTable:
-    where = f"{file}, table '{data['name']}'"
-    columns = tuple(data["columns"])
-    if data["spread"] not in SPREADS:
-        raise UserError(f"{where}: no spread is called '{data['spread']}'; there are: {', '.join(SPREADS)}")
-    table = PublishedTable(
-        name=data["name"],
-        source=data["source"],
-        unit=data["unit"],
-        runs=data.get("runs"),
+def _table(data: dict[str, Any], patterns: Mapping[str, Mapping[str, Any]]) -> PublishedTable:
+    columns, metric, rows = tuple(data.pop("columns")), data.pop("metric"), data.pop("rows")
+    metrics = {"*": metric} if isinstance(metric, str) else metric
+    return PublishedTable(
+        **{"runs": None, **data},
         columns=columns,
-        metrics=_metrics(data["metric"], columns, where),
-        rows={method: _row(cells, columns, f"{where}, row '{method}'") for method, cells in data["rows"].items()},
-        printed=data.get("printed", {}),
-        notes=data.get("notes", {}),
-        spread=data["spread"],
-        protocol=data.get("protocol", ""),
-        checkpoint=data.get("checkpoint", ""),
-        tuned=data.get("tuned"),
-        made={column: _made(column, made) for column in columns},
+        metrics={column: _metric(column, metrics) for column in columns},
+        rows={method: _row(cells, columns) for method, cells in rows.items()},
+        made={column: _column(column, patterns) for column in columns},
     )
-    for method in {*table.printed, *table.notes} - {"*", *table.rows}:
-        raise UserError(f"{where}: something is said about '{method}', which is no row")
-    return table
 
 
-def _made(column: str, patterns: Mapping[str, Mapping[str, Any]]) -> PublishedColumn:
-    """All that the patterns fitting a column say; of two that say the same thing the later counts."""
+def _column(column: str, patterns: Mapping[str, Mapping[str, Any]]) -> PublishedColumn:
+    """Merge the facts of the patterns that match a column; the later of two that say the same thing counts."""
     merged: dict[str, Any] = {}
     for pattern, facts in patterns.items():
         if fnmatchcase(column, pattern):
@@ -196,28 +175,16 @@ def _made(column: str, patterns: Mapping[str, Mapping[str, Any]]) -> PublishedCo
     return PublishedColumn(**merged)
 
 
-def _metrics(given: str | Mapping[str, str], columns: tuple[str, ...], where: str) -> dict[str, str]:
-    """The metric of each column, from one for all or from one for each pattern of names."""
-    patterns = {"*": given} if isinstance(given, str) else given
-    found = {}
-    for column in columns:
-        matching = [metric for pattern, metric in patterns.items() if fnmatchcase(column, pattern)]
-        if len(matching) != 1:
-            raise UserError(f"{where}: column '{column}' has {len(matching)} metrics")
-        found[column] = matching[0]
-    return found
+def _metric(column: str, patterns: Mapping[str, str]) -> str:
+    (metric,) = [metric for pattern, metric in patterns.items() if fnmatchcase(column, pattern)]
+    return metric
 
 
-def _row(cells: list[Any], columns: tuple[str, ...], where: str) -> dict[str, PublishedValue]:
-    if len(cells) != len(columns):
-        raise UserError(f"{where}: {len(cells)} cells for {len(columns)} columns")
+def _row(cells: list[Any], columns: tuple[str, ...]) -> dict[str, PublishedValue]:
     pairs = zip(columns, cells, strict=True)
-    return {column: _value(cell, where) for column, cell in pairs if cell is not None}
+    return {column: _value(cell) for column, cell in pairs if cell is not None}
 
 
-def _value(cell: str | float, where: str) -> PublishedValue:
+def _value(cell: str | float) -> PublishedValue:
     mean, sign, spread = str(cell).partition("±")
-    try:
-        return PublishedValue(float(mean), float(spread) if sign else None)
-    except ValueError:
-        raise UserError(f"{where}: '{cell}' is no number and no mean±spread") from None
+    return PublishedValue(float(mean), float(spread) if sign else None)

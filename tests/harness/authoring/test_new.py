@@ -21,8 +21,7 @@ from harness.errors import UserError
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import file_source, load_source
 from harness.registry.index import load_catalog
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.run.execute import EngineOptions, execute
 from harness.run.session import Options, open_session
 from harness.suite import Overrides

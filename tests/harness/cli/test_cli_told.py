@@ -17,8 +17,7 @@ from harness.cli.output import counted
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.collect import collect

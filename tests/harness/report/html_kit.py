@@ -108,7 +108,15 @@ def epochs(count: int, seed: int = 1) -> list[dict[str, object]]:
 
 
 def _train(store: Store, cell: CellRecord, count: int) -> None:
-    preimage = {"learner": {"kind": "baseline", "name": "erm", "source": "5" * 64}, "cell": cell.id}
+    tuned = {"name": "irm", "params": {"penalty": 2.0}}
+    learner = tuned if cell.method == "Tuned" else {"name": "erm", "params": {}}
+    preimage = {
+        "learner": {"kind": "baseline", "source": "5" * 64, **learner},
+        "backbone": {"kind": "backbone", "name": "gin", "source": "6" * 64, "params": {"eps": True}},
+        "model": {"readout": "sum"},
+        "train": {"epochs": count},
+        "cell": cell.id,
+    }
     stage = Stage(kind="train", key=cell.train, place="train/x", preimage=preimage, title=cell.needs[cell.train])
     with store.create(stage) as draft:
         draft.write_json("history", epochs(count, cell.seed))

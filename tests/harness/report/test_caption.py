@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from harness.report.build import Options, make_report
+from harness.report import ReportOptions, make_report, render
 from harness.report.caption import listing
-from harness.report.render import render
 from harness.results.rows import DatasetFacts
 from harness.suite.files import protocols
 from harness.suite.spec import SelectSettings
 
 
 def caption(run, **options):
-    return make_report(run, Options(**options)).sections[0].caption
+    return make_report(run, ReportOptions(**options)).sections[0].main.caption
 
 
 def test_the_caption_of_a_full_run(paper_run):
@@ -77,7 +76,7 @@ def test_oracles_are_flagged_in_caption_and_cells(make_run):
     assert "ORACLE, best of 2 by mean TEST score, an upper bound and not a result ‡ (A)." in text
     assert "Oracle information (‡): B opened base." in text
     assert "Environments: base (B)." in text
-    grid = make_report(run).sections[0].grid
+    grid = make_report(run).sections[0].main
     assert [row[3].flags for row in grid.rows] == ["‡", "‡"]
     assert [row[1].text for row in grid.rows] == ["–", "base"]
 
@@ -86,15 +85,15 @@ def test_a_provisional_choice_is_said(make_run):
     run = make_run({"A": {"D": {"c=1": [0.9], "c=2": [None]}}}, seeds=(1,))
     assert "1 cell(s) are provisional" in " ".join(caption(run))
     section = make_report(run).sections[0]
-    assert section.grid.rows[0][2].text == "90.00 (n=1, provisional)"
-    assert section.selected == ("A on D: c=1 (provisional)",)
+    assert section.main.rows[0][2].text == "90.00 (n=1, provisional)"
+    assert section.main.selected == ("A on D: c=1 (provisional)",)
 
 
 def test_a_choice_for_several_test_splits_is_told_once(make_run):
     splits = {"train": "train", "val": "val", "id_test": "test", "ood_test": "test"}
     cells = {"A": {"D": {"c=1": [0.9], "c=2": [0.8]}}}
     run = make_run(cells, seeds=(1,), datasets=(DatasetFacts("D", splits=splits, validation="unbiased"),))
-    assert make_report(run).sections[0].selected == ("A on D: c=1",)
+    assert make_report(run).sections[0].main.selected == ("A on D: c=1",)
 
 
 def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
@@ -105,7 +104,7 @@ def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
     )
     run = replace(run, entries=entries)
     assert "Environments: domain (A on D); random(2) (A on E)." in caption(run)
-    assert make_report(run).sections[0].grid.rows[0][1].text == "D: domain; E: random(2)"
+    assert make_report(run).sections[0].main.rows[0][1].text == "D: domain; E: random(2)"
 
 
 def test_rows_that_were_left_out_are_counted(make_run):

@@ -13,13 +13,12 @@ import pytest
 from html_kit import store_run
 from report_kit import build_run
 
-from harness.report.build import make_report
+from harness.report import make_report, render
 from harness.report.html.page import render_page
 from harness.report.html.view import build_page
-from harness.report.plain import encodable
-from harness.report.render import render
 from harness.results.findings import Finding, load_findings, save_finding
 from harness.results.rows import DatasetFacts, RunResults, dumps, rows_to_csv
+from harness.safe_io import encodable
 from harness.store import Store
 
 LATEX = r"\input{/etc/passwd}\write18{x}^^5cinput $x$ %"

@@ -6,17 +6,14 @@ import base64
 from dataclasses import replace
 
 import pytest
-from html_kit import small_run, store_run
+from html_kit import store_run
 from report_kit import build_run
 
-from harness.report.block import Block
-from harness.report.build import Options, make_report
-from harness.report.html.beside import diagrams, finding_views, shown_blocks
 from harness.report.html.diagram import AXIS, MOST, diagram
-from harness.report.html.page import _environment, render_page
-from harness.report.html.view import build_page
-from harness.report.layout import Grid, Text
-from harness.results.findings import Finding, save_finding
+from harness.report.html.page import environment, render_page
+from harness.report.html.view import WIDEST, build_page, fitting, page_finding
+from harness.report.table import Text, TextTable
+from harness.results.findings import Finding, load_findings, save_finding
 from harness.results.ranks import Friedman, Ranking
 from harness.safe_io import write_text
 
@@ -39,7 +36,7 @@ def test_a_diagram_has_every_method_at_its_rank_and_a_bar_for_each_group() -> No
     assert heights[0] < heights[1]
     assert heights[2] > heights[3]
     assert max(heights) < found.height
-    assert "Groups of methods that do not differ: A, B; C, D." in found.said
+    assert "Groups of methods that do not differ: A, B; C, D." in found.description
 
 
 def test_a_critical_difference_beyond_the_axis_is_only_told() -> None:
@@ -68,26 +65,24 @@ def test_a_report_with_enough_datasets_has_a_diagram(store) -> None:
     page = build_page(*store_run(build_run(cells), store), store)
     ((title, drawn),) = page.tables[0].diagrams
     assert title.startswith("Critical-difference diagram")
-    assert "D 1.00" in drawn.said
+    assert "D 1.00" in drawn.description
     assert '<svg viewBox="0 0' in render_page(page)
 
 
 def test_a_table_that_is_too_wide_is_told() -> None:
-    (section,) = make_report(small_run(), Options(statistics=True)).sections
-    assert shown_blocks(section) == list(section.blocks)
-    wide = Block("Wide", Grid(("x",) * 100, ((Text("y"),) * 100,), ()), ("It says.",))
-    (shown,) = shown_blocks(replace(section, blocks=(wide,)))
-    assert not shown.grid.rows
-    assert shown.sentences[0].startswith("A table of 100 columns")
-    assert diagrams(replace(section, statistics=None)) == []
+    table = TextTable("Wide", ("x",) * WIDEST, ((Text("y"),) * WIDEST,), caption=("It says.",))
+    assert fitting(table) == table
+    shown = fitting(replace(table, header=("x",) * 100))
+    assert not shown.rows
+    assert shown.caption[0].startswith("A table of 100 columns")
+    assert shown.caption[1] == "It says."
 
 
 def test_footnotes_of_a_block_stand_under_it() -> None:
-    grid = Grid(("Dataset", "Verdict"), ((Text("D"), Text("not comparable", notes=(1,))),), ("differs in <data>",))
-    page = _environment().from_string(
-        '{% from "grid.html.jinja" import grid_table %}{{ grid_table(grid, "Published") }}'
-    )
-    made = page.render(grid=grid)
+    rows = ((Text("D"), Text("not comparable", notes=(1,))),)
+    table = TextTable("Published", ("Dataset", "Verdict"), rows, footnotes=("differs in <data>",))
+    page = environment().from_string('{% from "grid.html.jinja" import text_table %}{{ text_table(table) }}')
+    made = page.render(table=table)
     assert 'not comparable<sup><span class="sr">note </span>1</sup>' in made
     assert "<li>differs in &lt;data&gt;</li>" in made
 
@@ -102,14 +97,18 @@ def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     save_finding(base.failed("ValueError: no\nmore", "Traceback"), folders[1])
     write_text(folders[0] / "figure.svg", "<svg/>" * 10)
     write_text(folders[0] / "figure.png", "png")
-    good, bad = finding_views(tmp_path)
-    assert good.title == "Distances [cmd(moments=5)]"
-    assert good.grid.words == 2
-    assert [text.text for text in good.grid.rows[1]] == ["IRM", "b", "–"]
+
+    def views():
+        return [page_finding(*found) for found in load_findings(tmp_path)]
+
+    good, bad = views()
+    assert good.table.title == "Distances [cmd(moments=5)]"
+    assert good.table.words == 2
+    assert [text.text for text in good.table.rows[1]] == ["IRM", "b", "–"]
     assert base64.b64decode(good.figure.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>" * 10
-    assert good.sentences == ("A note.", "Opens test labels, which no method sees.")
-    assert (bad.reason, bad.traceback, bad.figure) == ("ValueError: no more", "Traceback", "")
-    monkeypatch.setattr("harness.report.html.beside.LARGEST_FIGURE", 10)
-    assert finding_views(tmp_path)[0].figure.startswith("data:image/png;base64,")
-    monkeypatch.setattr("harness.report.html.beside.LARGEST_FIGURE", 1)
-    assert finding_views(tmp_path)[0].sentences[-1] == "The figure is too large for this page: 01-a/figure.svg."
+    assert good.table.caption == ("A note.", "Opens test labels, which no method sees.")
+    assert (bad.table.caption, bad.finding.traceback, bad.figure) == (("failed: ValueError: no more",), "Traceback", "")
+    monkeypatch.setattr("harness.report.html.view.LARGEST_FIGURE", 10)
+    assert views()[0].figure.startswith("data:image/png;base64,")
+    monkeypatch.setattr("harness.report.html.view.LARGEST_FIGURE", 1)
+    assert views()[0].table.caption[-1] == "The figure is too large for this page: 01-a/figure.svg."

@@ -14,8 +14,7 @@ import pytest
 from html_kit import HOSTILE, page_path, small_run, store_run
 
 from harness.errors import UserError
-from harness.report.html.embed import asset, content_policy, packed, script_json
-from harness.report.html.page import render_page, write_page
+from harness.report.html.page import asset, content_policy, packed, render_page, script_json, write_page
 from harness.report.html.view import build_page
 from harness.results.findings import Finding, save_finding
 from harness.run.record import leave_page

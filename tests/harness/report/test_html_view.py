@@ -9,13 +9,21 @@ import pytest
 from html_kit import HOSTILE, epochs, large_run, large_suite, small_run, store_run
 from report_kit import build_run
 
-from harness.report.build import Options
-from harness.report.html.curves import LEAST, MOST, curves, points, thinned
-from harness.report.html.settings import Settings, differences
-from harness.report.html.timing import kind_of, stage_costs
-from harness.report.html.trainings import components
+from harness.report import ReportOptions
+from harness.report.html.cells import differences
+from harness.report.html.page import flat, moment
+from harness.report.html.trainings import (
+    LEAST,
+    MOST,
+    components,
+    cost_table,
+    curves,
+    kind_of,
+    points,
+    seconds_text,
+    thinned,
+)
 from harness.report.html.view import build_page
-from harness.report.html.words import flat, memory, moment, seconds
 from harness.results.rows import DatasetFacts
 from harness.suite.spec import SelectSettings
 
@@ -49,7 +57,7 @@ def test_a_suite_of_mixed_rules_has_its_own_table_first(store) -> None:
 
 
 def test_one_rule_alone_where_it_is_asked_for(store) -> None:
-    page = build_page(*store_run(small_run(), store), store, Options(checkpoints=("last",)))
+    page = build_page(*store_run(small_run(), store), store, ReportOptions(checkpoints=("last",)))
     assert [table.title for table in page.tables] == ["Results at the last epoch"]
 
 
@@ -57,7 +65,7 @@ def test_headings_name_the_edition_of_the_data_and_sort_the_best_first(store) ->
     datasets = (DatasetFacts("A", version="A-1"), DatasetFacts("B", higher_is_better=False))
     run = build_run({"M": {"A": [0.1] * 3, "B": [0.2] * 3}}, datasets=datasets)
     page = build_page(*store_run(run, store), store)
-    found = [(heading.text, heading.first) for heading in page.tables[0].headings]
+    found = list(page.tables[0].headings)
     assert found == [("Method", "words"), ("A (A-1)", "descending"), ("B", "ascending")]
 
 
@@ -96,47 +104,23 @@ def test_a_cell_says_what_was_searched(page) -> None:
 def test_a_cell_says_how_it_differs_from_the_reference(page) -> None:
     tuned, base = cell(page, "Tuned", 0), cell(page, "ERM", 0)
     assert "against" not in base
-    assert page.data["differences"][tuned["against"]] == (
-        ("baseline", "irm", "erm"),
-        ("model.backbone", "gcn", "gin"),
-        ("envs", "random", ""),
-        ("envs.k", "2", ""),
-        ("x.c", "a", ""),
-        ("model.backbone.flavour", "", "equad"),
+    assert page.data["differences"][tuned["against"]] == (("baseline", "irm", "erm"), ("baseline.penalty", "2.0", ""))
+    assert page.data["settings"][base["settings"]] == (
+        ("baseline", "erm"),
+        ("backbone", "gin"),
+        ("backbone.eps", "true"),
+        ("model.readout", "sum"),
+        ("train.epochs", "6"),
     )
 
 
-def test_settings_lay_the_method_over_the_dataset() -> None:
-    suite = {
-        "datasets": {
-            "D": {"use": "d", "model": {"backbone": {"use": "gin", "eps": 1}, "hidden": 32}, "envs": "domain"}
-        },
-        "methods": {
-            "same": {"baseline": "erm", "model": {"backbone": {"use": "gin", "flavour": "x"}}},
-            "other": {"encoder": {"use": "e", "pool": {"layers": [2, 3]}}, "model": {"backbone": "gcn"}},
-        },
-    }
-    settings = Settings(suite)
-    assert settings.flat("D", "same", {"baseline.penalty": 2.0, "model.hidden": 64}) == {
-        "baseline": "erm",
-        "baseline.penalty": "2.0",
-        "model.backbone": "gin",
-        "model.backbone.eps": "1",
-        "model.backbone.flavour": "x",
-        "model.hidden": "64",
-        "envs": "domain",
-    }
-    other = settings.flat("D", "other", {})
-    assert other["model.backbone"] == "gcn"
-    assert "model.backbone.eps" not in other
-    assert other["encoder.pool.layers"] == "[2, 3]"
-    assert settings.number("D", "same", {}) == settings.number("D", "same", {}) == 0
-    assert settings.number("D", "unknown", {}) is None
-    assert differences({"a": "1", "b": "2"}, {"a": "1", "c": "3"}) == [("b", "2", ""), ("c", "", "3")]
+def test_differences_name_what_a_side_lacks() -> None:
+    found = list(differences({"a": "1", "b": "2"}, {"a": "1", "c": "3"}))
+    assert found == [("b", "2", ""), ("c", "", "3")]
 
 
-def test_settings_of_a_suite_that_cannot_be_read(store) -> None:
-    page = build_page(*store_run(small_run(), store, suite="a: [unclosed"), store)
+def test_a_cell_whose_training_is_not_in_the_store_has_no_settings(store) -> None:
+    page = build_page(*store_run(small_run(), store), store)
     assert "settings" not in cell(page, "ERM", 0)
 
 
@@ -147,7 +131,11 @@ def test_learning_curves_come_from_the_store(page) -> None:
     assert list(drawn["series"]) == ["score/val", "erm", "variance", "loss"]
     assert drawn["series"]["variance"][1] is None
     assert page.data["trainings"][0]["parameters"] == 1234
-    assert page.components == (("baseline", "erm", "5" * 64),)
+    assert page.components == (
+        ("backbone", "gin", "6" * 64),
+        ("baseline", "erm", "5" * 64),
+        ("baseline", "irm", "5" * 64),
+    )
 
 
 def test_curves_are_thinned_but_keep_the_chosen_epochs() -> None:
@@ -166,18 +154,13 @@ def test_the_sum_of_a_single_term_is_not_drawn_twice() -> None:
 
 
 def test_stage_costs_by_kind(page) -> None:
-    prepare, train, everything = page.costs
-    assert (prepare.kind, prepare.stages, prepare.timed, prepare.mean, prepare.peak_memory) == (
-        "prepare",
-        2,
-        0,
-        None,
-        None,
-    )
-    assert (train.stages, train.timed, train.seconds, train.longest) == (24, 24, 48.0, 2.0)
-    assert everything.kind == "all"
+    assert [[text.text for text in row] for row in page.costs.rows] == [
+        ["prepare", "2 (0 timed)", "0.00", "0.00", "–", "0.00", "–"],
+        ["train", "24", "48.0", "24.0", "2.0", "2.0", "3.15 MB"],
+        ["all", "26 (24 timed)", "48.0", "24.0", "2.0", "2.0", "3.15 MB"],
+    ]
     assert kind_of("tsne of ERM on A, seed 1") == "analyse"
-    assert stage_costs({}, {}) == []
+    assert cost_table({}, {}).rows == ()
 
 
 def test_counts_and_status(store) -> None:
@@ -200,10 +183,10 @@ def test_copies_are_those_of_the_other_renderers(page) -> None:
 
 def test_statistics_stand_beside_the_table_unless_there_are_too_many_methods(store, monkeypatch) -> None:
     record, run = store_run(small_run(), store)
-    assert build_page(record, run, store).tables[0].blocks
-    assert not build_page(record, run, store, Options(statistics=False)).tables[0].blocks
+    assert build_page(record, run, store).tables[0].beside
+    assert not build_page(record, run, store, ReportOptions(statistics=False)).tables[0].beside
     monkeypatch.setattr("harness.report.html.view.STATISTICS_UP_TO", 2)
-    assert not build_page(record, run, store).tables[0].blocks
+    assert not build_page(record, run, store).tables[0].beside
 
 
 def test_the_log_is_cut_to_its_end(page) -> None:
@@ -235,8 +218,7 @@ def test_undefined_everywhere(store) -> None:
 
 
 def test_words() -> None:
-    assert [seconds(value) for value in (None, 0.034, 3.21, 4321.0)] == ["–", "0.03", "3.2", "4,321"]
-    assert [memory(value) for value in (None, 3 * 2**20, 5 * 2**29)] == ["–", "3.15 MB", "2.68 GB"]
+    assert [seconds_text(value) for value in (None, 0.034, 3.21, 4321.0)] == ["–", "0.03", "3.2", "4,321"]
     assert moment("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04:05 UTC"
     assert moment("yesterday") == "yesterday"
     assert flat({"a": {"b_c": 1, "d": None}, "e": [1, 2], "f": True, "g": ""}) == [
@@ -251,7 +233,7 @@ def test_components_of_a_preimage() -> None:
         "learner": {"kind": "baseline", "name": "x", "source": "1"},
         "quantify": [{"kind": "q", "name": "y", "source": "2"}],
     }
-    assert list(components(nested)) == [("baseline", "x", "1"), ("q", "y", "2")]
+    assert [component["name"] for component in components(nested)] == ["x", "y"]
 
 
 def test_a_page_of_200_methods_on_15_datasets_stays_below_five_megabytes(store, monkeypatch) -> None:

@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from harness.report.build import Options, make_report
-from harness.report.published import beside_published
-from harness.report.render import RENDERERS, render
-from harness.report.table import build_table
+from harness.report import RENDERERS, ReportOptions, make_report, render
+from harness.report.published import compare_published, printed_sample
+from harness.results.aggregate import build_table
 from harness.results.published import PublishedTable, PublishedValue
 from harness.results.rows import DatasetFacts, loads
 from harness.suite.spec import SelectSettings
@@ -48,11 +47,11 @@ def ours(make_run):
 
 
 def beside(run, checkpoint=None):
-    return beside_published(build_table(run, checkpoint), PAPER)
+    return compare_published(build_table(run, checkpoint), PAPER)
 
 
 def test_the_interval_is_welchs(ours) -> None:
-    erm, equad = beside(ours()).beside
+    erm, equad = beside(ours()).rows
     assert erm.difference.estimate == pytest.approx(42.0 - 42.73)
     shares = 2.0**2 / 3, 3.82**2 / 3
     degrees = sum(shares) ** 2 / (shares[0] ** 2 / 2 + shares[1] ** 2 / 2)
@@ -84,7 +83,7 @@ def test_the_interval_is_welchs(ours) -> None:
     ],
 )
 def test_what_is_not_comparable(ours, data: dict, fields: dict, told: str) -> None:
-    for one in beside(ours(replace(DATA, **data), **fields)).beside:
+    for one in beside(ours(replace(DATA, **data), **fields)).rows:
         assert one.differs == (told,)
         assert one.verdict == "not comparable"
         assert one.difference.low is None
@@ -104,22 +103,22 @@ def facts_of(**changes):
     ],
 )
 def test_settings_that_are_not_the_papers(ours, changes: dict, told: str) -> None:
-    assert {one.differs for one in beside(ours(facts=facts_of(**changes))).beside} == {(told,)}
+    assert {one.differs for one in beside(ours(facts=facts_of(**changes))).rows} == {(told,)}
 
 
 def test_what_changes_no_number_is_no_difference(ours) -> None:
-    assert not beside(ours(facts=facts_of(**{"train.eval_batch_size": 64}))).beside[0].differs
-    assert not beside(ours(facts={m: {} for m in ("ERM", "EQuAD, reweighted ERM")})).beside[0].differs
+    assert not beside(ours(facts=facts_of(**{"train.eval_batch_size": 64}))).rows[0].differs
+    assert not beside(ours(facts={m: {} for m in ("ERM", "EQuAD, reweighted ERM")})).rows[0].differs
 
 
 def test_checkpoint_oracle_and_selection(ours) -> None:
-    assert beside(ours(), "last").beside[0].differs == ("checkpoint last, not best-val",)
+    assert beside(ours(), "last").rows[0].differs == ("checkpoint last, not best-val",)
     seer = {"ERM": {"settings": SETTINGS, "oracle": ("base",)}}
-    (one,) = beside(ours(cells={"ERM": [0.4, 0.41, 0.42]}, facts=seer)).beside
+    (one,) = beside(ours(cells={"ERM": [0.4, 0.41, 0.42]}, facts=seer)).rows
     assert one.differs == ("oracle information (base)",)
     cheat = {"ERM": {"settings": SETTINGS, "select": SelectSettings(config="oracle")}}
     tuned = {"a": [0.4, 0.41, 0.42], "b": [0.3, 0.3, 0.3]}
-    (one,) = beside(ours(cells={"ERM": tuned}, facts=cheat)).beside
+    (one,) = beside(ours(cells={"ERM": tuned}, facts=cheat)).rows
     assert one.differs == ("configuration selected on test scores",)
     assert one.remarks == ()
 
@@ -133,34 +132,32 @@ def test_another_edition_of_the_data(ours) -> None:
     )
     data = replace(data, component="drugood", values={"domain": "size"})
     run = ours(data, {"ERM": [0.6, 0.61, 0.62]}, {"ERM": {"settings": settings}})
-    (one,) = beside(run).beside
+    (one,) = beside(run).rows
     assert one.differs == ("data version ChEMBL 29, not ChEMBL 30",)
     assert "does not name its edition of DrugOOD" in render(make_report(run), "plain")
-    (one,) = beside(replace(run, datasets=(replace(data, version="ChEMBL 30, file 5e6f"),))).beside
+    (one,) = beside(replace(run, datasets=(replace(data, version="ChEMBL 30, file 5e6f"),))).rows
     assert one.differs == ()
-    (one,) = beside(replace(run, datasets=(replace(data, version=""),))).beside
+    (one,) = beside(replace(run, datasets=(replace(data, version=""),))).rows
     assert one.differs == ("data version not stated, not ChEMBL 30",)
 
 
 def test_runs_and_tuning_are_remarks_and_no_obstacle(ours) -> None:
     run = ours(cells={"ERM": [0.40, 0.41, 0.42, 0.43, 0.44]}, seeds=(1, 2, 3, 4, 5))
-    (one,) = beside(run).beside
+    (one,) = beside(run).rows
     assert one.remarks == ("5 runs, not 3", "not tuned here")
     assert one.verdict == "within noise"
 
 
 def test_one_run_has_no_verdict(ours) -> None:
-    (one,) = beside(ours(cells={"ERM": [0.4]}, seeds=(1,))).beside
+    (one,) = beside(ours(cells={"ERM": [0.4]}, seeds=(1,))).rows
     assert one.verdict == "no verdict"
     assert "one run on a side" in one.reason
     assert one.remarks[0] == "1 run, not 3"
 
 
 def test_a_standard_error_is_taken_for_what_it_is() -> None:
-    from harness.report.published import _theirs
-
     table = PublishedTable("t", "Table 1", "percent", 4, ("A",), {"A": "accuracy"}, {}, spread="standard error")
-    assert _theirs(table, PublishedValue(50.0, 1.5)).deviation == 3.0
+    assert printed_sample(table, PublishedValue(50.0, 1.5)).deviation == 3.0
 
 
 def test_what_a_side_lacks_is_said(make_run) -> None:
@@ -210,8 +207,8 @@ def test_the_table_prints_labels_values_and_the_papers_name_of_a_row(ours) -> No
 
 def test_options_and_unknown_names(ours) -> None:
     run = ours()
-    assert make_report(run, Options(published="none")).sections[0].published is None
+    assert make_report(run, ReportOptions(published="none")).sections[0].published is None
     assert make_report(replace(run, published=None)).sections[0].published is None
-    assert make_report(replace(run, published=None), Options(published=PAPER)).sections[0].published is not None
+    assert make_report(replace(run, published=None), ReportOptions(published=PAPER)).sections[0].published is not None
     old = replace(run, published="equad-icml23")
     assert "did you mean 'equad-icml24'" in render(make_report(old), "plain")

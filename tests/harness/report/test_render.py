@@ -15,14 +15,12 @@ import pytest
 from rich.console import Console
 
 from harness.errors import UserError
-from harness.report import latex, markdown
-from harness.report.block import Block
-from harness.report.build import Options, make_report
-from harness.report.layout import Grid, Text
-from harness.report.plain import encodable, grid_text
-from harness.report.render import RENDERERS, render
+from harness.report import RENDERERS, ReportOptions, latex, make_report, markdown, render
+from harness.report.plain import plain_table
+from harness.report.table import Text, TextTable
 from harness.report.terminal import print_report
 from harness.results.rows import DatasetFacts, loads
+from harness.safe_io import encodable
 
 PLAIN = """\
 Method   Environments  Configurations  SPMotif_0.60                            Two-piece (0.7, 0.9)
@@ -52,12 +50,12 @@ IRM & random(2) & 1 & 51.00 (n=1/3, 1 failed, 1 timeout)$^{1}$ & diverged$^{2}$ 
 
 
 def cells_of(run, **options):
-    return [[text.text for text in row] for row in make_report(run, Options(**options)).sections[0].grid.rows]
+    return [[text.text for text in row] for row in make_report(run, ReportOptions(**options)).sections[0].main.rows]
 
 
 def test_golden_tables(paper_run):
     report = make_report(paper_run)
-    assert grid_text(report.sections[0].grid) == PLAIN
+    assert plain_table(report.sections[0].main).startswith(f"{PLAIN}\n\n")
     assert MARKDOWN in render(report, "markdown")
     assert LATEX in render(report, "latex")
 
@@ -93,7 +91,7 @@ def test_each_kind_of_gap_has_its_words(make_run):
     }
     run = make_run(cells, seeds=(1, 2))
     report = make_report(run)
-    shown = {row[0].text: (row[1].text, row[1].notes) for row in report.sections[0].grid.rows}
+    shown = {row[0].text: (row[1].text, row[1].notes) for row in report.sections[0].main.rows}
     assert shown == {
         "A": ("missing", ()),
         "B": ("failed", (1,)),
@@ -115,8 +113,8 @@ def test_a_remark_on_a_defined_value_becomes_a_footnote(make_run):
 
 def test_validation_and_difference_beside_the_test(make_run):
     run = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": [0.4, None]}}, seeds=(1, 2), reference="A")
-    report = make_report(run, Options(validation=True, differences=True))
-    assert report.sections[0].grid.header == ("Method", "D", "D, validation", "D, Δ A")
+    report = make_report(run, ReportOptions(validation=True, differences=True))
+    assert report.sections[0].main.header == ("Method", "D", "D, validation", "D, Δ A")
     assert cells_of(run, validation=True, differences=True) == [
         ["A", "55.00 ± 7.07", "65.00 ± 7.07", "–"],
         ["B", "40.00 (n=1/2, 1 missing)", "50.00 (n=1/2)", "−10.00 (n=1/2)"],
@@ -125,7 +123,7 @@ def test_validation_and_difference_beside_the_test(make_run):
 
 def test_both_checkpoint_rules_in_one_report(make_run):
     run = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": ["failed: " + "y" * 50] * 2}}, seeds=(1, 2))
-    report = make_report(run, Options(checkpoints=("best-val", "last")))
+    report = make_report(run, ReportOptions(checkpoints=("best-val", "last")))
     assert "55.00 ± 7.07" in render(report, "plain")
     assert "50.00 ± 7.07" in render(report, "plain")
     assert {"[^1-1]", "[^2-1]"} <= set(re.findall(r"\[\^[^\]]+\]", render(report, "markdown")))
@@ -150,7 +148,7 @@ def test_a_method_that_a_dataset_lacks_is_a_dash(make_run):
 )
 def test_a_report_of_nothing_renders(make_run, style, cells):
     run = make_run(cells, seeds=(1, 2), reference="A")
-    text = render(make_report(run, Options(("best-val", "last"), True, True, True)), style)
+    text = render(make_report(run, ReportOptions(("best-val", "last"), True, True, True)), style)
     assert text.endswith("\n")
     assert "nan" not in text.lower()
 
@@ -211,7 +209,7 @@ def test_latex_compiles(tmp_path: Path, make_run):
         overrides=(NASTY,),
         facts={"*C": {"environments": NASTY, "shaped_by_validation": ("-",), "oracle": ("base",)}},
     )
-    said = _typeset(tmp_path, render(make_report(run, Options(("best-val", "last"), True)), "latex"))
+    said = _typeset(tmp_path, render(make_report(run, ReportOptions(("best-val", "last"), True)), "latex"))
     assert "multiply defined" not in said
 
 
@@ -224,26 +222,25 @@ def test_latex_of_statistics_and_published_numbers_stays_on_the_page(tmp_path: P
     }
     cells["with gaps"] = {column: [0.5, 0.6, 0.7] for column in columns[:4]}
     run = make_run(cells, reference="ERM", published="equad-icml24", facts={name: {"settings": {}} for name in cells})
-    made = make_report(run, Options(("best-val",), validation=True, average=True, statistics=True))
-    block = Block(
-        "A figure", Grid(("a_b", "c"), ((Text("x"), Text("1")),), ()), ("It says.",), "runs/my_run/figure.svg"
-    )
-    said = _typeset(tmp_path, render(made, "latex") + "\n\n" + latex.block_text(block))
-    assert len(made.sections[0].blocks) == 7
+    made = make_report(run, ReportOptions(("best-val",), validation=True, average=True, statistics=True))
+    rows = ((Text("x"), Text("1")),)
+    figure = TextTable("A figure", ("a_b", "c"), rows, caption=("It says.",), figure="runs/my_run/figure.svg")
+    said = _typeset(tmp_path, render(made, "latex") + "\n\n" + latex.latex_table(figure))
+    assert len(made.sections[0].beside) == 7
     assert not re.search(r"Overfull \\hbox \((\d{2,})", said)
-    assert max(map(len, latex._parts(made.sections[0].grid))) <= 6
+    assert max(map(len, latex._parts(made.sections[0].main))) <= 6
 
 
 def test_a_table_far_wider_than_a_page_goes_on_below_with_its_first_columns_again():
     words, number = Text("a method"), Text("12.34 ± 5.67")
-    grid = Grid(("Method", *(f"dataset {n}" for n in range(12))), ((words, *[number] * 12),), (), 1)
+    grid = TextTable("", ("Method", *(f"dataset {n}" for n in range(12))), ((words, *[number] * 12),))
     parts = latex._parts(grid)
     assert [part[0] for part in parts] == [0] * len(parts)
     assert [column for part in parts for column in part[1:]] == list(range(1, 13))
     assert len(parts) == 2
-    narrow = Grid(grid.header[:5], (grid.rows[0][:5],), (), 1)
+    narrow = TextTable("", grid.header[:5], (grid.rows[0][:5],))
     assert latex._parts(narrow) == [(0, 1, 2, 3, 4)]
-    wordy = Grid(("x" * 80, "y" * 40, "z"), ((words, words, number),), (), 2)
+    wordy = TextTable("", ("x" * 80, "y" * 40, "z"), ((words, words, number),), 2)
     assert latex._parts(wordy) == [(0, 1, 2)]
 
 
@@ -264,7 +261,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from report_kit import build_run
 from rich.console import Console
-from harness.report.build import make_report
+from harness.report import make_report
 from harness.report.terminal import print_report
 cells = {{
     f"Method number {{m}} with a long name": {{

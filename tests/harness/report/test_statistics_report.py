@@ -10,13 +10,12 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from harness.report.build import Options, make_report
-from harness.report.render import RENDERERS, render
-from harness.report.statistics import statistics
-from harness.report.table import build_table
+from harness.report import RENDERERS, ReportOptions, make_report, render
+from harness.report.statistics import Gap, statistics
+from harness.results.aggregate import build_table
 from harness.results.rows import DatasetFacts, loads
 
-ON = Options(statistics=True)
+ON = ReportOptions(statistics=True)
 CLOSE = pytest.approx
 NAMES = ["A", "B", "C", "D", "E", "F", "G"]
 OURS, THEIRS = [2504, 2708, 2680, 2700, 2547], [2465, 2708, 2680, 2739, 2547]
@@ -27,7 +26,7 @@ def found(run):
 
 
 def plain(run, **options) -> str:
-    return render(make_report(run, Options(statistics=True, **options)), "plain")
+    return render(make_report(run, ReportOptions(statistics=True, **options)), "plain")
 
 
 def block(text: str, title: str) -> str:
@@ -47,7 +46,7 @@ def seven(make_run):
 
 
 def test_cells_have_t_intervals_in_percent(paper_run) -> None:
-    rows = {(row.row.method, row.row.dataset): row for row in found(paper_run).rows}
+    rows = {(row.method, row.dataset): row for row in found(paper_run).rows}
     mean = rows["ERM", "SPMotif_0.60"].mean
     low, high = stats.t.interval(0.95, 2, 52.0, stats.sem([50.0, 52.0, 54.0]))
     assert (mean.low, mean.high) == (CLOSE(low, abs=1e-6), CLOSE(high, abs=1e-6))
@@ -115,7 +114,7 @@ def test_cells_that_do_not_count_are_named(make_run) -> None:
     run = make_run(cells, reference="ERM", facts={"Seer": {"oracle": ("base",)}})
     (family,) = found(run).families
     assert family.scores["Lame"][0] is None
-    assert family.gaps == [("Lame", "A", "n=2/3")]
+    assert family.gaps == [Gap("Lame", "A", "n=2/3")]
     assert family.left_out == {"Seer": "oracle information", "Late": "missing"}
     (lame,) = family.comparisons
     assert lame.record.n == 6
@@ -170,10 +169,10 @@ def test_equal_means_of_other_values_are_ties_wherever_they_are_compared(make_ru
     ours, theirs = ([count / 4000 for count in counts] for counts in (OURS, THEIRS))
     seeds = (1, 2, 3, 4, 5)
     run = make_run({"ERM": {"A": ours}, "X": {"A": theirs}, "Z": {"A": [0.7] * 5}}, seeds=seeds, reference="ERM")
-    section = make_report(run, Options(differences=True, statistics=True)).sections[0]
+    section = make_report(run, ReportOptions(differences=True, statistics=True)).sections[0]
     assert [row.rank for row in section.table.rows] == ["second", "second", "best"]
     assert len({row.test.mean for row in section.table.rows[:2]}) == 1
-    assert section.grid.rows[1][2].text.startswith("+0.00 ± "), "no minus sign before nothing"
+    assert section.main.rows[1][2].text.startswith("+0.00 ± "), "no minus sign before nothing"
     assert section.statistics is not None
     (family,) = section.statistics.families
     assert family.comparisons[0].record.ties == 1
@@ -269,11 +268,11 @@ def test_json_and_csv(seven) -> None:
 def test_the_suite_or_the_option_decides(seven) -> None:
     wanted = replace(seven, statistics=True)
     assert make_report(wanted).sections[0].statistics is not None
-    assert make_report(wanted, Options(statistics=False)).sections[0].statistics is None
+    assert make_report(wanted, ReportOptions(statistics=False)).sections[0].statistics is None
     assert make_report(seven).sections[0].statistics is None
 
 
 def test_both_checkpoint_rules_have_statistics_of_their_own(seven) -> None:
-    report = make_report(seven, Options(("best-val", "last"), statistics=True))
+    report = make_report(seven, ReportOptions(("best-val", "last"), statistics=True))
     first, last = (section.statistics.rows[0].mean.estimate for section in report.sections)
     assert first - last == CLOSE(5.0)

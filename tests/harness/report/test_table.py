@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from harness.report.average import averages
-from harness.report.build import Options, make_report, to_json
-from harness.report.summary import Summary, paired_difference
-from harness.report.table import build_table
+from harness.report import ReportOptions, make_report, to_json
+from harness.results.aggregate import averages, build_table
 from harness.results.rows import DatasetFacts, dumps, loads
+from harness.results.summary import Summary, paired_difference
 from harness.suite.spec import SelectSettings
 
 
@@ -86,7 +85,7 @@ def test_the_configuration_is_chosen_on_validation_and_named(make_run):
 def test_how_many_configurations_each_row_tried_is_shown_where_any_was_tuned(make_run):
     grid = {f"c={n}": [0.1 * n] for n in (1, 2, 3)}
     plain, tuned = (
-        make_report(make_run({"ERM": {"D": [0.5], "E": [0.5]}, "A": {"D": a, "E": [0.4]}}, seeds=(1,))).sections[0].grid
+        make_report(make_run({"ERM": {"D": [0.5], "E": [0.5]}, "A": {"D": a, "E": [0.4]}}, seeds=(1,))).sections[0].main
         for a in ([0.4], grid)
     )
     assert plain.header == ("Method", "D", "E")
@@ -114,9 +113,9 @@ def test_a_row_that_selects_on_another_validation_split_has_its_own_value(make_r
     assert (rows["ID"].test.mean, rows["OOD"].test.mean) == (0.47, 0.35)
     assert (
         "Checkpoint: first epoch with the best score on id_val (ID); first epoch with the best score on ood_val (OOD)."
-        in (report.sections[0].caption)
+        in (report.sections[0].main.caption)
     )
-    assert "Validation is in-distribution (ID); OOD (OOD)." in report.sections[0].caption
+    assert "Validation is in-distribution (ID); OOD (OOD)." in report.sections[0].main.caption
 
 
 def test_no_eligible_configuration_is_a_failed_cell_with_the_reason(make_run):
@@ -209,12 +208,12 @@ def test_undefined_columns_leave_the_average_with_a_note_and_gaps_are_counted(ma
     assert [c.label for c in column.excluded] == ["F"]
     assert (column.cell("A").covered, column.cell("A").rank) == (2, "best")
     assert (column.cell("B").covered, column.cell("B").total, column.cell("B").rank) == (1, 2, "")
-    section = make_report(run, Options(average=True)).sections[0]
-    assert any("left out because no method has a value there: F" in sentence for sentence in section.caption)
-    assert "(1/2 datasets)" in section.grid.rows[1][-1].text
+    section = make_report(run, ReportOptions(average=True)).sections[0]
+    assert any("left out because no method has a value there: F" in sentence for sentence in section.main.caption)
+    assert "(1/2 datasets)" in section.main.rows[1][-1].text
 
 
 def test_no_average_unless_asked(paper_run):
     section = make_report(paper_run).sections[0]
     assert section.averages == ()
-    assert "Average" not in " ".join(section.grid.header)
+    assert "Average" not in " ".join(section.main.header)

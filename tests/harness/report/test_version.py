@@ -7,8 +7,7 @@ import json
 import pytest
 from report_kit import build_run
 
-from harness.report.build import make_report, to_json
-from harness.report.render import RENDERERS, render
+from harness.report import RENDERERS, make_report, render, to_json
 from harness.results.rows import DatasetFacts, RunResults
 
 EDITION = "ChEMBL 29, file c3b1d45b"
@@ -22,11 +21,11 @@ def report():
 
 
 def test_header_names_the_edition_where_there_is_one(report):
-    assert report.sections[0].grid.header == ("Method", f"EC50 ({EDITION})", "Rings")
+    assert report.sections[0].main.header == ("Method", f"EC50 ({EDITION})", "Rings")
 
 
 def test_caption_names_the_edition_before_the_variant(report):
-    assert f"Data: EC50: {EDITION}, LBAP core." in report.sections[0].caption
+    assert f"Data: EC50: {EDITION}, LBAP core." in report.sections[0].main.caption
 
 
 @pytest.mark.parametrize("style", [name for name in RENDERERS if name not in ("csv", "json")])
@@ -49,5 +48,5 @@ def test_results_keep_it(report, tmp_path):
 
 def test_two_files_of_one_name_stand_in_columns_of_their_own():
     datasets = (DatasetFacts("A", version="ChEMBL 29, file 11111111"), DatasetFacts("B", version="file 22222222"))
-    grid = make_report(build_run({"ERM": {"A": [0.5] * 3, "B": [0.5] * 3}}, datasets=datasets)).sections[0].grid
+    grid = make_report(build_run({"ERM": {"A": [0.5] * 3, "B": [0.5] * 3}}, datasets=datasets)).sections[0].main
     assert grid.header[1:] == ("A (ChEMBL 29, file 11111111)", "B (file 22222222)")

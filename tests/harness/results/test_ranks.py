@@ -7,7 +7,7 @@ import pytest
 from demsar import AUC
 from scipy import stats
 
-from harness.results.ranks import Record, complete, critical_difference, dataset_ranks, friedman, ranking, records
+from harness.results.ranks import WinTieLoss, complete, critical_difference, dataset_ranks, friedman, ranking, records
 
 CLOSE = pytest.approx
 
@@ -86,9 +86,9 @@ def test_nothing_to_rank() -> None:
 
 
 def test_a_method_that_lacks_a_value_is_left_out_and_an_empty_dataset_too() -> None:
-    found = complete({"a": [1.0, 2.0, None], "b": [1.0, None, None], "c": [3.0, 4.0, None], "d": [5.0, 6.0, 7.0]})
-    assert (found.kept, found.left_out) == ((0, 1), ("b",))
-    assert found.scores == {"a": [1.0, 2.0], "c": [3.0, 4.0], "d": [5.0, 6.0]}
+    scores = {"a": [1.0, 2.0, None], "b": [1.0, None, None], "c": [3.0, 4.0, None], "d": [5.0, 6.0, 7.0]}
+    assert complete(scores) == ({"a": [1.0, 2.0], "c": [3.0, 4.0], "d": [5.0, 6.0]}, (0, 1))
+    assert ranking(scores).left_out == ("b",)
 
 
 def test_groups_by_wilcoxon_need_enough_datasets() -> None:
@@ -105,13 +105,13 @@ def test_groups_by_wilcoxon_need_enough_datasets() -> None:
 def test_records_by_hand_and_only_where_both_have_a_value() -> None:
     scores = {"a": [1.0, 2.0, 3.0, None], "b": [1.0, 1.0, 4.0, 9.0], "c": [None, None, None, 1.0]}
     found = records(scores)
-    assert found["a", "b"] == Record(1, 1, 1)
-    assert found["b", "a"] == Record(1, 1, 1)
+    assert found["a", "b"] == WinTieLoss(1, 1, 1)
+    assert found["b", "a"] == WinTieLoss(1, 1, 1)
     assert found["a", "c"].n == 0
-    assert found["b", "c"] == Record(1, 0, 0)
-    assert records(scores, higher_is_better=False)["b", "c"] == Record(0, 0, 1)
+    assert found["b", "c"] == WinTieLoss(1, 0, 0)
+    assert records(scores, higher_is_better=False)["b", "c"] == WinTieLoss(0, 0, 1)
 
 
 def test_demsars_wins_against_c45() -> None:
     """Table 2: C4.5+m is better on 10 data sets, equal on 2 and worse on 2."""
-    assert records(AUC)["C4.5+m", "C4.5"] == Record(10, 2, 2)
+    assert records(AUC)["C4.5+m", "C4.5"] == WinTieLoss(10, 2, 2)

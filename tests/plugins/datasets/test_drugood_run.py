@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from drugood_kit import content, write
 
-from harness.report.build import make_report
-from harness.report.render import render
+from harness.report import make_report, render
 from harness.run.collect import collect
 from harness.run.execute import EngineOptions, execute
 from harness.run.find import find_run

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from harness.report.table import build_table
-from harness.results.compare.sides import Side
+from harness.results.aggregate import build_table
+from harness.results.compare import Side
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 

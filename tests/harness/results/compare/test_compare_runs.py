@@ -11,9 +11,8 @@ from compare_kit import DATA, SETTINGS, side, train_of
 from scipy import stats
 
 from harness.errors import UserError
-from harness.results.compare.build import compare
-from harness.results.compare.render import RENDERERS, block
-from harness.results.compare.sides import narrowed
+from harness.report.comparison import comparison_table, render_comparison
+from harness.results.compare import compare, narrowed
 from harness.results.rows import loads
 from harness.suite.spec import SelectSettings
 
@@ -22,7 +21,7 @@ LAST_EPOCH = {method: {"select": SelectSettings("last")} for method in ("ERM", "
 
 
 def text_of(first, second, **options) -> str:
-    return RENDERERS["plain"](compare(first, second, **options))
+    return render_comparison(compare(first, second, **options), "plain")
 
 
 def refused(first, second) -> list[str]:
@@ -128,8 +127,8 @@ def test_force_compares_all_the_same_and_says_so() -> None:
     found = compare(side(), side("r2", protocol="good"), force=True)
     assert found.forced == ("protocol: equad / good",)
     for style in ("plain", "markdown", "latex"):
-        assert "NOT COMPARABLE, compared by force; the runs differ in: protocol: equad / good" in RENDERERS[style](
-            found
+        assert "NOT COMPARABLE, compared by force; the runs differ in: protocol: equad / good" in render_comparison(
+            found, style
         )
 
 
@@ -196,16 +195,16 @@ def test_the_checkpoint_rule_asked_for() -> None:
 def test_json_and_csv() -> None:
     second = side("r2", {"ERM": {"A": [0.53, "boom", 0.56]}})
     found = compare(side(), second)
-    told = loads(RENDERERS["json"](found))
+    told = loads(render_comparison(found, "json"))
     assert (told["first"]["run"], told["second"]["run"], told["identical"]) == ("r1", "r2", False)
     (row,) = told["rows"]
     assert row["second"] == [0.53, None, 0.56]
     assert row["difference"]["n"] == 2
-    rows = list(csv.DictReader(io.StringIO(RENDERERS["csv"](found))))
+    rows = list(csv.DictReader(io.StringIO(render_comparison(found, "csv"))))
     assert [(row["seed"], row["second"]) for row in rows] == [("1", "0.53"), ("2", ""), ("3", "0.56")]
 
 
 def test_the_block_has_a_row_for_each_pair() -> None:
-    grid = block(compare(side(), side("r2"))).grid
+    grid = comparison_table(compare(side(), side("r2")))
     assert grid.header == ("Dataset", "Method", "First: r1", "Second: r2", "Second − first")
     assert [[text.text for text in row][-1] for row in grid.rows] == ["identical (n=3)"] * 2

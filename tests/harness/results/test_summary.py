@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.results.means import mean, settled
+from harness.results.summary import mean, settled
 
 COUNTS = st.integers(1, 20_000).flatmap(
     lambda graphs: st.tuples(st.just(graphs), st.lists(st.integers(0, graphs), min_size=1, max_size=10))

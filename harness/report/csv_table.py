@@ -7,20 +7,18 @@ import io
 from typing import Any
 
 from harness.report.build import Report, Section
-from harness.report.published import Beside
-from harness.report.table import TableRow
+from harness.report.published import PublishedCell
+from harness.results.aggregate import TableRow
 from harness.results.intervals import Interval
 from harness.results.rows import dumps
 from harness.safe_io import for_spreadsheet
 
-_PUBLISHED = ("mean", "spread", "n", "difference", "low", "high", "verdict", "reason")
 
-
-def csv_rows(report: Report) -> str:
-    """The table rows of all sections, told apart by ``checkpoint``; a value that is not there is an empty field."""
-    stream = io.StringIO()
+def csv_table(report: Report) -> str:
+    """Render the table rows of all sections, told apart by ``checkpoint``; a missing value is an empty field."""
     seeds = [f"seed_{seed}" for seed in report.results.seeds]
     rows = [fields for section in report.sections for fields in _section(section, seeds)]
+    stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]) if rows else ["dataset", "method"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -28,28 +26,32 @@ def csv_rows(report: Report) -> str:
 
 
 def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
-    """The rows of a section; with statistics, each has the bounds of its intervals, and with published numbers these,
-    as fractions like all values."""
+    """Return the rows of a section, with the bounds of their intervals and the published numbers if it has them."""
     rows = [_fields(row, seeds) for row in section.table.rows]
     if section.published is not None:
-        beside = {(one.row.dataset, one.row.split, one.row.method): one for one in section.published.beside}
+        cells = {(cell.dataset, cell.split, cell.method): cell for cell in section.published.rows}
         for fields, row in zip(rows, section.table.rows, strict=True):
-            fields.update(_published(beside.get((row.dataset, row.split, row.method))))
+            fields.update(_published(cells.get((row.dataset, row.split, row.method))))
     if section.statistics is not None:
-        for fields, found in zip(rows, section.statistics.rows, strict=True):
-            fields.update(_bounds("mean", found.mean) | _bounds("difference", found.difference))
+        for fields, computed in zip(rows, section.statistics.rows, strict=True):
+            fields.update(_bounds("mean", computed.mean) | _bounds("difference", computed.difference))
     return rows
 
 
-def _published(one: Beside | None) -> dict[str, Any]:
-    """The paper's number for a row and what is made of it; empty fields where it has none."""
-    if one is None:
-        return {f"published_{name}": None for name in _PUBLISHED}
-    spread = None if one.theirs.spread is None else one.theirs.spread / 100
-    scaled = one.difference.times(0.01)
-    reasons = "; ".join((*one.differs, *filter(None, [one.reason]), *one.remarks))
-    values = (one.theirs.mean / 100, spread, one.table.runs, scaled.estimate, scaled.low, scaled.high, one.verdict)
-    return {f"published_{name}": value for name, value in zip(_PUBLISHED, (*values, reasons), strict=True)}
+def _published(cell: PublishedCell | None) -> dict[str, Any]:
+    """Return the paper's number for a row and the verdict on it; empty fields if it has none."""
+    difference = None if cell is None else cell.difference.times(0.01)
+    fields = {
+        "mean": cell and cell.mean / 100,
+        "spread": cell and cell.spread and cell.spread / 100,
+        "n": cell and cell.runs,
+        "difference": difference and difference.estimate,
+        "low": difference and difference.low,
+        "high": difference and difference.high,
+        "verdict": cell and cell.verdict,
+        "reason": cell and "; ".join((*cell.differs, *filter(None, [cell.reason]), *cell.remarks)),
+    }
+    return {f"published_{name}": value for name, value in fields.items()}
 
 
 def _bounds(name: str, interval: Interval | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.rank import rank
+from harness.results.aggregate import rank
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""A comparison of two runs as a table with sentences, and as plain data."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict
+from typing import Any
+
+from harness.report.latex import latex_table
+from harness.report.markdown import markdown_table
+from harness.report.plain import plain_table
+from harness.report.table import Text, TextTable
+from harness.report.text import SIGNIFICANT, interval_text, one_line, percent, percent_of, value_text
+from harness.results.compare import CellPair, Comparison, Side
+from harness.results.intervals import LEVEL
+from harness.results.rows import dumps
+from harness.results.summary import Summary
+
+
+def render_comparison(compared: Comparison, style: str) -> str:
+    """Render a comparison in one of the formats of :data:`harness.report.render.RENDERERS`."""
+    if style == "csv":
+        return _csv(compared)
+    if style == "json":
+        return dumps(comparison_json(compared))
+    table = comparison_table(compared)
+    if style == "latex":
+        return latex_table(table, "tab:compare") + "\n"
+    return (markdown_table(table) if style == "markdown" else plain_table(table)) + "\n"
+
+
+def comparison_table(compared: Comparison) -> TextTable:
+    """Lay a comparison out."""
+    first, second = compared.first.name, compared.second.name
+    header = ("Dataset", "Method", f"First: {first}", f"Second: {second}", "Second − first")
+    rows = tuple(_row(pair) for pair in compared.pairs)
+    return TextTable(f"{second} against {first}", header, rows, words=2, caption=tuple(_sentences(compared)))
+
+
+def _row(pair: CellPair) -> tuple[Text, ...]:
+    words = (one_line(pair.label), one_line(pair.first.method), _value(pair, 0), _value(pair, 1))
+    return (*map(Text, words), Text(_difference(pair), flags=SIGNIFICANT if pair.difference.excludes_zero else ""))
+
+
+def _value(pair: CellPair, side: int) -> str:
+    """Return the mean over the seeds that both runs have, or why there is none."""
+    row = (pair.first, pair.second)[side]
+    summary = Summary(tuple(values[side] for values in pair.values))
+    if not summary.n:
+        return "–" if row.test.n else value_text(row)
+    count = f" (n={summary.n}/{len(pair.seeds)})" if not summary.complete else " (n=1)" if summary.n == 1 else ""
+    return percent(summary) + count
+
+
+def _difference(pair: CellPair) -> str:
+    if pair.identical:
+        return f"identical (n={pair.difference.n})"
+    text = interval_text(pair.difference, signed=True)
+    short = 1 < pair.difference.n < len(pair.seeds) and pair.difference.low is not None
+    return f"{text} (n={pair.difference.n}/{len(pair.seeds)})" if short else text
+
+
+def _sentences(compared: Comparison) -> list[str]:
+    seeds = ", ".join(map(str, compared.pairs[0].seeds))
+    lines = [
+        f"Second minus first in percentage points, paired by seed ({seeds}), with its {percent_of(LEVEL)} t-interval; "
+        f"{SIGNIFICANT}: it excludes zero, not corrected for the number of rows.",
+        "Both means are over these seeds. Identical: all paired values are equal to the bit.",
+    ]
+    if compared.identical:
+        lines.append("Nothing has changed: every cell is identical.")
+    if compared.forced:
+        lines.append(f"NOT COMPARABLE, compared by force; the runs differ in: {'; '.join(compared.forced)}.")
+    if compared.notes:
+        lines.append(f"They also differ in: {'; '.join(compared.notes)}.")
+    return lines + [f"{line[0].upper()}{line[1:]}." for line in compared.missing]
+
+
+def comparison_json(compared: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain data; values are fractions, differences percentage points."""
+    return {
+        "first": _side(compared.first),
+        "second": _side(compared.second),
+        "identical": compared.identical,
+        "forced": list(compared.forced),
+        "notes": list(compared.notes),
+        "missing": list(compared.missing),
+        "rows": [
+            {
+                "dataset": pair.first.dataset,
+                "split": pair.first.split,
+                "method": pair.first.method,
+                "metric": pair.first.metric,
+                "configurations": [pair.first.config_id, pair.second.config_id],
+                "seeds": list(pair.seeds),
+                "first": [first for first, _ in pair.values],
+                "second": [second for _, second in pair.values],
+                "difference": asdict(pair.difference),
+                "identical": pair.identical,
+            }
+            for pair in compared.pairs
+        ],
+    }
+
+
+def _side(side: Side) -> dict[str, str]:
+    return {"run": side.record.id, "suite": side.results.suite, "store": str(side.store.root)}
+
+
+def _csv(compared: Comparison) -> str:
+    stream = io.StringIO()
+    names = ["dataset", "split", "method", "metric", "seed", "first", "second"]
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*names, "first_configuration", "second_configuration"])
+    for pair in compared.pairs:
+        head = [pair.first.dataset, pair.first.split, pair.first.method, pair.first.metric]
+        for seed, values in zip(pair.seeds, pair.values, strict=True):
+            writer.writerow([*head, seed, *values, pair.first.config_id, pair.second.config_id])
+    return stream.getvalue()

@@ -1,0 +1,339 @@
+"""Aggregation of the flat table: one table row per method and column, over the seeds of the selected configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+from harness.data import in_distribution
+from harness.results.rows import MethodFacts, ResultRow, RunResults
+from harness.results.selection import Choice, ScoreTable, choose, rule_of
+from harness.results.summary import Summary, mean, paired_difference
+
+SEVERITY = ("failed", "memory", "timeout", "diverged", "undefined", "skipped", "missing")
+"""The status of a cell whose seeds ended differently is the first of these."""
+NOT_RUN = "not run yet"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table: a dataset's test split; ``version`` is the edition of the data."""
+
+    dataset: str
+    split: str
+    label: str
+    metric: str
+    higher_is_better: bool = True
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One method in one column, aggregated over seeds.
+
+    Attributes:
+        checkpoint: rule that chose the weights (``best@SPLIT`` or ``last``); ``selection`` the rule that chose the
+            configuration among ``configurations``.
+        test: the values to report; ``validation`` those of the same checkpoints on ``validation_split``.
+        statuses, reasons: one per seed; with status ``ok`` a reason is a remark on the value.
+        status: ``ok`` only if every seed has a value; ``reason`` says what is wrong.
+        provisional: the grid is unfinished; ``oracle_selection``: the configuration was chosen on test scores.
+        difference: to the reference method, paired by seed; None without reference.
+        rank: ``best``, ``second`` or empty.
+        version: the edition of the data.
+    """
+
+    dataset: str
+    method: str
+    split: str
+    metric: str
+    checkpoint: str
+    selection: str
+    config_id: str | None
+    configurations: int
+    hyperparameters: Mapping[str, Any]
+    test: Summary
+    validation: Summary
+    validation_split: str
+    statuses: tuple[str, ...]
+    reasons: tuple[str, ...]
+    status: str
+    reason: str
+    provisional: bool = False
+    oracle_selection: bool = False
+    oracle: tuple[str, ...] = ()
+    environments: str = ""
+    uses_validation_labels: bool = False
+    difference: Summary | None = None
+    rank: str = ""
+    version: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as ``bench report --json`` prints it; values are fractions, aligned with the run's seeds."""
+        return {
+            "dataset": self.dataset,
+            "version": self.version,
+            "method": self.method,
+            "metric": self.metric,
+            **_statistics(self.test),
+            "status": self.status,
+            "reason": self.reason,
+            "split": self.split,
+            "checkpoint": self.checkpoint,
+            "selection": self.selection,
+            "config_id": self.config_id,
+            "configurations": self.configurations,
+            "hyperparameters": dict(self.hyperparameters),
+            "provisional": self.provisional,
+            "oracle_selection": self.oracle_selection,
+            "oracle": list(self.oracle),
+            "environments": self.environments,
+            "uses_validation_labels": self.uses_validation_labels,
+            "statuses": list(self.statuses),
+            "reasons": list(self.reasons),
+            "validation": {"split": self.validation_split, **_statistics(self.validation)},
+            "difference": None if self.difference is None else _statistics(self.difference),
+            "rank": self.rank,
+        }
+
+
+def _statistics(summary: Summary) -> dict[str, Any]:
+    return {"n": summary.n, "mean": summary.mean, "spread": summary.spread, "values": list(summary.values)}
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """The table rows of a run under one checkpoint rule (None: that of each method's settings)."""
+
+    results: RunResults
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+    checkpoint: str | None = None
+
+    @cached_property
+    def _index(self) -> dict[tuple[str, str, str], TableRow]:
+        return {(row.method, row.dataset, row.split): row for row in self.rows}
+
+    def cell(self, method: str, column: Column) -> TableRow | None:
+        """Return the row of a method in a column; None if the suite does not run it there."""
+        return self._index.get((method, column.dataset, column.split))
+
+    def column(self, column: Column) -> list[TableRow]:
+        """Return the rows of a column, in the order of the methods."""
+        return [row for row in self.rows if (row.dataset, row.split) == (column.dataset, column.split)]
+
+
+def build_table(results: RunResults, checkpoint: str | None = None) -> ResultTable:
+    """Select, aggregate, compare with the reference and rank.
+
+    Args:
+        checkpoint: ``best-val`` or ``last`` for all methods, instead of each one's own setting. The configuration
+            is then selected on that rule's validation scores too.
+    """
+    scores = ScoreTable(results)
+    columns, rows = _columns(results), list[TableRow]()
+    for column in columns:
+        entries = [entry for method in results.methods if (entry := results.entry(column.dataset, method))]
+        cells = [_row(scores, entry, column, checkpoint) for entry in entries]
+        rows += _ranked(_with_differences(cells, results.reference), column)
+    return ResultTable(results, columns, tuple(rows), checkpoint)
+
+
+def _columns(results: RunResults) -> tuple[Column, ...]:
+    columns = []
+    for dataset in results.datasets:
+        for split in dataset.test_splits:
+            label = dataset.label if len(dataset.test_splits) == 1 else f"{dataset.label} [{split}]"
+            facts = dataset.metric, dataset.higher_is_better, dataset.version
+            columns.append(Column(dataset.label, split, label, *facts))
+    return tuple(columns)
+
+
+def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str | None) -> TableRow:
+    results = scores.results
+    choice = choose(scores, entry, column.split, checkpoint)
+    rule = rule_of(results, entry, checkpoint)
+    validation_split = results.validation_split(entry)
+    seeds, shaped = results.seeds, entry.shaped_by_validation
+    if choice.config_id is None:
+        outcome = _unchosen(scores, entry, rule, validation_split, choice)
+        test = validation = Summary((None,) * len(seeds))
+    else:
+        cells = scores.rows(entry, choice.config_id, column.split, rule)
+        outcome = _outcome(seeds, cells)
+        test = Summary(tuple(cell.value if cell else None for cell in cells))
+        beside = scores.rows(entry, choice.config_id, validation_split, rule)
+        validation = Summary(tuple(cell.value if cell else None for cell in beside))
+    return TableRow(
+        dataset=entry.dataset,
+        method=entry.method,
+        split=column.split,
+        metric=column.metric,
+        checkpoint=rule,
+        selection=choice.rule,
+        config_id=choice.config_id,
+        configurations=len(entry.configurations),
+        hyperparameters=entry.configurations.get(choice.config_id or "", {}),
+        test=test,
+        validation=validation,
+        validation_split=validation_split,
+        **outcome,
+        provisional=choice.provisional,
+        oracle_selection=choice.oracle,
+        oracle=entry.oracle,
+        environments=entry.environments,
+        uses_validation_labels=bool(shaped) if choice.config_id is None else choice.config_id in shaped,
+        version=column.version,
+    )
+
+
+def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[str, Any]:
+    """Return the status and reason of each seed and of the row."""
+    statuses = tuple(cell.status if cell else "missing" for cell in cells)
+    reasons = tuple(cell.reason if cell else "" for cell in cells)
+    status = next((s for s in SEVERITY if s in statuses), "ok")
+    reason = _reason(seeds, statuses, reasons) or (NOT_RUN if status == "missing" else "")
+    return {"statuses": statuses, "reasons": reasons, "status": status, "reason": reason}
+
+
+def _reason(seeds: Sequence[int], statuses: Sequence[str], reasons: Sequence[str]) -> str:
+    """Return one line: the common reason if all seeds share it, else the status and reason of each seed."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for seed, status, reason in zip(seeds, statuses, reasons, strict=True):
+        if status != "ok":
+            groups.setdefault((status, reason), []).append(seed)
+    if len(groups) == 1 and "ok" not in statuses:
+        (((_, reason), _),) = groups.items()
+        return reason
+    parts = []
+    for (status, reason), group in groups.items():
+        who = f"seed{'s' if len(group) > 1 else ''} {', '.join(map(str, group))} {status}"
+        parts.append(f"{who}: {reason}" if reason else who)
+    return "; ".join(parts)
+
+
+def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, choice: Choice) -> dict[str, Any]:
+    """Return the outcome without an eligible configuration: the worst status of any of them."""
+    statuses = {status for c in scores.candidates(entry, split, rule) for status in c.statuses}
+    status = "missing" if statuses <= {"missing", "ok"} else next(s for s in SEVERITY if s in statuses)
+    seeds = len(scores.results.seeds)
+    reason = "" if statuses <= {"missing"} else choice.reason
+    shown = reason or (NOT_RUN if status == "missing" else "")
+    return {"statuses": (status,) * seeds, "reasons": (reason,) * seeds, "status": status, "reason": shown}
+
+
+def _with_differences(rows: list[TableRow], reference: str | None) -> list[TableRow]:
+    base = next((row for row in rows if row.method == reference), None)
+    if base is None:
+        return rows
+    return [
+        row if row is base else replace(row, difference=paired_difference(row.test.values, base.test.values))
+        for row in rows
+    ]
+
+
+def _ranked(rows: list[TableRow], column: Column) -> list[TableRow]:
+    """Rank the complete, settled rows; those that used test scores or oracle fields do not compete."""
+    if len(rows) < 2:
+        return rows
+    competing = [
+        row.test.mean if row.test.complete and not (row.provisional or row.oracle_selection or row.oracle) else None
+        for row in rows
+    ]
+    marks = rank(competing, higher_is_better=column.higher_is_better)
+    return [replace(row, rank=mark) for row, mark in zip(rows, marks, strict=True)]
+
+
+def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> list[str]:
+    """Return ``best``, ``second`` or an empty text for each mean (a fraction).
+
+    Means are compared as they are printed, in percent with two decimals, so that what looks equal is marked equal:
+    all ties are marked, and second is the next distinct value. None and non-finite values are never marked.
+    """
+    shown = [round(100 * mean, 2) if mean is not None and isfinite(mean) else None for mean in means]
+    distinct = sorted({value for value in shown if value is not None}, reverse=higher_is_better)
+    marks = dict(zip(distinct, ("best", "second"), strict=False))
+    return ["" if value is None else marks.get(value, "") for value in shown]
+
+
+@dataclass(frozen=True)
+class AverageCell:
+    """One method's average: ``summary`` over seeds of the mean over datasets; ``covered`` of ``total`` datasets."""
+
+    method: str
+    summary: Summary
+    covered: int
+    total: int
+    rank: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cell as ``bench report --json`` prints it."""
+        counts = {"datasets": self.covered, "of": self.total, "rank": self.rank}
+        return {"method": self.method, **_statistics(self.summary), **counts}
+
+
+@dataclass(frozen=True)
+class AverageColumn:
+    """An average over columns of one metric, all in-distribution or all shifted.
+
+    ``excluded`` are the columns in which no method has a value.
+    """
+
+    label: str
+    columns: tuple[Column, ...]
+    excluded: tuple[Column, ...]
+    cells: tuple[AverageCell, ...]
+
+    def cell(self, method: str) -> AverageCell:
+        """Return the average of a method."""
+        return next(cell for cell in self.cells if cell.method == method)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as ``bench report --json`` prints it."""
+        covers, excluded = ([column.label for column in columns] for columns in (self.columns, self.excluded))
+        rows = [cell.to_json() for cell in self.cells]
+        return {"label": self.label, "covers": covers, "excluded": excluded, "rows": rows}
+
+
+def column_families(table: ResultTable) -> list[list[Column]]:
+    """Group the columns that may be put together: of one metric, all in-distribution or all shifted."""
+    families: dict[tuple[str, bool, bool], list[Column]] = {}
+    for column in table.columns:
+        family = column.metric, column.higher_is_better, in_distribution(column.split)
+        families.setdefault(family, []).append(column)
+    return list(families.values())
+
+
+def averages(table: ResultTable) -> list[AverageColumn]:
+    """Average over the datasets of each family of at least two columns."""
+    families = column_families(table)
+    labels = [f"Average ({c[0].metric}, {'ID' if in_distribution(c[0].split) else 'OOD'})" for c in families]
+    pairs = zip(families, labels, strict=True)
+    several = len(families) > 1
+    return [_average(table, columns, label if several else "Average") for columns, label in pairs if len(columns) > 1]
+
+
+def _average(table: ResultTable, columns: Sequence[Column], label: str) -> AverageColumn:
+    used = tuple(column for column in columns if any(row.test.n for row in table.column(column)))
+    excluded = tuple(column for column in columns if column not in used)
+    cells, means = [], []
+    for method in table.results.methods:
+        rows = [row for column in used if (row := table.cell(method, column)) is not None]
+        cell = _average_cell(method, rows, len(table.results.seeds), len(used))
+        flagged = any(row.provisional or row.oracle_selection or row.oracle for row in rows)
+        competes = cell.covered == cell.total and cell.summary.complete and not flagged
+        cells.append(cell)
+        means.append(cell.summary.mean if competes else None)
+    marks = rank(means, higher_is_better=columns[0].higher_is_better) if len(cells) > 1 else [""] * len(cells)
+    ranked = tuple(replace(cell, rank=mark) for cell, mark in zip(cells, marks, strict=True))
+    return AverageColumn(label, used, excluded, ranked)
+
+
+def _average_cell(method: str, rows: Sequence[TableRow], seeds: int, total: int) -> AverageCell:
+    """Average the datasets that the method completed, seed by seed, so that the spread is one over seeds."""
+    complete = [row.test.values for row in rows if row.test.complete]
+    per_seed = [[value for values in complete if (value := values[seed]) is not None] for seed in range(seeds)]
+    return AverageCell(method, Summary(tuple(mean(v) if v else None for v in per_seed)), len(complete), total)

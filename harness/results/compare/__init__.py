@@ -1,1 +1,0 @@
-"""Two runs side by side: what makes them comparable or not, and the differences paired by cell and seed. No torch."""

@@ -3,10 +3,10 @@
     python benchmarks/cluster_faults.py [--seeds 12] [--faults 3] [--suite] [--disk]
 
 Each seed draws a graph of stages, runs it undisturbed in this process, and then on a scheduler and two workers of its
-own while faults are injected at random moments: a worker, a worker's agent (the process that runs its stages) or a
-stage's process killed (SIGKILL), a worker held up for seconds (SIGSTOP), the scheduler killed and started again, and
-the run itself killed and started again. Lost workers are replaced, as a batch system would. Compared are all files of
-all artifacts; at the end no process of the run may be left, and nothing in the store but artifacts and records.
+own while faults are injected at random moments: a worker or a stage's process killed (SIGKILL), a worker held up for
+seconds (SIGSTOP), the scheduler killed and started again, and the run itself killed and started again. Lost workers are
+replaced, as a batch system would. Compared are all files of all artifacts; at the end no process of the run may be
+left, and nothing in the store but artifacts and records.
 
 ``--suite`` runs real stages (``suites/quick.yaml`` on fewer graphs, two seeds, few epochs) inline and on two workers of
 which one is killed on the way, and compares results and artifacts. ``--disk`` (root, Linux) puts the store on a file
@@ -42,7 +42,7 @@ from harness.engine.cluster.connection import Cluster  # noqa: E402
 from harness.store import Stage, Store  # noqa: E402
 from harness.store.verify import inspect  # noqa: E402
 
-KINDS = ("worker", "agent", "stage", "hold", "scheduler", "run")
+KINDS = ("worker", "stage", "hold", "scheduler", "run")
 
 
 def graph(rng: random.Random) -> list[Stage]:
@@ -96,16 +96,9 @@ class Faults:
         self.processes.workers.pop(name).wait()
         self.processes.start_worker(f"{name}x", "--no-nanny")
 
-    def _agents(self) -> list[psutil.Process]:
-        found = [child for worker in self.processes.workers.values() for child in psutil.Process(worker.pid).children()]
-        return [child for child in found if "harness.engine.cluster.agent" in " ".join(child.cmdline())]
-
-    def _agent(self) -> None:
-        self.rng.choice(self._agents()).kill()
-
     def _stage(self) -> None:
-        servers = [child for agent in self._agents() for child in agent.children()]
-        self.rng.choice([child for server in servers for child in server.children()]).kill()
+        found = [child for worker in self.processes.workers.values() for child in psutil.Process(worker.pid).children()]
+        self.rng.choice([child for child in found if "harness.engine.supervisor" in " ".join(child.cmdline())]).kill()
 
     def _hold(self) -> None:
         _, pid = self._pick()
@@ -166,7 +159,7 @@ def disturbed(seed: int, folder: Path, most: int) -> tuple[Store, Counter[str], 
                 break
             assert runs < 10, "no run completes"
         faults.stop()
-        wait_until(lambda: not left_of(processes), 150)  # an agent that nobody told leaves after two minutes
+        wait_until(lambda: not left_of(processes), 150)  # a process that nobody told leaves after two minutes
     finally:
         faults.stopped.set()
         faults.stop()

@@ -58,7 +58,7 @@ def make_engine(
         slots = jobs_per_device or JOBS_PER_DEVICE
         return Processes(jobs, timeout, memory, log, devices=devices, jobs_per_device=slots)
     if name == "dask":
-        from harness.engine.cluster.make import make_dask
+        from harness.engine.cluster.engine import make_dask
 
         return make_dask(cluster, jobs=jobs, timeout=timeout, memory=memory, log=log)
     if name == "inline":

@@ -99,6 +99,9 @@ class Store(Protocol):
     def has(self, key: str) -> bool:
         """Whether the complete artifact of this key is there."""
 
+    def refresh(self, key: str) -> None:
+        """Have a network file system look anew for the artifact of this key."""
+
     def try_lease(self, key: str) -> Lease | None:
         """The lease of this key, or ``None`` at once when another process holds it."""
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
 from harness.engine.contract import Job, Report
 from harness.engine.devices import CPU
-from harness.engine.slot import Slot, prepare_fork_server
-from harness.safe_io import size_text
+from harness.engine.slot import Slot
+from harness.engine.supervisor import prepare_fork_server
+from harness.engine.threads import available_cores
 from harness.store import Failure, Stage
 
 PRELOAD: Final = ("harness.engine.preload",)
@@ -78,20 +77,12 @@ class Processes:
         """Run a stage on an idle worker, or on a new one."""
         self._drop_lost()
         device = self._place(stage)
-        for slot in [slot for slot in self._slots if slot.usable and device in (None, slot.device)]:
-            try:
-                return slot.submit(stage)
-            except BrokenProcessPool:  # it died while idle, no stage is to blame
-                self._slots.remove(slot)
-        self._started += 1
-        slot = Slot(f"worker {self._started}", self._job, self._log, device=device)
-        self._slots.append(slot)
-        try:
-            return slot.submit(stage)
-        except BrokenProcessPool:
-            lost: Future[Report] = Future()
-            lost.set_result(Report(Failure("killed", "the worker process died at its start"), {}, slot.name))
-            return lost
+        slot = next((slot for slot in self._slots if slot.usable and device in (None, slot.device)), None)
+        if slot is None:
+            self._started += 1
+            slot = Slot(f"worker {self._started}", self._job, self._log, device=device)
+            self._slots.append(slot)
+        return slot.submit(stage)
 
     def _place(self, stage: Stage) -> str | None:
         """The device of the slot that a stage gets: of those for networks the one with the fewest stages at work."""
@@ -106,8 +97,8 @@ class Processes:
         """End the stages that are over a limit."""
         pauses = [_POLL] if self._memory is not None else []
         for slot in self._slots:
-            if slot.busy and not slot.condemned:
-                pauses += self._judge(slot)
+            if (left := slot.over_limit(self._timeout, self._memory)) is not None:
+                pauses.append(max(left, 0.0))
         return min(pauses, default=None)
 
     def kill(self) -> None:
@@ -119,36 +110,16 @@ class Processes:
         """Let idle workers leave by themselves (a tracker may flush); kill those that do not."""
         for slot in self._slots:
             slot.retire()
-        for slot in self._slots:
-            slot.join(_PATIENCE)
         for slot in [*self._slots, *self._retired]:
-            slot.settle(_PATIENCE)
+            slot.join(_PATIENCE)
         self._slots.clear()
         self._retired.clear()
-
-    def _judge(self, slot: Slot) -> list[float]:
-        if self._timeout is not None:
-            left = self._timeout - slot.elapsed()
-            if left <= 0:
-                slot.condemn(Failure("timeout", f"ran longer than {self._timeout:g} s"), look=True)
-                return []
-        if self._memory is not None and (used := slot.resident()) > self._memory:
-            slot.condemn(Failure("memory", f"used {size_text(used)} of memory, the limit is {size_text(self._memory)}"))
-            return []
-        return [left] if self._timeout is not None else []
 
     def _drop_lost(self) -> None:
         """Forget dead workers, and idle ones that a stage left so large that the next would pay for it."""
         for slot in [slot for slot in self._slots if not slot.busy]:
-            bloated = self._memory is not None and slot.resident() > self._memory / 2
+            bloated = self._memory is not None and slot.memory() > self._memory / 2
             if bloated or not slot.usable:
                 slot.retire()
                 self._slots.remove(slot)
                 self._retired.append(slot)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

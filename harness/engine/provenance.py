@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness._version import __version__
+from harness.engine.threads import available_cores
 
 PACKAGES = ("torch", "torch-geometric", "PyGCL", "scikit-learn", "scipy", "numpy", "rdkit", "safetensors", "pluggy")
 
@@ -37,7 +38,7 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
         "versions": versions(),
         "platform": platform.platform(),
         "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": available_cores(),
         "device": "cpu",
         "threads_per_worker": 1,
         "determinism": "same key, same bits on this machine and these versions",

@@ -22,7 +22,7 @@ from harness.store import Failure, Stage
 _FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
 _LAST_LOOK: Final = 2.0
 _ATTEMPTS: Final = 2
-_LATE: Final = 3.0  # seconds that an artifact written on another machine may take to show here
+_LATE: Final = 30.0  # seconds that a network file system may take to show what another machine has written
 
 
 def run(
@@ -419,6 +419,7 @@ class _Scheduler:
             if time.monotonic() > late:
                 return False
             time.sleep(0.1)
+            self._store.refresh(stage.key)
         return True
 
     def _kept_failure(self, key: str) -> Failure | None:

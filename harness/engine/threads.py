@@ -24,6 +24,11 @@ def limit_threads() -> None:
         torch.set_num_threads(1)
 
 
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One thread inside the block, in a process that is not ours alone; what was set before comes back."""

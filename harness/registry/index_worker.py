@@ -1,18 +1,16 @@
-"""The child process of the index: imports plugins one by one and prints JSON lines about each."""
+"""The child process of the index: imports plugins one by one and answers with a description of each."""
 
 from __future__ import annotations
 
-import faulthandler
 import inspect
 import json
-import os
-import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from harness import _WHERE as HOMES
 from harness.component import Component
@@ -26,7 +24,6 @@ _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
 _HEAVY = ("graphs", "nn", "harness.graphs", "harness.stages.cell", "harness.training.bases", "harness.training.optim")
 """What of the authors' API imports torch."""
-_GRACE = 30.0
 
 
 def describe(source: Source) -> dict[str, Any]:
@@ -123,27 +120,15 @@ def _plain(value: Any, where: str) -> Any:
     )
 
 
-def main(request: Mapping[str, Any], answers: TextIO) -> None:
-    """Answer for each source: ``{"at": i}`` before it is imported, then ``{"at": i, "entries"…}`` or ``"reason"``.
-
-    The process ends itself where a plugin outlives its time and nobody is left to stop it.
-    """
-    sources = [
-        Source(item["plugin"], item["module"], Path(item["file"]), Path(item["base"])) for item in request["sources"]
-    ]
+def main(line: Connection, sources: Sequence[Source], memory_limit: int) -> None:
+    """Answer None when ready, then :func:`describe` for each source. Runs in a child process."""
     if any(map(_uses_torch, sources)):
         import harness.training.bases  # noqa: F401 - must not count as the time of the plugin that comes first
 
-    _limit_memory(request["memory_limit"])
-    if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)  # where an import is that does not end
-    with Path(os.devnull).open("w") as nowhere:
-        for position, source in enumerate(sources):
-            _send(answers, {"at": position})
-            faulthandler.dump_traceback_later(request["time_limit"] + _GRACE, exit=True, file=nowhere)
-            answer = describe(source)
-            faulthandler.cancel_dump_traceback_later()
-            _send(answers, {"at": position, **answer})
+    _limit_memory(memory_limit)
+    line.send(None)
+    for source in sources:
+        line.send(json.loads(json.dumps(describe(source), allow_nan=False)))
 
 
 def _limit_memory(most: int) -> None:
@@ -163,8 +148,3 @@ def _uses_torch(source: Source) -> bool:
         return False
     homes = {HOMES.get(parts[1], parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}
     return any(parts[0] == "torch" for parts in names) or not homes.isdisjoint(_HEAVY)
-
-
-def _send(answers: TextIO, message: Mapping[str, Any]) -> None:
-    answers.write(json.dumps(message, allow_nan=False) + "\n")
-    answers.flush()

@@ -74,6 +74,11 @@ class Store:
         """Return the folder that the artifact of a key has or would have."""
         return self.root.joinpath("artifacts", key[:2], key)
 
+    def refresh(self, key: str) -> None:
+        """List the folder of an artifact: a network file system looks anew then."""
+        with suppress(OSError):
+            os.listdir(self.artifact_folder(key).parent)  # noqa: PTH208 (read for its effect)
+
     def has(self, key: str) -> bool:
         """Return True if there is a complete artifact: its description is there and every file has its size.
 

@@ -6,25 +6,17 @@ found, so that what ended a process is known.
 
 from __future__ import annotations
 
-import faulthandler
 import os
-import re
-import signal
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from harness.engine.process_tree_memory import held
+from harness.engine.supervisor import Child, prepare_fork_server
 from harness.registry.catalog import Entry
 from harness.safe_io import size_text
 from harness.testing.printed import Printed, print_to
@@ -38,9 +30,6 @@ _POLL = 0.5  # seconds between two looks at the processes' memory
 _PRELOAD = ("harness.engine.preload", "harness.testing.run", "sklearn.cluster", "sklearn.metrics")
 """Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
-_CORE = str(Path(__file__).resolve().parents[1])
-_FRAME = re.compile(r'File "(.+)", line (\d+)')
-_LOOK = 0.5  # seconds to wait for a traceback
 _LAST_WORDS = 1.0  # seconds to wait for what an ended process has printed
 _START = 120.0  # seconds that the server may take to load torch and fork; the limit counts from then on
 
@@ -56,36 +45,33 @@ def check_apart(
         limit: seconds that the checks of one component may take.
         memory: bytes of resident memory that they may take.
     """
-    get_context("forkserver").set_forkserver_preload(list(_PRELOAD))
-    waiting, running = deque(enumerate(entries)), dict[int, _Child]()
+    prepare_fork_server(_PRELOAD)
+    waiting, running = deque(enumerate(entries)), dict[int, _Check]()
     done: dict[int, Report] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-check-") as folder:
-        try:
-            for position in range(len(entries)):
-                while position not in done:
-                    while waiting and len(running) < jobs:
-                        number, entry = waiting.popleft()
-                        running[number] = _Child.start(entry, data_dir, Path(folder) / str(number), limit, memory)
-                    left = min(child.left() for child in running.values())
-                    wait([child.link for child in running.values()], timeout=min(max(left, 0.0), _POLL))
-                    done |= {n: report for n, child in running.items() if (report := child.look()) is not None}
-                    running = {n: child for n, child in running.items() if n not in done}
-                yield done.pop(position)
-        finally:
-            for child in running.values():
-                child.kill()
+    try:
+        for position in range(len(entries)):
+            while position not in done:
+                while waiting and len(running) < jobs:
+                    number, entry = waiting.popleft()
+                    running[number] = _Check.start(entry, data_dir, limit, memory)
+                left = min(check.left() for check in running.values())
+                wait([check.child.line for check in running.values()], timeout=min(max(left, 0.0), _POLL))
+                done |= {n: report for n, check in running.items() if (report := check.look()) is not None}
+                running = {n: check for n, check in running.items() if n not in done}
+            yield done.pop(position)
+    finally:
+        for check in running.values():
+            check.child.kill()
 
 
 @dataclass
-class _Child:
+class _Check:
     """A process that checks one component, and what it told so far."""
 
     entry: Entry
     limit: float
     memory: int
-    process: BaseProcess
-    link: Connection
-    trace: Path
+    child: Child
     printed: Printed
     began: float = field(default_factory=time.monotonic)
     started: bool = False
@@ -93,17 +79,12 @@ class _Child:
     outcomes: list[Outcome] = field(default_factory=list)
 
     @classmethod
-    def start(cls, entry: Entry, data_dir: Path | None, trace: Path, limit: float, memory: int) -> _Child:
-        """A process at work."""
-        context = get_context("forkserver")
-        ours, theirs = context.Pipe(duplex=False)
-        heard, said = context.Pipe(duplex=False)
-        work = entry.to_json(), data_dir, theirs, said, str(trace), dict(os.environ)
-        process = context.Process(target=_work, args=work, name=entry.name)
-        process.start()
-        theirs.close()
-        said.close()
-        return cls(entry, limit, memory, process, ours, trace, Printed(heard))
+    def start(cls, entry: Entry, data_dir: Path | None, limit: float, memory: int) -> _Check:
+        """Start the process."""
+        output, prints = Pipe(duplex=False)
+        with prints:
+            child = Child.fork(_work, entry.to_json(), data_dir, prints, dict(os.environ))
+        return cls(entry, limit, memory, child, Printed(output))
 
     def left(self) -> float:
         """Seconds until its time is up."""
@@ -120,10 +101,9 @@ class _Child:
     def _look(self) -> Report | None:
         """Read what it tells; the report where it has ended or its time is up."""
         try:
-            while self.link.poll():
-                what, value = self.link.recv()
+            while True:
+                what, value = self.child.receive(0)
                 if what == "report":
-                    self.process.join()
                     return Report.from_json(value)
                 if what == "starts":
                     self.began, self.started = time.monotonic(), True
@@ -131,12 +111,12 @@ class _Child:
                     self.at = value
                 else:
                     self.outcomes.append(value)
-        except (EOFError, OSError):
-            self.process.join()
-            return self._failed(self._death())
-        if held(self.process.pid or 0) > self.memory:
-            where = self._place()
-            self.kill()
+        except EOFError:
+            return self._failed(f"the process {self.child.ending()} in this check")
+        except TimeoutError:
+            pass
+        if self.child.memory() > self.memory:
+            where = self._stop()
             return self._failed(
                 f"the component's checks took more than {size_text(self.memory)} of memory, and were stopped in this "
                 f"one{where}: something is kept from batch to batch or from call to call, or is far too large for toy "
@@ -144,75 +124,40 @@ class _Child:
             )
         if self.left() > 0:
             return None
-        where = self._place()
-        self.kill()
+        where = self._stop()
         return self._failed(
             f"the component's checks did not end within {self.limit:g} s, and were stopped in this one{where}: an "
             "endless loop, or too much work for toy data (give smaller settings in `probes`, or a longer --timeout)"
         )
-
-    def kill(self) -> None:
-        """End it and what it started."""
-        with suppress(psutil.Error):
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    child.kill()
-        self.process.kill()
-        self.process.join()
 
     def _failed(self, why: str) -> Report:
         outcome = Outcome(self.at[0], self.at[1], "failed", (why,))
         seconds = time.monotonic() - self.began
         return Report(self.entry.kind, self.entry.name, (*self.outcomes, outcome), seconds)
 
-    def _death(self) -> str:
-        code = self.process.exitcode or 0
-        if code >= 0:
-            return f"the process ended with exit code {code} in this check: something calls os._exit, or crashed"
-        with suppress(ValueError):
-            name = signal.Signals(-code).name
-            return f"the process died of {name} in this check: native code crashed, or memory ran out"
-        return f"the process died of signal {-code} in this check"
-
-    def _place(self) -> str:
-        """`` (file.py:LINE)`` where it is at the moment: in the component's file, else in any plugin's; or nothing."""
-        with suppress(OSError, TypeError):
-            os.kill(self.process.pid or 0, signal.SIGUSR1)
-            time.sleep(_LOOK)
-        with suppress(OSError):
-            frames = _FRAME.findall(self.trace.read_text(encoding="utf-8", errors="replace"))
-            own = [frame for frame in frames if frame[0] == self.entry.file]
-            others = [f for f in frames if not f[0].startswith((_CORE, "<")) and "/lib/python" not in f[0]]
-            for file, line in [*own, *others][:1]:
-                return f" ({Path(file).name}:{line})"
-        return ""
+    def _stop(self) -> str:
+        """Kill the process; return `` (file.py:LINE)``, where it was in the component's file or in another plugin's."""
+        place = self.child.place(self.entry.file)
+        self.child.kill()
+        return f" ({place})" if place else ""
 
 
 def _work(
-    entry: dict[str, Any],
-    data_dir: Path | None,
-    link: Connection,
-    printed: Connection,
-    trace: str,
-    environ: dict[str, str],
+    line: Connection, entry: dict[str, Any], data_dir: Path | None, prints: Connection, environ: dict[str, str]
 ) -> None:
-    """In the process: check a component and tell of it."""
-    from harness.engine.worker import begin
+    """Check a component and tell of it. Runs in the process."""
     from harness.registry.discovery import load_one
     from harness.testing.run import check_component
 
     os.environ.clear()
     os.environ.update(environ)  # the server's may be older
-    print_to(printed)  # not to the terminal, whose verdict it would drown
-    link.send(("starts", None))
-    with Path(trace).open("w", encoding="utf-8") as file:
-        faulthandler.register(signal.SIGUSR1, file=file)
-        begin(None)
-        try:
-            cls = load_one(Entry.from_json(entry))
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            report = Report(entry["kind"], entry["name"], (Outcome(*_IMPORT, "failed", (problem,)),))
-        else:
-            report = check_component(cls, data_dir, tell=link.send)
-        link.send(("report", report.to_json()))
+    print_to(prints)  # not to the terminal, whose verdict it would drown
+    line.send(("starts", None))
+    try:
+        cls = load_one(Entry.from_json(entry))
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        report = Report(entry["kind"], entry["name"], (Outcome(*_IMPORT, "failed", (problem,)),))
+    else:
+        report = check_component(cls, data_dir, tell=line.send)
+    line.send(("report", report.to_json()))

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from harness.engine.cluster.agent import Order
-from harness.engine.cluster.facts import facts
+from harness.engine.cluster.facts import Order, facts
 from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
@@ -22,7 +21,6 @@ from harness.store import Lease, Store, begin_draft
 
 _log = logging.getLogger(__name__)
 _RUSH: Final = 10.0  # seconds for a call that must not hold up the end of a run
-_KNOCK: Final = 2.0  # seconds for a try to find a scheduler that was lost
 _FIRST_WORD: Final = 30.0  # seconds without a worker until the user is told
 _Answer = TypeVar("_Answer")
 
@@ -75,15 +73,15 @@ class Cluster:
                 self._own = start_cluster(self.profile, self._jobs)
             self.client = connect(self._own or self.profile.address, self.profile)
             self._order = self._settled(order)
-            self.register()
+            self._register()
             self._await_workers()
             self._check_workers()
         except BaseException:
             self.close()
             raise
 
-    def register(self) -> None:
-        """Tell the scheduler of this run; without effect where it knows.
+    def _register(self) -> None:
+        """Tell the scheduler of this run.
 
         Raises:
             UserError: the workers cannot load bench.
@@ -105,13 +103,6 @@ class Cluster:
         if found is not None:
             self._threads = found
         return self._threads
-
-    def reconnect(self) -> bool:
-        """Whether the scheduler is there; a client that has given up is replaced."""
-        if self.client.status == "closed" and self.profile.kind == "address":
-            with suppress(UserError):
-                self.client = connect(self.profile.address, replace(self.profile, wait=_KNOCK))
-        return bool(self.client.status == "running")
 
     def end_stages(self) -> None:
         """End what this run has running on the workers, and let them forget the run."""

@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
-import logging
-import os
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harness.engine.cluster.agent import Order
 from harness.engine.cluster.connection import Cluster
+from harness.engine.cluster.facts import Order
+from harness.engine.cluster.profile import QUEUES, Profile
+from harness.engine.cluster.starting import need
 from harness.engine.contract import Job, Report
 from harness.engine.failures import failure_of
 from harness.engine.processes import PRELOAD
-from harness.errors import UserError
 from harness.store import Failure, Stage
 
-_log = logging.getLogger(__name__)
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state
 _RECOUNT: Final = 5.0  # seconds between two counts of the workers
-_QUIET: Final = 1.0  # seconds without a scheduler before anything is said
 _PASSING: Final = ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
 _FETCH: Final = 10.0  # seconds to fetch a report
-_ARRIVAL: Final = 30.0  # seconds that a network file system may take to show what a worker has written
-
-
-@dataclass(eq=False)
-class _Task:
-    """A stage that was submitted and whose report is not out yet."""
-
-    stage: Stage
-    report: Future[Report]
-    remote: Any = None
-    arriving: Report | None = None
-    arrived: float = 0.0
 
 
 class Dask:
-    """Stages as tasks of a Dask cluster, run there by the process engine beside each worker.
+    """Stages as tasks of a Dask cluster, run there in processes beside each worker.
 
     A stage that ends its own process is reported by the worker as the local pool reports it. Dask runs the stages of a
-    lost worker elsewhere. When the scheduler is lost, what was running is submitted again once it is back.
+    lost worker elsewhere. When the scheduler is lost, what is left fails, and the next run takes it up from the store.
 
     Args:
         cluster: opened at the first start and left open, for engines to come; whoever made it closes it.
@@ -70,12 +54,10 @@ class Dask:
         self._limits = timeout, memory
         self._preload = tuple(preload)
         self._log = log
-        self._attempts = itertools.count(1)
-        self._tasks: set[_Task] = set()
+        self._remotes: dict[Future[Report], Any] = {}  # Dask's future of each report that is not out yet
         self._lock = threading.RLock()
         self._gone: Failure | None = None
-        self._down: float | None = None
-        self._told = False
+        self._scheduler_lost = False
         self._empty: float | None = None
         self._counted = 0.0
 
@@ -102,24 +84,33 @@ class Dask:
 
     def submit(self, stage: Stage) -> Future[Report]:
         """Run a stage on the cluster."""
-        task = _Task(stage, Future())
+        from harness.engine.cluster.plugin import run_stage
+
+        report, cluster = Future[Report](), self._cluster
         if self._gone is not None:
-            task.report.set_result(Report(self._gone))
-            return task.report
+            report.set_result(Report(self._gone))
+            return report
+        key, needs = f"{stage.kind}-{uuid.uuid4().hex}", cluster.profile.resources.get(stage.kind)
+        try:
+            remote = cluster.client.submit(
+                run_stage, cluster.name, key, stage, key=key, pure=False, resources=dict(needs) if needs else None
+            )
+        except Exception:  # the connection was lost a moment ago
+            self._scheduler_lost, remote = True, None
         with self._lock:
-            self._tasks.add(task)
-        self._send(task)
-        return task.report
+            self._remotes[report] = remote
+        if remote is not None:
+            remote.add_done_callback(lambda done: self._done(report, done))
+        return report
 
     def tick(self) -> float | None:
-        """Notice a lost scheduler, lost workers and artifacts that have arrived. Limits are the workers' business."""
+        """Give up where the scheduler or all workers are lost. Limits are the workers' business."""
         if self._gone is not None:
             return None
-        for task in self._open_tasks():
-            if task.arriving is not None:
-                self._arrive(task)
-        self._watch_connection()
-        if self._down is None and time.monotonic() - self._counted > _RECOUNT:
+        title = self._cluster.profile.title
+        if self._scheduler_lost or self._cluster.client.status != "running":
+            self._give_up(Failure("killed", f"the scheduler of {title} was lost; the same command goes on from here"))
+        elif time.monotonic() - self._counted > _RECOUNT:
             self._watch_workers()
         return _BEAT
 
@@ -132,102 +123,21 @@ class Dask:
         """Forget what is left; the cluster stays open."""
         self._give_up(Failure("killed", "the run ended"))
 
-    def _open_tasks(self) -> list[_Task]:
+    def _done(self, report: Future[Report], remote: Any) -> None:
+        """Take the end of a task; called in a thread of Dask's."""
+        result = None if _is_lost(remote) else _report_of(remote)
+        if result is not None:
+            self._finish(report, result)
+        elif _is_lost(remote):
+            self._scheduler_lost = True
+        elif not report.done():  # it runs again
+            remote.add_done_callback(lambda done: self._done(report, done))
+
+    def _finish(self, report: Future[Report], result: Report) -> None:
         with self._lock:
-            return list(self._tasks)
-
-    def _send(self, task: _Task) -> None:
-        from harness.engine.cluster.plugin import run_stage
-
-        stage, cluster = task.stage, self._cluster
-        key = f"{stage.kind}-{stage.key}-{cluster.name.removeprefix('bench-')}.{next(self._attempts)}"
-        needs = cluster.profile.resources.get(stage.kind)
-        try:
-            remote = cluster.client.submit(
-                run_stage, cluster.name, key, stage, key=key, pure=False, resources=dict(needs) if needs else None
-            )
-        except Exception:  # the connection was lost a moment ago; it is submitted again when it is back
-            self._lose_connection()
-            return
-        task.remote = remote
-        remote.add_done_callback(lambda done: self._done(task, done))
-
-    def _done(self, task: _Task, remote: Any) -> None:
-        """Called in a thread of Dask's when a task has ended in any way."""
-        if task.remote is not remote or task.report.done():
-            return
-        report = _report_of(remote)
-        if report is None and _is_lost(remote):
-            self._lose_connection()
-        elif report is None:
-            remote.add_done_callback(lambda done: self._done(task, done))
-        elif report.failure is None and not self._visible(task.stage):
-            task.arrived = time.monotonic()
-            task.arriving = report
-        else:
-            self._finish(task, report)
-
-    def _arrive(self, task: _Task) -> None:
-        report = task.arriving
-        if report is not None and (self._visible(task.stage) or time.monotonic() - task.arrived > _ARRIVAL):
-            self._finish(task, report)
-
-    def _visible(self, stage: Stage) -> bool:
-        """Whether this machine sees the artifacts; listing the folder makes a network file system look anew."""
-        store = self._cluster.store
-        if store is None:
-            return True
-        for key in (stage.key, *stage.outputs):
-            if not store.has(key):
-                with suppress(OSError):
-                    os.listdir(store.artifact_folder(key).parent)  # noqa: PTH208 (read for its effect)
-                return store.has(key)
-        return True
-
-    def _finish(self, task: _Task, report: Report) -> None:
-        with self._lock:
-            if task not in self._tasks:
-                return
-            self._tasks.discard(task)
-        task.report.set_result(report)
-
-    def _lose_connection(self) -> None:
-        with self._lock:
-            if self._down is None:
-                self._down = time.monotonic()
-                self._told = False
-
-    def _watch_connection(self) -> None:
-        if self._cluster.client.status != "running":
-            self._lose_connection()
-        if self._down is None:
-            return
-        self._tell_of_loss(time.monotonic() - self._down)
-        if self._cluster.reconnect() and self._resume():
-            return
-        if time.monotonic() - self._down > self._cluster.profile.patience:
-            text = f"the scheduler of {self._cluster.profile.title} was lost for {self._cluster.profile.patience:.0f} s"
-            self._give_up(Failure("killed", text))
-
-    def _tell_of_loss(self, seconds: float) -> None:
-        """Once, and not at once: Ctrl-C reaches a cluster of our own and this process at the same time."""
-        if seconds > _QUIET and not self._told:
-            self._told = True
-            patience = self._cluster.profile.patience
-            _log.warning("lost %s; waiting up to %.0f s for it", self._cluster.profile.title, patience)
-
-    def _resume(self) -> bool:
-        """Submit again what the lost scheduler had; false where it takes nothing yet."""
-        try:
-            self._cluster.register()
-        except (UserError, OSError, RuntimeError):
-            return False  # lost again; the next look tries once more
-        self._down = None
-        lost = [task for task in self._open_tasks() if task.arriving is None and _is_lost(task.remote)]
-        _log.warning("%s is back; what was running runs again (%d)", self._cluster.profile.title, len(lost))
-        for task in lost:
-            self._send(task)
-        return True
+            if report in self._remotes:
+                del self._remotes[report]
+                report.set_result(result)
 
     def _watch_workers(self) -> None:
         """Give up when no worker has been there for long."""
@@ -242,26 +152,26 @@ class Dask:
             self._give_up(Failure("killed", text))
 
     def _give_up(self, failure: Failure) -> None:
-        """Every stage that runs, or comes later, gets this failure."""
+        """Fail every stage that runs or comes later."""
         self._gone = failure
-        for task in self._open_tasks():
-            if task.remote is not None:
+        with self._lock:
+            remotes = dict(self._remotes)
+        for report, remote in remotes.items():
+            if remote is not None:
                 with suppress(Exception):
-                    task.remote.release()
-            self._finish(task, Report(failure))
+                    remote.release()
+            self._finish(report, Report(failure))
 
 
 def _is_lost(remote: Any) -> bool:
-    return remote is None or remote.status in ("cancelled", "lost")
+    return remote.status in ("cancelled", "lost")
 
 
 def _report_of(remote: Any) -> Report | None:
-    """The report of a Dask task that has ended; None where the scheduler was lost, or runs it again.
+    """Return the report of a Dask task that has ended; None where the scheduler is lost, or runs it again.
 
     Dask runs a task again when its worker dies before the result has left it.
     """
-    if _is_lost(remote):
-        return None
     try:
         report: Report = remote.result(timeout=_FETCH)
     except Exception as error:
@@ -274,3 +184,18 @@ def _report_of(remote: Any) -> Report | None:
             )
         return Report(failure_of(error))
     return report
+
+
+def make_dask(
+    cluster: Profile | Cluster | None, *, jobs: int | None, timeout: float | None, memory: int | None, log: Path | None
+) -> Dask:
+    """Return a Dask engine, not yet started; its cluster is not opened before the first stage.
+
+    Raises:
+        UserError: a package of the extra ``cluster`` is missing.
+    """
+    opened = cluster if isinstance(cluster, Cluster) else Cluster(cluster or Profile(), jobs)
+    need("distributed")
+    if opened.profile.kind in QUEUES:
+        need("dask_jobqueue")
+    return Dask(opened, timeout, memory, log)

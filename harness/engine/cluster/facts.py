@@ -1,12 +1,18 @@
-"""What must be equal on all machines of a run, so that a key means the same everywhere. No torch, no Dask."""
+"""What the workers of a run are told, and what must be equal on all its machines. No torch, no Dask."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from harness.engine.contract import Job
+from harness.engine.processes import PRELOAD
 from harness.engine.provenance import versions
 from harness.errors import UserError
 from harness.registry.core_files import HARNESS, PLUGINS
@@ -17,6 +23,43 @@ from harness.store import hash_file
 CODE = "the code of bench"
 _AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")
 """Folders of the core whose code runs stages, as does that of its top folder, and not that of commands and reports."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What all workers of a run are told.
+
+    Attributes:
+        job: as for every worker, with paths as the workers see them.
+        timeout, memory: limits of a stage, in seconds and bytes.
+        logs: folder for what is printed in stages, a file per Dask worker; their own output where absent.
+        expected: what :func:`facts` says where the run was started.
+        plugin_files: single-file plugins that the run may use.
+        meeting: folder in the store in which the run left the file ``token`` with ``secret`` in it, and in which each
+            worker leaves a file, so that both sides know that they see the same store; ``None`` for no such check.
+        secret: see ``meeting``.
+        environment: variables of the processes that run stages.
+        preload: modules that each of these processes loads first.
+    """
+
+    job: Job
+    timeout: float | None = None
+    memory: int | None = None
+    logs: Path | None = None
+    expected: Mapping[str, str] = field(default_factory=dict)
+    plugin_files: Sequence[Path] = ()
+    meeting: Path | None = None
+    secret: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    preload: Sequence[str] = PRELOAD
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A worker's answer at the start of a run: what is wrong there, and the file left in the meeting folder."""
+
+    complaints: Sequence[str]
+    mark: str
 
 
 def facts(plugin_files: Iterable[Path] = ()) -> dict[str, str]:
@@ -48,6 +91,27 @@ def differences(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
         else:
             told.append(f"{name} {theirs} instead of {mine}")
     return told
+
+
+def look_around(line: Connection, order: Order, name: str) -> None:
+    """Compare code and versions with those of the run, and leave a file in its store. Runs in a child process."""
+    complaints, mark = differences(order.expected, facts(order.plugin_files)) if order.expected else [], ""
+    if order.meeting is not None:
+        try:
+            mark = _meet(order.meeting, order.secret, name, complaints)
+        except OSError as error:
+            store = order.meeting.parent.parent
+            complaints.append(f"it cannot use the store at {store}: {error.strerror or error}")
+    line.send(Hello(complaints, mark))
+
+
+def _meet(meeting: Path, secret: str, name: str, complaints: list[str]) -> str:
+    """Return the name of the file left in the meeting folder, with a complaint where it is of another store."""
+    if (meeting / "token").read_text(encoding="utf-8") != secret:
+        complaints.append(f"{meeting.parent.parent} is another store")
+    mark = meeting / f"{name}-{os.getpid()}"
+    mark.write_text(socket.gethostname(), encoding="utf-8")
+    return mark.name
 
 
 def _plugin_digest(source: Source) -> str:

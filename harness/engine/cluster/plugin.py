@@ -1,50 +1,51 @@
-"""What runs inside a Dask worker: a plugin that keeps one agent for a run, and the task that hands it a stage."""
+"""What runs inside a Dask worker: a plugin that keeps the processes of a run's stages, and the task of a stage."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import multiprocessing
 import os
+import platform
 import re
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from contextlib import suppress
+from concurrent.futures import wait
 from dataclasses import replace
 from typing import Any, Final
 
 from distributed import WorkerPlugin, get_worker
 
-from harness.engine.cluster.agent import Hello, Order, Run, Start
+from harness.engine.cluster.facts import Hello, Order, look_around
 from harness.engine.contract import Report
+from harness.engine.provenance import cpu_model
+from harness.engine.slot import Slot
+from harness.engine.supervisor import Child
+from harness.engine.threads import available_cores
 from harness.store import Failure, Stage
 
-_LOOK: Final = 0.5  # seconds between two looks whether a stage is still wanted
-_PATIENCE: Final = 5.0  # seconds that an agent gets to end its processes
-_PROGRAM: Final = "import sys; from harness.engine.cluster.agent import main; main(int(sys.argv[1]))"
+_LOOK: Final = 0.4  # seconds between two looks whether a stage is still wanted and within its limits
+_PATIENCE: Final = 5.0  # seconds for the end of a process that was killed
+_IDLE: Final = 120.0  # seconds without a stage after which a process leaves; the next stage starts another
 
 
 def run_stage(plugin: str, key: str, stage: Stage) -> Report:
-    """The Dask task of a stage: never raises for what happens to the stage."""
+    """Run a stage; the Dask task of it, which never raises for what happens to the stage."""
     worker = get_worker()
-    found: StagePlugin | None = worker.plugins.get(plugin)
-    if found is None:
+    ours: StagePlugin | None = worker.plugins.get(plugin)
+    if ours is None:
         return Report(Failure("killed", "the run has ended on this worker"), {}, str(worker.name))
-    return found.run(stage, lambda: _wanted(worker, key))
+    return ours.run(stage, lambda: _wanted(worker, key))
 
 
 def introduce(plugin: str, dask_worker: Any) -> Hello:
-    """Called on every worker at the start of a run: start the agent and let it look around."""
-    found: StagePlugin = dask_worker.plugins[plugin]
-    return found.hello()
+    """Look around on a worker; called on each at the start of a run."""
+    ours: StagePlugin = dask_worker.plugins[plugin]
+    return ours.hello()
 
 
 def _wanted(worker: Any, key: str) -> bool:
-    """Whether a running task was neither cancelled nor orphaned, and its worker is not about to close."""
+    """Return True unless a running task was cancelled or orphaned, or its worker is about to close."""
     if worker.status.name not in ("running", "paused", "closing_gracefully"):
         return False
     task = worker.state.tasks.get(key)
@@ -52,7 +53,11 @@ def _wanted(worker: Any, key: str) -> bool:
 
 
 class StagePlugin(WorkerPlugin):  # type: ignore[misc]
-    """Keeps the agent of one run on one Dask worker; it is started when first needed, and again when it is gone."""
+    """Keeps the processes that run one run's stages on one Dask worker, at most one for each of its threads.
+
+    A stage does not run in the Dask worker itself: it may hang or crash, and the worker may have loaded older code than
+    is on the disk now.
+    """
 
     idempotent = True
 
@@ -60,122 +65,99 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
         self.order = order
 
     def setup(self, worker: Any) -> None:
-        """Note where we are; starts nothing."""
+        """Note the worker's name; starts nothing."""
         self._name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{worker.name}").strip("-")[-80:] or "worker"
-        self._jobs = int(worker.state.nthreads)
         self._lock = threading.Lock()
-        self._agent: _Agent | None = None
+        self._introduction = threading.Lock()
+        self._hello: Hello | None = None
+        self._slots: list[Slot] = []
+        self._started = 0
         self._closed = False
+        self._machine = machine()
 
     async def teardown(self, worker: Any) -> None:
-        """End the agent and everything that it runs."""
+        """End everything that runs."""
         del worker
-        self._closed = True
-        if (agent := self._agent) is not None:
-            await asyncio.to_thread(agent.close)
+        await asyncio.to_thread(self._close)
 
     def hello(self) -> Hello:
-        """The agent's greeting."""
-        agent = self._present()
-        return Hello(["it is about to close"], "") if agent is None else agent.hello
+        """Return what is wrong on this worker, as a fresh process there sees it."""
+        with self._introduction:
+            if self._hello is None:
+                self._hello = self._look_around()
+            return self._hello
 
     def run(self, stage: Stage, wanted: Callable[[], bool]) -> Report:
-        """Run a stage; end the agent as soon as nobody wants the stage any more."""
-        agent = self._present()
-        if agent is None:
-            return Report(Failure("killed", "the run has ended on this worker"), {}, self._name)
-        if agent.hello.complaints:
-            return Report(Failure("killed", f"{self._name}: {'; '.join(agent.hello.complaints)}"), {}, self._name)
-        future = agent.submit(stage)
-        while not wait([future], timeout=_LOOK).done:
-            if not wanted():  # nothing cancels a single stage: the run is over, or the worker closes
-                agent.close()
-        report = future.result()
-        return replace(report, worker=f"{self._name} {report.worker}".strip())
-
-    def _present(self) -> _Agent | None:
+        """Run a stage in a process of its own; end that as soon as nobody wants the stage any more."""
+        if complaints := self.hello().complaints:
+            return Report(Failure("killed", f"{self._name}: {'; '.join(complaints)}"), {}, self._name)
         with self._lock:
             if self._closed:
-                return None
-            if self._agent is None or not self._agent.alive:
-                self._agent = _Agent(Start(self.order, self._jobs, self._name))
-            return self._agent
+                return Report(Failure("killed", "the run has ended on this worker"), {}, self._name)
+            slot = self._free_slot()
+            future = slot.submit(stage)
+        while not wait([future], timeout=_LOOK).done:
+            slot.over_limit(self.order.timeout, self.order.memory)
+            if not wanted() and not slot.condemned:
+                slot.condemn(Failure("killed", "the run has ended on this worker"))
+        report = future.result()
+        return replace(
+            report,
+            worker=f"{self._name} {report.worker}".strip(),
+            detail={**report.detail, "machine": self._machine},
+        )
+
+    def _free_slot(self) -> Slot:
+        self._slots = [slot for slot in self._slots if slot.busy or slot.usable]
+        idle = next((slot for slot in self._slots if slot.usable), None)
+        if idle is not None:
+            return idle
+        self._started += 1
+        order = self.order
+        log = None if order.logs is None else order.logs / f"workers-{self._name}.log"
+        slot = Slot(
+            f"worker {self._started}",
+            order.job,
+            log,
+            preload=order.preload,
+            environment=_environment(order),
+            idle=_IDLE,
+        )
+        self._slots.append(slot)
+        return slot
+
+    def _look_around(self) -> Hello:
+        child = Child.spawn(look_around, self.order, self._name, environment=_environment(self.order))
+        try:
+            hello: Hello = child.receive()
+        except EOFError:
+            return Hello(["bench cannot be started there, see the worker's own output"], "")
+        finally:
+            child.kill()
+            child.wait(_PATIENCE)
+        return hello
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            slots, self._slots = self._slots, []
+        for slot in slots:
+            slot.condemn(Failure("killed", "the run has ended on this worker"))
+        for slot in slots:
+            slot.join(_PATIENCE)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"order": self.order}
 
 
-class _Agent:
-    """The Dask worker's end of an agent."""
-
-    def __init__(self, start: Start) -> None:
-        self._numbers = itertools.count()
-        self._waiting: dict[int, Future[Report]] = {}
-        self._lock = threading.Lock()
-        self._line, theirs = multiprocessing.Pipe()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=_environment(start.order),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in a terminal is for the run, not for its stages
-            )
-        self.hello = self._greet(start)
-        self.alive = not self.hello.complaints
-        if self.alive:
-            threading.Thread(target=self._listen, name="bench-agent", daemon=True).start()
-        else:
-            self.close()
-
-    def _greet(self, start: Start) -> Hello:
-        try:
-            self._line.send(start)
-            hello: Hello = self._line.recv()
-        except (EOFError, OSError):
-            return Hello(["bench cannot be started there, see the worker's own output"], "")
-        return hello
-
-    def submit(self, stage: Stage) -> Future[Report]:
-        """Run a stage; the future holds a report even when the agent dies."""
-        number, future = next(self._numbers), Future[Report]()
-        self._waiting[number] = future
-        try:
-            with self._lock:
-                self._line.send(Run(number, stage))
-        except OSError:
-            self._lose()
-        if not self.alive:
-            self._lose()
-        return future
-
-    def close(self) -> None:
-        """End the agent with everything that it runs."""
-        self.alive = False
-        with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as end:
-            end.shutdown(socket.SHUT_RDWR)  # closing alone would not wake the thread that listens
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._lose()
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                number, report = self._line.recv()
-                if (future := self._waiting.pop(number, None)) is not None:
-                    future.set_result(report)
-        except (EOFError, OSError):
-            self.alive = False
-            self._process.wait()
-            self._lose()
-
-    def _lose(self) -> None:
-        for number in list(self._waiting):
-            if (future := self._waiting.pop(number, None)) is not None:
-                future.set_result(Report(Failure("killed", "the process that runs a worker's stages died")))
+def machine() -> dict[str, Any]:
+    """Describe the machine that runs a stage, in place of the one that started the run."""
+    return {
+        "host": socket.gethostname(),
+        "cpu": cpu_model(),
+        "cores": available_cores(),
+        "platform": platform.platform(),
+    }
 
 
 def _environment(order: Order) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from harness.engine.cluster.profile import QUEUES, Profile
-from harness.engine.processes import available_cores
+from harness.engine.threads import available_cores
 from harness.errors import UserError
 
 _BATCH: Final = {"slurm": ("SLURMCluster", "sbatch"), "pbs": ("PBSCluster", "qsub"), "lsf": ("LSFCluster", "bsub")}

@@ -23,7 +23,7 @@ from harness.engine.cluster import connection
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile
 from harness.errors import UserError
-from harness.store import Store, locks, sweep
+from harness.store import Store, leases, sweep
 
 
 @pytest.fixture(scope="module")
@@ -222,8 +222,8 @@ def test_an_artifact_that_shows_late_is_waited_for(
 
 def test_the_meeting_is_locked_also_when_a_sweeper_was_faster(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its lock the next run's start would take it for a leftover, while workers come late."""
-    real, answers = locks._lock, [False]
-    monkeypatch.setattr(locks, "_lock", lambda descriptor: answers.pop() if answers else real(descriptor))
+    real, answers = leases._lock, [False]
+    monkeypatch.setattr(leases, "_lock", lambda descriptor: answers.pop() if answers else real(descriptor))
     cluster = Cluster(Profile())
     cluster._meet(store)
     sweep(store.root)

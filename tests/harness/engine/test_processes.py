@@ -19,8 +19,9 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import Outcome, make_engine, run
 from harness.engine.contract import Job
-from harness.engine.process_tree_memory import held
-from harness.engine.processes import Processes, available_cores
+from harness.engine.processes import Processes
+from harness.engine.supervisor import memory_of_tree
+from harness.engine.threads import available_cores
 from harness.engine.worker import Attempt
 from harness.store import Failure, Stage
 
@@ -306,8 +307,7 @@ def test_an_interrupt_keeps_what_is_finished(store: ToyStore, launch: Any, numbe
     wait_until(lambda: not any(relative.is_running() for relative in relatives), 5)
 
 
-def test_no_thread_of_a_pool_is_left_for_pythons_exit_to_wake(store: ToyStore) -> None:
-    """Its last act is to close a pipe into which ``concurrent.futures`` writes at exit, without a lock."""
+def test_no_thread_is_left_after_a_run_was_killed(store: ToyStore) -> None:
     engine = Processes(jobs=2)
     engine.start(Job(BODY, store.context))
     for key in ("a", "b"):
@@ -315,7 +315,7 @@ def test_no_thread_of_a_pool_is_left_for_pythons_exit_to_wake(store: ToyStore) -
     wait_until(lambda: bool(store.runs("a") and store.runs("b")))
     engine.kill()
     engine.close()
-    assert [thread for thread in threading.enumerate() if type(thread).__name__ == "_ExecutorManagerThread"] == []
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("bench-worker")] == []
 
 
 def test_ctrl_c_while_the_workers_start(store: ToyStore, launch: Any) -> None:
@@ -385,4 +385,4 @@ def test_memory_of_a_process_that_ends_while_it_is_looked_at(monkeypatch: pytest
         raise FileNotFoundError
 
     monkeypatch.setattr(Path, "glob", gone)
-    assert held(os.getpid()) > 0
+    assert memory_of_tree(os.getpid()) > 0

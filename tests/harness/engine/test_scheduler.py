@@ -254,6 +254,9 @@ class MemoryStore:
     def has(self, key: str) -> bool:
         return key in REMEMBERED
 
+    def refresh(self, key: str) -> None:
+        """Nothing."""
+
     def try_lease(self, key: str) -> MemoryStore:  # noqa: ARG002
         return self
 

@@ -58,6 +58,9 @@ class ToyStore:
     def has(self, key: str) -> bool:
         return (self.root / "artifacts" / key).exists()
 
+    def refresh(self, key: str) -> None:
+        """Nothing."""
+
     def try_lease(self, key: str) -> FileLease | None:
         try:
             return FileLease(self.root / "leases" / key)

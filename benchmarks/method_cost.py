@@ -31,7 +31,7 @@ from harness import Decorrelator, Features, Learner, PackedGraphs, Task
 from harness.component import LEARNER_KINDS
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
-from harness.testing.rig import upstream_outputs, votes
+from harness.testing.learner_rig import upstream_outputs, votes
 from harness.testing.toys import Toy
 from harness.training.bases import LearnerInfo, ModelSpec
 from harness.training.loop import LoopSettings, total_steps

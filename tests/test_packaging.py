@@ -152,7 +152,7 @@ def extras(project: dict[str, Any]) -> set[str]:
     return {re.split(r"[=<>\[]", text)[0] for name, texts in groups.items() if name != "test" for text in texts}
 
 
-UNDER_PYTEST = {("harness/testing/cases.py", "pytest"), ("harness/testing/pytest_plugin.py", "pytest")}
+UNDER_PYTEST = {("harness/testing/pytest_plugin.py", "pytest")}
 """What only pytest and its users import."""
 
 

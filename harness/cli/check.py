@@ -72,27 +72,26 @@ def check(
 
 
 def _list_rules(kinds: list[str], json: bool) -> None:
-    """Each kind's rules: id, what it holds a component to, the likely cause of a failure."""
+    """List each kind's checks: name and contract."""
     from harness.cli.output import show_text
     from harness.results.rows import dumps
-    from harness.testing.rules import rule_of
-    from harness.testing.run import checks_of
+    from harness.testing.checks import about, checks_of
 
     for kind in kinds:
         if kind not in KINDS:
             raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
-    listed = {kind: [rule_of(check) for check in checks_of(kind)] for kind in kinds or KINDS}
+    listed = {kind: {check.__name__: about(check) for check in checks_of(kind)} for kind in kinds or KINDS}
     if json:
-        print(dumps({kind: [vars(rule) for rule in found] for kind, found in listed.items()}), end="")
+        rules = {kind: [{"id": name, "about": text} for name, text in texts.items()] for kind, texts in listed.items()}
+        print(dumps(rules), end="")
         return
-    for kind, found in listed.items():
+    for kind, rules_of_kind in listed.items():
         show_text(f"{kind}:")
-        for rule in found:
-            show_text(f"  {rule.id}: {rule.about}")
-            show_text(f"      likely cause: {rule.cause}")
+        for name, text in rules_of_kind.items():
+            show_text(f"  {name}: {text}")
 
 
 def _skipped(reports: list[Report]) -> str:
-    """How many could not be checked at all, as they count as passed."""
-    count = sum(len(report.with_status("skipped")) == len(report.outcomes) for report in reports)
+    """Return the number of components to which no check applied, as they count as passed."""
+    count = sum(report.all_skipped for report in reports)
     return f", {count} of them skipped" if count else ""

@@ -1,4 +1,4 @@
-"""The conformance kit: what every component must do, tried on a small fixed toy set.
+"""The conformance kit: the contract of every kind of component, tested on small fixed toy data.
 
 ``bench check`` runs it on the command line, ``pytest --bench-check`` and :func:`conformance` under pytest.
 """
@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.testing.cases import conformance as conformance
+    from harness.testing.checks import check_component as check_component
+    from harness.testing.pytest_plugin import conformance as conformance
     from harness.testing.report import Outcome as Outcome
     from harness.testing.report import Report as Report
-    from harness.testing.run import check_component as check_component
 
+_HOMES = {"conformance": "pytest_plugin", "check_component": "checks", "Outcome": "report", "Report": "report"}
 __all__ = ["Outcome", "Report", "check_component", "conformance"]
 
 
 def __getattr__(name: str) -> Any:
-    home = {"conformance": "cases", "check_component": "run", "Outcome": "report", "Report": "report"}
-    if name not in home:
+    if name not in _HOMES:
         raise AttributeError(f"module 'harness.testing' has no attribute '{name}'")
-    return getattr(import_module(f"harness.testing.{home[name]}"), name)
+    return getattr(import_module(f"harness.testing.{_HOMES[name]}"), name)

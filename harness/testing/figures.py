@@ -1,4 +1,4 @@
-"""Draws an analysis's figure as a run does, and looks whether its axes are labelled."""
+"""Draw an analysis's figure as a run does, and check that its axes are labelled."""
 
 from __future__ import annotations
 
@@ -6,38 +6,35 @@ import io
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from harness.analysis import Analysis, Study
 from harness.testing.report import Skip
 
 
+def made(analysis: Analysis, study: Study) -> Any:
+    """Return the figure, not drawn yet; None for none, or without matplotlib."""
+    with suppress(Skip), _styled():
+        return analysis.figure(study)
+    return None
+
+
 def drawn(analysis: Analysis, study: Study) -> bytes | None:
-    """The figure as SVG, under the style of a run's figures; None for no figure, or without matplotlib.
+    """Return the figure as SVG, under the style of a run's figures; None for none, or without matplotlib.
 
     Raises:
-        Warning: drawing warns of something.
+        Warning: drawing warns.
     """
     if type(analysis).figure is Analysis.figure:
         return None
-    try:
+    with suppress(Skip):
         return _draw(analysis, study)[1]
-    except Skip:
-        return None
-
-
-def made(analysis: Analysis, study: Study) -> Any:
-    """The figure, not drawn yet; None for none, or without matplotlib."""
-    try:
-        with _styled():
-            return analysis.figure(study)
-    except Skip:
-        return None
+    return None
 
 
 def problems(analysis: Analysis, study: Study) -> Iterator[str]:
-    """What is wrong with the figure of a study.
+    """Yield the problems of a study's figure.
 
     Raises:
         Skip: matplotlib is missing.
@@ -52,9 +49,7 @@ def problems(analysis: Analysis, study: Study) -> Iterator[str]:
     axes = [axis for axis in figure.axes if axis.get_visible() and axis.axison]
     for place, axis in enumerate(axes):
         title = axis.get_title().partition("\n")[0] or f"panel {place + 1}"
-        for name in ("x", "y"):
-            if not _is_told(axis, name, axes):
-                yield f"the {name} axis of '{title}' has no label"
+        yield from (f"the {xy} axis of '{title}' has no label" for xy in ("x", "y") if not _labelled(axis, xy, axes))
 
 
 def _draw(analysis: Analysis, study: Study) -> tuple[Any, bytes | None]:
@@ -69,7 +64,7 @@ def _draw(analysis: Analysis, study: Study) -> tuple[Any, bytes | None]:
 
 @contextmanager
 def _styled() -> Iterator[None]:
-    """The style of a run's figures, warnings being errors.
+    """Apply the style of a run's figures, warnings being errors.
 
     Raises:
         Skip: matplotlib is missing.
@@ -86,55 +81,45 @@ def _styled() -> Iterator[None]:
 
 
 def _open_figures() -> list[int]:
-    """What pyplot holds, where it is loaded."""
+    """Return pyplot's open figures; none where it is not loaded."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return [] if pyplot is None else list(pyplot.get_fignums())
 
 
-def _is_told(axis: Any, name: str, axes: list[Any]) -> bool:
-    """Whether an axis has a label or names instead of numbers, or its row or column of panels has them for it."""
-    row = _beside(axis, name, axes)
-    if getattr(axis.figure, f"get_sup{name}label")() or any(_label(other, name) for other in row):
+def _labelled(axis: Any, xy: str, axes: list[Any]) -> bool:
+    """Return True if an axis has a label or names instead of numbers, or its row or column of panels has."""
+    panels = _beside(axis, xy, axes)
+    if getattr(axis.figure, f"get_sup{xy}label")() or any(_label(panel, xy) for panel in panels):
         return True
     if hasattr(axis, "_colorbar"):  # its one label is on either side
         return bool(_label(axis, "x") or _label(axis, "y"))
-    bare = not _written(axis, name)
-    return any(_has_names(other, name) for other in (row if bare else [axis]))
+    named = [axis] if _ticks(axis, xy) else panels
+    return any(_ticks(panel, xy) and not any(map(_is_number, _ticks(panel, xy))) for panel in named)
 
 
-def _written(axis: Any, name: str) -> list[str]:
-    """The texts at an axis's ticks."""
-    labels = getattr(axis, f"{name}axis").get_ticklabels()
-    return [label.get_text() for label in labels if label.get_visible() and label.get_text().strip()]
-
-
-def _has_names(axis: Any, name: str) -> bool:
-    written = _written(axis, name)
-    return bool(written) and not any(map(_is_number, written))
-
-
-def _label(axis: Any, name: str) -> str:
-    text: str = getattr(axis, f"get_{name}label")()
+def _label(axis: Any, xy: str) -> str:
+    text: str = getattr(axis, f"get_{xy}label")()
     return text.strip()
 
 
-def _beside(axis: Any, name: str, axes: list[Any]) -> list[Any]:
-    """The panel itself, and those of its column (for x) or row (for y)."""
-    spec = axis.get_subplotspec()
-    if spec is None:
-        return [axis]
-    span = "colspan" if name == "x" else "rowspan"
-    return [
-        other
-        for other in axes
-        if (place := other.get_subplotspec()) is not None and getattr(place, span) == getattr(spec, span)
-    ]
+def _ticks(axis: Any, xy: str) -> list[str]:
+    labels = getattr(axis, f"{xy}axis").get_ticklabels()
+    return [label.get_text() for label in labels if label.get_visible() and label.get_text().strip()]
 
 
 def _is_number(text: str) -> bool:
-    """Whether a tick label is a number."""
     try:
-        float(text.strip().replace("−", "-").replace("$", "").replace("\\mathdefault{", "").rstrip("}") or 0)
+        float(text.strip().replace("−", "-").replace("$", "").replace("\\mathdefault{", "").rstrip("}"))
     except ValueError:
         return False
     return True
+
+
+def _beside(axis: Any, xy: str, axes: list[Any]) -> list[Any]:
+    """Return the panels of its column (for x) or row (for y), itself among them."""
+    spec = axis.get_subplotspec()
+    if spec is None:
+        return [axis]
+    span = "colspan" if xy == "x" else "rowspan"
+    specs = [(other, other.get_subplotspec()) for other in axes]
+    return [other for other, place in specs if place is not None and getattr(place, span) == getattr(spec, span)]

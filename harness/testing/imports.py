@@ -1,4 +1,4 @@
-"""What importing and using a component imports: heavy and optional packages belong where they are used."""
+"""Packages that a component loads: heavy and optional ones belong where they are used."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 
 from harness.component import Component
 from harness.registry.importing import SINGLE
@@ -34,7 +31,7 @@ print(json.dumps([package for package in heavy if package in sys.modules]))
 
 
 def loaded_at_import(cls: type[Component], packages: Collection[str]) -> list[str]:
-    """Those of the packages that are loaded once a component's module is imported, in a fresh process.
+    """Return those of the packages that importing a component's module in a fresh process loads.
 
     Raises:
         RuntimeError: the module cannot be imported there.
@@ -46,12 +43,12 @@ def loaded_at_import(cls: type[Component], packages: Collection[str]) -> list[st
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise RuntimeError(f"importing the module in a fresh process failed: {last}")
-    found: list[str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return loaded
 
 
 def optional_packages(cls: type[Component]) -> list[str]:
-    """Packages that the component's file imports, anywhere, and that are no part of the harness's own needs."""
+    """Return the packages that the component's file imports, anywhere, and that the harness does not need."""
     tree = ast.parse(Path(inspect.getfile(cls)).read_text(encoding="utf-8"))
     names = {name for node in ast.walk(tree) for name in _imported(node)}
     return sorted(names - _CORE - set(sys.stdlib_module_names))
@@ -64,39 +61,14 @@ def _imported(node: ast.AST) -> Iterator[str]:
         yield node.module.partition(".")[0]
 
 
-class _Refusing(MetaPathFinder):
-    """Finds none of the packages, and notes that they were looked for."""
-
-    def __init__(self, packages: Sequence[str], asked: list[str]) -> None:
-        self._packages, self._asked = packages, asked
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """None, unless it is one of the packages.
-
-        Raises:
-            ModuleNotFoundError: it is.
-        """
-        del path, target
-        package = fullname.partition(".")[0]
-        if package in self._packages:
-            self._asked.append(package)
-            raise ModuleNotFoundError(f"No module named '{fullname}'", name=fullname)
-        return None
-
-
 @contextmanager
-def without(packages: Sequence[str]) -> Iterator[list[str]]:
-    """As if the packages were not installed; gives the list of those that were asked for meanwhile."""
+def without(packages: Collection[str]) -> Iterator[None]:
+    """Let imports of the packages fail in the block, as if they were not installed."""
     hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in packages}
-    asked: list[str] = []
-    finder = _Refusing(packages, asked)
-    for name in hidden:
-        del sys.modules[name]
-    sys.meta_path.insert(0, finder)
+    sys.modules.update(dict.fromkeys({*hidden, *packages}))  # type: ignore[arg-type]
     try:
-        yield asked
+        yield
     finally:
-        sys.meta_path.remove(finder)
+        for name in packages:
+            sys.modules.pop(name, None)
         sys.modules.update(hidden)

@@ -27,7 +27,7 @@ LIMIT = 300.0
 MEMORY = 4 * 10**9
 """Bytes that they may take: toy data need a tenth of it."""
 _POLL = 0.5  # seconds between two looks at the processes' memory
-_PRELOAD = ("harness.engine.preload", "harness.testing.run", "sklearn.cluster", "sklearn.metrics")
+_PRELOAD = ("harness.engine.preload", "harness.testing.checks", "sklearn.cluster", "sklearn.metrics")
 """Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
 _LAST_WORDS = 1.0  # seconds to wait for what an ended process has printed
@@ -147,7 +147,7 @@ def _work(
 ) -> None:
     """Check a component and tell of it. Runs in the process."""
     from harness.registry.discovery import load_one
-    from harness.testing.run import check_component
+    from harness.testing.checks import check_component
 
     os.environ.clear()
     os.environ.update(environ)  # the server's may be older

@@ -1,16 +1,80 @@
-"""The pytest plugin: ``pytest --bench-check NAME`` runs the conformance kit. Imports nothing heavy at start."""
+"""The kit under pytest: ``pytest --bench-check NAME``, and :func:`conformance`. Imports nothing heavy at start."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from harness.testing.cases import Case
+    from harness.component import Component
+    from harness.testing.report import CheckFunction
+    from harness.testing.rig import Rig
 
 OPTION = "--bench-check"
+
+
+def conformance(*what: str | Path | type[Component], data_dir: Path | None = None) -> Callable[..., None]:
+    """Return a pytest test with a case for each check: ``test_mine = conformance("my_plugin.py")``.
+
+    Args:
+        what: component classes, ``NAME``, ``KIND/NAME`` or paths of plugin files.
+        data_dir: the folder of data files, for datasets that read some.
+
+    Raises:
+        UserError: a name or file is not there.
+    """
+    from harness.registry.discovery import load_one
+    from harness.testing.select import find
+
+    classes: list[type[Component]] = []
+    for item in what:
+        classes += [item] if isinstance(item, type) else [load_one(entry) for entry in find([str(item)])]
+    cases = [pytest.param(case, id=case.title) for cls in classes for case in Case.all_of(cls, data_dir)]
+
+    @pytest.mark.parametrize("case", cases)
+    def test(case: Case) -> None:
+        case.run()
+
+    return test
+
+
+class Case:
+    """One check of one component.
+
+    Attributes:
+        title: ``kind/name-check``.
+    """
+
+    def __init__(self, rig: Rig[Any, Any], check: CheckFunction) -> None:
+        self.title = f"{rig.cls.kind}/{rig.cls.name}-{check.__name__}"
+        self._rig, self._check = rig, check
+
+    @classmethod
+    def all_of(cls, component: type[Component], data_dir: Path | None = None) -> list[Case]:
+        """Return the cases of a component; they share its rig."""
+        from harness.testing.checks import checks_of, rig_of
+
+        rig = rig_of(component, data_dir)
+        return [cls(rig, check) for check in checks_of(component.kind)]
+
+    @property
+    def line(self) -> int:
+        """Return the line on which the component's class begins, from 0."""
+        return inspect.getsourcelines(self._rig.cls)[1] - 1
+
+    def run(self) -> None:
+        """Run the check; skip or fail the pytest test accordingly."""
+        from harness.testing.checks import run_check
+
+        outcome = run_check(self._check, self._rig)
+        if outcome.status == "skipped":
+            pytest.skip("; ".join(outcome.problems))
+        if outcome.status == "failed":
+            pytest.fail("\n".join([outcome.about, *outcome.lines("  ")]), pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,57 +90,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     """Collect no tests where only components are asked for."""
-    return True if _alone(config) else None
+    alone = config.getoption(OPTION) and config.args_source is not pytest.Config.ArgsSource.ARGS
+    return True if alone else None
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add an item for each check of each component."""
-    names = config.getoption(OPTION)
-    if names:
-        items += [CheckItem.of(session, case, file) for case, file in _cases(names)]
+    if names := config.getoption(OPTION):
+        items += _items(session, names)
 
 
-def _alone(config: pytest.Config) -> bool:
-    return bool(config.getoption(OPTION)) and config.args_source is not pytest.Config.ArgsSource.ARGS
-
-
-def _cases(names: list[str]) -> list[tuple[Case, Path]]:
+def _items(session: pytest.Session, names: list[str]) -> Iterator[CheckItem]:
     import torch
 
     from harness.errors import UserError
     from harness.registry.discovery import load_one
-    from harness.testing.cases import Case
     from harness.testing.select import find
 
     torch.set_num_threads(1)
     try:
-        entries = find([] if "all" in names else names)
-        return [(case, Path(entry.file)) for entry in entries for case in Case.all_of(load_one(entry))]
+        for entry in find([] if "all" in names else names):
+            for case in Case.all_of(load_one(entry)):
+                item: CheckItem = CheckItem.from_parent(session, name=case.title, nodeid=f"bench-check::{case.title}")
+                item.case, item.file = case, Path(entry.file)
+                yield item
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 class CheckItem(pytest.Item):
-    """One check of one component."""
+    """One check of one component, placed at the component's file."""
 
     case: Case
     file: Path
-
-    @classmethod
-    def of(cls, session: pytest.Session, case: Case, file: Path) -> CheckItem:
-        """The item of a case, placed at the component's file."""
-        item: CheckItem = cls.from_parent(session, name=case.title, nodeid=f"bench-check::{case.title}")
-        item.case, item.file = case, file
-        return item
 
     def runtest(self) -> None:
         """Run the check."""
         self.case.run()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where the component is."""
+        """Return the component's place."""
         return self.file, self.case.line, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> Any:
-        """The problems without a traceback."""
+        """Return the problems without pytest's own traceback."""
         return str(excinfo.value)

@@ -1,4 +1,4 @@
-"""What the conformance kit found: an outcome per check, grouped by component. Imports nothing heavy."""
+"""The results of the conformance kit: an outcome per check, grouped by component. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from harness.safe_io import visible
 
 Status = Literal["ok", "failed", "skipped"]
 CheckFunction = Callable[[Any], Iterable[str]]
-"""From a subject to what is wrong with it: one text per problem, what was expected and what was found."""
-
+"""From a rig to its problems: one text each, with what was expected and what was found."""
 
 _WIDTH, _INDENT = 118, 13
 
 
 class Note(str):
-    """Something that a check measured and that is no problem."""
+    """A measurement of a check that is no problem."""
 
 
 class Skip(Exception):
-    """A check does not apply to a component; the text says why."""
+    """Raised where a check does not apply to a component; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check found.
+    """The outcome of one check.
 
     Attributes:
-        check: the id of its rule.
-        about: what it holds a component to, in one line.
+        check: the check's name, unique within a kind.
+        about: the contract that it checks, in one line.
         status: ``ok``, ``failed`` or ``skipped``.
-        problems: what is wrong, or for a skipped check why it was skipped.
-        notes: what was measured and is no problem.
-        places: for each problem the line in the author's file, ``mine.py:14``; empty where unknown.
-        cause: what a failure of this rule usually comes from.
+        problems: the violations, or for a skipped check the reason.
+        notes: measurements that are no problem.
+        traceback: the lines of the traceback, from the component's own frame on, if the component raised.
     """
 
     check: str
@@ -44,30 +42,25 @@ class Outcome:
     status: Status
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
-    cause: str = ""
+    traceback: tuple[str, ...] = ()
 
-    @property
-    def told(self) -> list[str]:
-        """The problems with their places, and for a failure its likely cause; then the notes.
-
-        What would steer a terminal is written out, as a component's exception may say anything.
-        """
-        places = (*self.places, *[""] * len(self.problems))
-        lines = [f"{place}: {text}" if place else text for place, text in zip(places, self.problems, strict=False)]
-        likely = [f"likely cause: {self.cause}"] if self.cause and self.status == "failed" else []
-        return [visible(line) for line in (*lines, *likely, *self.notes)]
+    def lines(self, indent: str = "") -> list[str]:
+        """Return problems, traceback and notes; control characters of a component's texts are escaped."""
+        width = _WIDTH - len(indent)
+        told = [_wrapped(text, width) for text in self.problems]
+        told += [list(self.traceback), *(_wrapped(text, width) for text in self.notes)]
+        return [f"{indent}{visible(line)}" for lines in told for line in lines]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the kit found about one component.
+    """The outcomes of all checks of one component.
 
     Attributes:
         kind, name: the component.
         outcomes: one per check, in their order.
-        seconds: how long it took.
-        lines: how many lines the component printed.
+        seconds: duration.
+        lines: number of lines that the component printed.
         printed: the last of them.
     """
 
@@ -80,57 +73,50 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed."""
+        """Return True if no check failed."""
         return not self.with_status("failed")
 
+    @property
+    def all_skipped(self) -> bool:
+        """Return True if no check applied."""
+        return bool(self.outcomes) and len(self.with_status("skipped")) == len(self.outcomes)
+
     def with_status(self, status: Status) -> tuple[Outcome, ...]:
-        """The outcomes of one status."""
+        """Return the outcomes of one status."""
         return tuple(outcome for outcome in self.outcomes if outcome.status == status)
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping that :meth:`from_json` reads back."""
-        outcomes = [
-            {name: list(value) if isinstance(value, tuple) else value for name, value in vars(outcome).items()}
-            for outcome in self.outcomes
-        ]
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "passed": self.passed,
-            "seconds": round(self.seconds, 3),
-            "outcomes": outcomes,
-            "lines": self.lines,
-            "printed": list(self.printed),
-        }
+        """Return a plain mapping that :meth:`from_json` reads back."""
+        outcomes = [_plain(outcome) for outcome in self.outcomes]
+        return {**_plain(self), "passed": self.passed, "seconds": round(self.seconds, 3), "outcomes": outcomes}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
-        """The inverse of :meth:`to_json`."""
-        outcomes = tuple(_outcome(item) for item in data["outcomes"])
-        return cls(data["kind"], data["name"], outcomes, data["seconds"], data["lines"], tuple(data["printed"]))
+        """Read the mapping of :meth:`to_json`."""
+        values = {name: value for name, value in data.items() if name != "passed"}
+        outcomes = tuple(Outcome(**_tuples(item)) for item in data["outcomes"])
+        return cls(**{**_tuples(values), "outcomes": outcomes})
 
     def text(self, *, verbose: bool = False) -> str:
-        """Lines for people: a heading, what failed or why all was skipped, and with ``verbose`` every check.
+        """Return lines for a terminal: a heading and the failed checks, with ``verbose`` every check.
 
-        The last lines that the component printed follow where it failed or with ``verbose``.
+        The last lines that the component printed follow a failure, and with ``verbose``.
         """
         skipped = self.with_status("skipped")
-        whole = len(skipped) == len(self.outcomes)
-        word = "FAILED" if not self.passed else "skipped" if whole else "ok"
+        word = "FAILED" if not self.passed else "skipped" if self.all_skipped else "ok"
         counts = f"{len(self.outcomes)} check{'' if len(self.outcomes) == 1 else 's'}" + (
             f", {len(skipped)} skipped" if skipped else ""
         )
         lines = [f"{word:<7} {self.kind}/{self.name}  ({counts}, {self.seconds:.1f} s)"]
-        if whole and skipped and not verbose:
-            lines.append(f"             {skipped[0].problems[0]}")
+        if self.all_skipped and not verbose:
+            lines.append(" " * _INDENT + skipped[0].problems[0])
         for outcome in self.outcomes:
             if verbose or outcome.status == "failed":
                 lines.append(f"  {outcome.status:<7}  {outcome.check}: {outcome.about}")
-                lines += [line for text in outcome.told for line in _wrapped(text)]
+                lines += outcome.lines(" " * _INDENT)
         return visible("\n".join([*lines, *self._output(verbose or not self.passed)]))
 
     def _output(self, shown: bool) -> list[str]:
-        """What is told of the lines that it printed."""
         if not self.lines:
             return []
         count = f"{self.lines} line" + ("s" if self.lines > 1 else "")
@@ -140,18 +126,13 @@ class Report:
         return [f"  it printed {count}{rest}", *(f"    | {line}" for line in self.printed)]
 
 
-def _outcome(item: Mapping[str, Any]) -> Outcome:
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in item.items()}
-    return Outcome(**values)
+def _plain(item: Outcome | Report) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(item).items()}
 
 
-def _wrapped(text: str) -> list[str]:
-    """A problem or note below its rule; a longer one goes on further in."""
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=" " * _INDENT,
-        subsequent_indent=" " * (_INDENT + 4),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def _tuples(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in item.items()}
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -1,241 +1,257 @@
-"""Sets up and trains a learner on a toy set in the way the engine does."""
+"""One rig for all kinds of component: it makes a component with some settings, lets it work, and compares trials.
+
+A kind derives its own rig from :class:`Rig` and says what a trial is; the checks below hold for every kind.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from harness.component import Component
-from harness.data import Features
-from harness.graphs import PackedGraphs
-from harness.randomness import generator, seeded
-from harness.stages.learners import UpstreamTraining
-from harness.testing.lookup import environment_of
-from harness.testing.toys import FEATURES, WIDTH, KitBackbone, Toy
-from harness.training.bases import Baseline, Decorrelator, Environment, Learner, LearnerInfo, ModelSpec
-from harness.training.candidates import keep_lowest
-from harness.training.loop import LoopSettings, TrainingData, fit, predict, total_steps
-from harness.training.metrics import score
+from harness.errors import BenchError
+from harness.graphs import Batch, PackedGraphs
+from harness.randomness import seeded
+from harness.testing.fake_device import elsewhere
+from harness.testing.hyperparameters import EVERYWHERE, each_choice, effects_as_declared
+from harness.testing.report import Skip
 
 SEED, OTHER_SEED = 3, 4
-EPOCHS, BATCH = 3, 8
-QUANTIFIERS = 6
+SLACK = 1e-4
+"""Tolerance, relative to the largest absolute value: sums of float32 in another order."""
 
-
-class PlainERM(Baseline):
-    """The base class as it is, which is what ``equals_erm`` is compared with."""
-
-    name = "conformance-kit-erm"
+C = TypeVar("C", bound=Component)
 
 
 @dataclass
-class Prepared:
-    """A learner that is set up, with what the engine's loop trains it on."""
-
-    learner: Learner
-    data: TrainingData
-    toy: Toy
-    seed: int
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a training leaves.
+class Trial:
+    """The results of one use of a component.
 
     Attributes:
-        state: name -> tensor of the learner's state.
-        train, validation: logits of the training and the validation graphs.
+        outputs: results by name; another value, shape or set of names is a difference.
+        state: weights by name; compared where both sides have a tensor of one name and shape.
+        draws: uses of global random state, in words.
     """
 
-    state: Mapping[str, Tensor]
-    train: Tensor
-    validation: Tensor
+    outputs: Mapping[str, Any]
+    state: Mapping[str, Tensor] = field(default_factory=dict)
+    draws: list[str] = field(default_factory=list)
 
 
-def prepare(
-    cls: type[Learner],
-    values: Mapping[str, Any],
-    toy: Toy,
-    *,
-    seed: int = SEED,
-    epochs: int = EPOCHS,
-    batch_size: int = BATCH,
-    watch_build: Callable[[Learner], None] | None = None,
-) -> Prepared:
-    """A learner with environments, annotations, upstream results and votes as far as it declares them."""
-    learner = cls(**values)
-    environment = environment_of(learner)
-    train, annotations, assign, count = environments(learner, environment, toy, seed)
-    settings = LoopSettings(epochs, batch_size, 256)
-    info = LearnerInfo(
-        task=toy.task,
-        node_features=FEATURES,
-        edge_features=Features("none"),
-        num_environments=count,
-        num_train=len(train),
-        has_parts=train.parts is not None,
-        total_steps=total_steps(train, settings),
-        epochs=epochs,
-    )
-    if watch_build is not None:
-        watch_build(learner)
-    learner.setup(info, kit_model(), seed=seed, lr=1e-2)
-    learner.annotations = annotations
-    learner.upstream_outputs = upstream_outputs(learner, toy)
-    data = TrainingData(
-        train=train,
-        validation={"val": toy.validation},
-        score=lambda _, logits: score(logits.numpy(), toy.validation_y.numpy(), toy.task).value,
-        monitor="val",
-        spurious=votes(learner, toy) if isinstance(learner, Decorrelator) else None,
-        assign_batch=assign,
-    )
-    return Prepared(learner, data, toy, seed)
+T = TypeVar("T", bound=Trial)
 
 
-def kit_model() -> ModelSpec:
-    """The network on which learners are tried: two small GIN layers, sum readout, one hidden layer in the head."""
-    return ModelSpec(KitBackbone, {"layers": 2, "hidden": WIDTH}, readout="sum", head_layers=1)
+@dataclass
+class Rig(Generic[C, T]):
+    """A component under test, with the trials made so far.
 
-
-def train(prepared: Prepared, *, epochs: int = EPOCHS, batch_size: int = BATCH) -> Result:
-    """Train by the engine's loop and predict."""
-    fit(prepared.learner, prepared.data, LoopSettings(epochs, batch_size, 256), seed=prepared.seed)
-    return result(prepared)
-
-
-def result(prepared: Prepared) -> Result:
-    """State and predictions as they are now."""
-    learner = prepared.learner
-    state = {name: value.detach().clone() for name, value in learner.state_dict().items()}
-    return Result(state, logits(learner, prepared.toy.train), logits(learner, prepared.toy.validation))
-
-
-def logits(learner: Learner, graphs: PackedGraphs) -> Tensor:
-    """Logits in evaluation mode, from batches without labels and environments."""
-    return predict(learner, list(graphs.without_labels().batches(256)))
-
-
-def environments(
-    learner: Learner, environment: Environment | None, toy: Toy, seed: int
-) -> tuple[PackedGraphs, Mapping[str, Tensor], Callable[[Any], Tensor] | None, int]:
-    """Training graphs with ids, what else the environment provides, how to draw ids, and how many there are.
-
-    The toy set's own ids are used unless the learner needs something that only its default environment provides.
+    Attributes:
+        cls: the component's class.
+        data_dir: the folder of data files, for datasets that read some.
     """
-    if "environments" not in learner.needs:
-        return replace(toy.train, env=None), {}, None, 0
-    if environment is None:
-        return toy.train, {}, None, toy.environments
-    if environment.per_batch:
-        environment.rng = generator(seed, "environment")
-        return replace(toy.train, env=None), {}, environment.assign_batch, environment.num_environments()
-    ids, extra = assign(environment, toy, seed)
-    return replace(toy.train, env=ids), extra, None, int(ids.max()) + 1
+
+    cls: type[C]
+    data_dir: Path | None = None
+    small: ClassVar[Mapping[str, Any]] = {}
+    """Settings of all trials, such as small networks."""
+    _trials: dict[str, tuple[dict[str, Any], T]] = field(default_factory=dict, repr=False)
+    _broken: bool = False
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """Return the settings of all trials, those of ``probes["*"]`` among them."""
+        return {**self.small, **self.cls.probes.get(EVERYWHERE, {})}
+
+    def make(self, values: Mapping[str, Any] | None = None) -> C:
+        """Return a component with these settings on top of the base's."""
+        return self.cls(**{**self.base, **(values or {})})
+
+    def trial(self, values: Mapping[str, Any], seed: int) -> T:
+        """Use a fresh component once with these settings on top of the base's."""
+        raise NotImplementedError
+
+    def on_device(self, values: Mapping[str, Any]) -> Mapping[str, Tensor]:
+        """Use a component on the fake device; return results that must equal those of the CPU."""
+        raise NotImplementedError
+
+    def outcome(self, values: Mapping[str, Any] | None = None, seed: int = SEED) -> T:
+        """Return the trial with these settings, made on the first call.
+
+        Raises:
+            Skip: the ordinary trial raised before: one check reports it, not all.
+        """
+        if self._broken:
+            raise Skip("its ordinary use fails")
+        key = json.dumps([{**self.base, **(values or {})}, seed], sort_keys=True)
+        if key not in self._trials:
+            try:
+                self._trials[key] = dict(values or {}), self.trial(values or {}, seed)
+            except Skip:
+                raise
+            except BaseException:
+                self._broken = not values and seed == SEED
+                raise
+        return self._trials[key][1]
+
+    def trials(self) -> list[tuple[dict[str, Any], T]]:
+        """Return all trials made so far, with their settings."""
+        return list(self._trials.values())
+
+    def differ(self, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+        """Return True if trials with two settings end differently."""
+        return bool(differences(self.outcome(one), self.outcome(two)))
 
 
-def assign(environment: Environment, toy: Toy, seed: int) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Ids and provided tensors of an environment component on a toy set."""
-    environment.rng = generator(seed, "environment")
-    if environment.trains_networks:
-        info = LearnerInfo(toy.task, FEATURES, Features("none"), 0, len(toy.train), total_steps=9, epochs=EPOCHS)
-        environment.setup(info, kit_model(), seed=seed, batch_size=BATCH, lr=1e-2)
-    device = toy.train.x.device
-    if environment.requires not in ("", "env"):
-        environment.groups = {environment.requires: toy_oracle(environment.requires, toy).to(device)}
-    oracle = {name: toy_oracle(name, toy).to(device) for name in sorted(environment.oracle)}
-    made_up = upstream_outputs(environment, replace(toy, train=toy.train.to("cpu")))
-    upstream = {role: placed(item, device) for role, item in made_up.items()}
-    with seeded(seed, "environment"):
-        assigned = environment.assign(toy.train, oracle, upstream)
-    return assigned if isinstance(assigned, tuple) else (assigned, {})
+def differences(left: Trial, right: Trial) -> list[str]:
+    """Return the names of what differs between two trials."""
+    names = dict.fromkeys([*left.outputs, *right.outputs])
+    other = [name for name in names if not equal(left.outputs.get(name), right.outputs.get(name))]
+    return [*different_tensors(left.state, right.state), *other]
 
 
-def toy_oracle(name: str, toy: Toy) -> Tensor:
-    """One value per training graph, three different ones in all."""
-    return torch.randint(3, (len(toy.train),), generator=generator(0, f"conformance/oracle/{name}"))
+def different_tensors(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> list[str]:
+    """Return the names under which two states hold tensors of one shape and different values."""
+    shared = [name for name in left if name in right and left[name].shape == right[name].shape]
+    return [name for name in shared if not torch.equal(left[name], right[name])]
 
 
-def votes(learner: Decorrelator, toy: Toy) -> Tensor:
-    """(n, K, C) votes of made-up quantifiers, kept and weighted as the engine does; also hands over the weights."""
-    rng = generator(0, "conformance/votes")
-    truth = torch.nn.functional.one_hot(toy.train.y.long(), toy.task.num_classes)
-    noise = torch.randn(QUANTIFIERS, *truth.shape, generator=rng)
-    scores = [0.62, 0.48, 0.55, 0.36, 0.41, 0.7]
-    candidates = [{"scores": {"val": value}, "train_score": 1.3 - value} for value in scores]
-    kept = keep_lowest(
-        (truth + noise).softmax(2),
-        candidates,
-        "val",
-        keep=learner.keep,
-        tau=learner.tau,
-        weighting=learner.weighting,
-    )
-    learner.model_scores, learner.model_weights = kept.scores, kept.weights
-    return kept.spurious
+def equal(left: Any, right: Any) -> bool:
+    """Return True if two results are the same, bit for bit."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return left.dtype == right.dtype and torch.equal(left, right)
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    return bool(left == right)
 
 
-def upstream_outputs(component: Component, toy: Toy) -> dict[str, Any]:
-    """Made-up results of the declared stages; they follow from the declaration with its ``$`` texts filled in."""
-    values = component.values
-    found: dict[str, Any] = {}
-    for role, declared in sorted(component.upstream.items()):
-        if any(values.get(name) not in allowed for name, allowed in declared["when"].items()):
+def python_states() -> tuple[Any, ...]:
+    """Return the states of NumPy's and Python's global generators, comparable."""
+    kind, keys, *rest = np.random.get_state()
+    return str(kind), np.asarray(keys).tobytes(), *rest, random.getstate()
+
+
+def all_states() -> tuple[Any, ...]:
+    """Return the states of torch's, NumPy's and Python's global generators, comparable."""
+    return torch.get_rng_state().numpy().tobytes(), *python_states()
+
+
+@contextmanager
+def scrambled(name: str) -> Iterator[None]:
+    """Run a block from unusual global states, others for each name, and restore them.
+
+    A component that depends on global state, or sets it to a value of its own, then shows.
+    """
+    with seeded(0, f"conformance/{name}"):
+        torch.rand(7)
+        np.random.rand(7)
+        random.random()
+        yield
+
+
+@contextmanager
+def noting_draws(where: str, draws: list[str], *, torch_may_draw: bool = False) -> Iterator[None]:
+    """Note a use of a global generator in the block; with ``torch_may_draw`` torch's may be drawn from, not seeded."""
+    seed, states, python = torch.initial_seed(), all_states(), python_states()
+    yield
+    texts = []
+    if torch.initial_seed() != seed:
+        texts.append(f"{where} seeds torch's global generator")
+    elif not torch_may_draw and all_states()[0] != states[0]:
+        texts.append(f"{where} draws from torch's global generator (use self.rng)")
+    if python_states() != python:
+        texts.append(f"{where} seeds or draws from NumPy's or Python's global generator")
+    draws += [text for text in texts if text not in draws]
+
+
+def scratch_folder(name: str) -> Path:
+    """Return a new folder that is deleted when the process ends, also a process of multiprocessing."""
+    folder = tempfile.mkdtemp(prefix=f"bench-check-{name}-")
+    Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
+    return Path(folder)
+
+
+def depends_on_companions(function: Callable[[Batch], Tensor], graphs: PackedGraphs, what: str) -> Iterator[str]:
+    """Compare one batch of all graphs with single graphs, pairs and shuffled batches; yield a text per difference.
+
+    Args:
+        function: from a batch to one row per graph, in evaluation mode.
+        graphs: graphs without labels.
+        what: the rows' name, for the text.
+    """
+    count = len(graphs)
+    everything = torch.arange(count)
+    shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(5))
+    ways = (("alone", everything, 1), ("in pairs", everything, 2), ("in shuffled batches", shuffled, 7))
+    with torch.no_grad():
+        together = function(graphs.batch(everything))
+        if len(together) != count:
+            yield f"{what} have {len(together)} rows for {count} graphs"
+            return
+        for way, order, size in ways:
+            rows = torch.cat([function(graphs.batch(ids)) for ids in torch.split(order, size)])
+            if not (gap := relative_gap(rows, together[order])) <= SLACK:
+                yield f"{what} of graphs {way} differ from those of all graphs together (by {gap:.2g}, relative)"
+
+
+def relative_gap(one: Tensor, two: Tensor) -> float:
+    """Return the largest absolute difference, relative to the largest absolute value."""
+    return float(((one - two).abs().max() / two.abs().max().clamp(min=1.0)).detach())
+
+
+def same_seed(rig: Rig[Any, Any]) -> Iterator[str]:
+    """Two uses with one seed give the same, bit for bit."""
+    if changed := differences(rig.outcome(), rig.trial({}, SEED)):
+        yield f"a second use with the same seed gives something else, at '{changed[0]}'"
+
+
+def other_seed(rig: Rig[Any, Any]) -> Iterator[str]:
+    """Another seed gives another result."""
+    if not differences(rig.outcome(), rig.outcome(seed=OTHER_SEED)):
+        yield "another seed gives the same, bit for bit: something fixes the seed"
+
+
+def global_state(rig: Rig[Any, Any]) -> Iterator[str]:
+    """Global generators are neither seeded nor drawn from, but for layers' initialisation and dropout."""
+    yield from rig.outcome().draws
+
+
+def hyperparameters_matter(rig: Rig[Any, Any]) -> Iterator[str]:
+    """Changing a hyperparameter changes the outcome where it is declared active, and nothing where it is not."""
+    if not rig.cls.hparams:
+        return
+    rig.outcome()
+    weights = [name for name, declared in rig.cls.hparams.items() if declared.weight_of]
+    yield from effects_as_declared(rig.cls, rig.base, rig.differ, weights)
+
+
+def another_device(rig: Rig[Any, Any]) -> Iterator[str]:
+    """It works where its data are, such as on a GPU, with each choice, and gives what it gives on the CPU."""
+    rig.outcome()
+    for values in each_choice(rig.cls, rig.base):
+        try:
+            with elsewhere():
+                found = rig.on_device(values)
+        except BenchError:
+            continue  # refused, which is allowed, or diverged, which `hyperparameters_matter` reports
+        except (RuntimeError, TypeError, ValueError) as error:
+            if not values:
+                raise
+            yield f"with {values}: {type(error).__name__}: {error}"
             continue
-        text = json.dumps(_filled({**declared, "when": None}, values), sort_keys=True)
-        rng = generator(0, f"conformance/upstream/{text}")
-        count = len(toy.train)
-        if declared["kind"] == "environment":
-            found[role] = torch.randint(2, (count,), generator=rng)
-        else:
-            noise = torch.randn(count, toy.task.outputs, generator=rng)
-            found[role] = UpstreamTraining(
-                noise + 2.0 * _targets(toy),
-                torch.randn(count, WIDTH, generator=rng).relu() + toy.train.env[:, None],  # type: ignore[index]
-            )
-    return found
-
-
-def placed(item: Any, device: torch.device | str) -> Any:
-    """A made-up result on a device."""
-    if isinstance(item, UpstreamTraining):
-        return replace(item, logits=item.logits.to(device), embeddings=item.embeddings.to(device))
-    return item.to(device)
-
-
-def _targets(toy: Toy) -> Tensor:
-    """(n, outputs) one-hot classes, or labels with missing ones as one half."""
-    y = toy.train.y
-    assert y is not None
-    if toy.task.kind == "multitask":
-        return torch.nan_to_num(y, nan=0.5)
-    return torch.nn.functional.one_hot(y, toy.task.num_classes).float()
-
-
-def _filled(declared: Any, values: Mapping[str, Any]) -> Any:
-    """The declaration with each text ``$name`` replaced by the component's value."""
-    if isinstance(declared, Mapping):
-        return {name: _filled(item, values) for name, item in declared.items()}
-    if isinstance(declared, str) and declared.startswith("$"):
-        return values[declared[1:]]
-    return declared
-
-
-def differs(left: Result, right: Result) -> bool:
-    """Whether two trainings ended differently: predictions, or tensors of one name and shape."""
-    if not (torch.equal(left.train, right.train) and torch.equal(left.validation, right.validation)):
-        return True
-    return bool(different_tensors(left.state, right.state))
-
-
-def different_tensors(
-    left: Mapping[str, Tensor], right: Mapping[str, Tensor], prefixes: Sequence[str] = ("",)
-) -> list[str]:
-    """Names under which two states hold tensors of one shape and different values."""
-    shared = [name for name in left if name in right and name.startswith(tuple(prefixes))]
-    return [n for n in shared if left[n].shape == right[n].shape and not torch.equal(left[n], right[n])]
+        expected = rig.outcome(values if found else {})
+        known = {**expected.state, **expected.outputs}
+        changed = [name for name, value in found.items() if not equal(value, known.get(name))]
+        if changed:
+            yield f"{f'with {values}: ' if values else ''}'{changed[0]}' differs from the CPU's"

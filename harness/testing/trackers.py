@@ -1,4 +1,4 @@
-"""Checks of trackers: they are told of a small run in a thread, as a run does it."""
+"""Checks of trackers: each follows a small run in a thread, as in a real run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,77 +21,77 @@ from harness.errors import UserError
 from harness.run.tracking import tracked
 from harness.testing.imports import HEAVY, loaded_at_import, optional_packages, without
 from harness.testing.report import CheckFunction, Skip
-from harness.testing.rng import all_states
-from harness.testing.scratch import scratch_folder
-from harness.testing.settings import EVERYWHERE
-from harness.testing.toy_run import toy_run
+from harness.testing.rig import Rig, Trial, all_states, scratch_folder
+from harness.testing.toys import toy_run
 from harness.tracker import TrackedCell, TrackedRun, TrackedStage, Tracker
 
 EVENTS = ("started", "finished", "cached", "failed", "retried", "waiting", "skipped")
-_PATIENCE = 5.0  # seconds for what a tracker started to end after `finish`
+_PATIENCE = 5.0  # seconds in which what a tracker started may end after `finish`
 _LIMIT = 120.0
 
 
-@dataclass(frozen=True)
-class Told:
-    """What came of telling a tracker of a run.
+@dataclass
+class TrackerTrial(Trial):
+    """The effects of following a run.
 
     Attributes:
-        error: what a hook raised, and ``hook`` which.
-        left: what it left open, in words.
-        changed: what it changed of what it was handed, in words.
-        drew: whether it touched a global generator.
+        error: the exception of a hook.
+        left: files, threads and processes left open, in words.
+        changed: hooks that changed their arguments, in words.
     """
 
     error: BaseException | None = None
-    hook: str = ""
-    left: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    drew: bool = False
+    left: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
 
 
 @dataclass
-class TrackerSubject:
-    """A tracker's class, and what came of telling it of a run."""
+class TrackerRig(Rig[Tracker, TrackerTrial]):
+    """A tracker under test."""
 
-    cls: type[Tracker]
-    _folder: Path = field(default_factory=partial(scratch_folder, "tracker"))
+    folder: Path = field(default_factory=partial(scratch_folder, "tracker"))
 
-    def make(self) -> Tracker:
-        """An instance with the values of ``probes["*"]``, which keep it from sending anything."""
-        return self.cls(**self.cls.probes.get(EVERYWHERE, {}))
-
-    @cached_property
-    def whole(self) -> Told:
-        """Of a whole run, with cells of every kind."""
-        return self._tell("whole", list(cells()))
+    def trial(self, values: Mapping[str, Any], seed: int) -> TrackerTrial:
+        """Follow a whole run, with cells of every kind, below the kit's folder; a hook's error is kept."""
+        del seed
+        return self._follow(self.make(values), list(cells()), "whole")
 
     @cached_property
-    def cut(self) -> Told:
-        """Of a run that is interrupted before a cell is done."""
-        return self._tell("interrupted", [])
+    def interrupted(self) -> TrackerTrial:
+        """Follow a run that is interrupted before a cell is done."""
+        return self._follow(self.make(), [], "interrupted")
 
-    def in_folder(self, work: Callable[[Path], Any]) -> Any:
-        """Do something with a folder of the kit's as the current one, so that relative paths lead there."""
-        with chdir(self._folder):
-            return work(self._folder)
-
-    def _tell(self, status: str, chosen: Sequence[TrackedCell]) -> Told:
-        return self.in_folder(lambda folder: follow(self.make(), run_in(folder / status), chosen, status))  # type: ignore[no-any-return]
-
-    def sound(self, told: Told) -> Told:
-        """What came of it, for checks that need a tracker whose hooks work.
+    def both(self) -> list[TrackerTrial]:
+        """Return both trials of a tracker whose hooks work and whose packages are installed.
 
         Raises:
-            Skip: a hook raises; another check tells of it.
+            Skip: a hook raises, which another check reports, or a package is missing.
         """
-        if told.error is not None:
+        _installed(self)
+        trials = [self.outcome(), self.interrupted]
+        if any(trial.error is not None for trial in trials):
             raise Skip("a hook raises")
-        return told
+        return trials
+
+    def _follow(self, tracker: Tracker, chosen: Sequence[TrackedCell], status: str) -> TrackerTrial:
+        """Call a tracker's hooks in a thread of its own, and look for what it leaves open."""
+        with chdir(self.folder):
+            run = run_in(self.folder / status)
+            before, trial = Held.now(), TrackerTrial({})
+            arguments = (tracker, run, chosen, status, trial)
+            thread = threading.Thread(target=_call_hooks, args=arguments, name="bench-kit-tracker", daemon=True)
+            thread.start()
+            thread.join(_LIMIT)
+            if thread.is_alive():
+                return TrackerTrial({}, error=TimeoutError(f"its hooks did not return within {_LIMIT:.0f} s"))
+            until = time.monotonic() + _PATIENCE
+            while (left := Held.now().beyond(before, str(self.folder))) and time.monotonic() < until:
+                time.sleep(0.05)
+        return replace(trial, left=left)
 
 
 def run_in(folder: Path) -> TrackedRun:
-    """The toy run, with a run folder of its own."""
+    """Return the toy run, with a run folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     run = toy_run()
     results, record = run.results, run.record
@@ -99,7 +100,7 @@ def run_in(folder: Path) -> TrackedRun:
 
 
 def cells() -> Iterator[TrackedCell]:
-    """Cells of the toy run: new, cached, failed with and without history, odd names and numbers."""
+    """Yield cells of the toy run: new, cached, failed with and without history, odd names and numbers."""
     run = toy_run()
     first, second, *_ = run.record.cells
     tuned = next(cell for cell in run.record.cells if cell.hyperparameters)
@@ -118,73 +119,57 @@ def cells() -> Iterator[TrackedCell]:
     yield replace(done, id="killed", status="timeout", reason="3 s", scores={}, history=(), hyperparameters={})
 
 
-def follow(tracker: Tracker, run: TrackedRun, chosen: Sequence[TrackedCell], status: str) -> Told:
-    """Tell a tracker of a run in a thread of its own, and look what it leaves."""
-    before, folder = _Open.now(), str(run.folder.parent)
-    told = Told()
-
-    def work() -> None:
-        nonlocal told
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a library has to say is none of the tracker's faults
-            told = _calls(tracker, run, chosen, status)
-
-    thread = threading.Thread(target=work, name="bench-kit-tracker", daemon=True)
-    thread.start()
-    thread.join(_LIMIT)
-    if thread.is_alive():
-        return Told(TimeoutError(f"its hooks did not return within {_LIMIT:.0f} s"), "a hook")
-    until = time.monotonic() + _PATIENCE
-    while (left := _Open.now().beyond(before, folder)) and time.monotonic() < until:
-        time.sleep(0.05)
-    return replace(told, left=tuple(left))
-
-
-def _calls(tracker: Tracker, run: TrackedRun, chosen: Sequence[TrackedCell], status: str) -> Told:
-    """Every hook in the order of a run."""
+def _call_hooks(
+    tracker: Tracker, run: TrackedRun, chosen: Sequence[TrackedCell], status: str, trial: TrackerTrial
+) -> None:
+    """Call every hook in the order of a run; note changed arguments, use of global state, and the first error."""
     stages = [TrackedStage(event, "train", "train Plain on Usual, seed 1", 0.5, "why") for event in EVENTS]
     table: list[Mapping[str, Any]] = [{"dataset": "Usual", "method": "Plain", "mean": 0.5, "values": [0.5, None]}]
-    calls: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [("start", tracker.start, (run,))]
-    calls += [("stage", tracker.stage, (stage,)) for stage in stages]
-    calls += [("cell", tracker.cell, (cell,)) for cell in chosen]
-    calls += [("finish", tracker.finish, (table if chosen else [], "failed" if chosen else status))]
+    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [(tracker.start, (run,))]
+    calls += [(tracker.stage, (stage,)) for stage in stages]
+    calls += [(tracker.cell, (cell,)) for cell in chosen]
+    calls += [(tracker.finish, (table if chosen else [], "failed" if chosen else status))]
     states = all_states()
-    changed: list[str] = []
-    for name, call, handed in calls:
-        copies = copy.deepcopy(handed)
-        try:
-            call(*handed)
-        except BaseException as error:
-            return Told(error, name, changed=tuple(changed), drew=all_states() != states)
-        if repr(handed) != repr(copies):
-            changed.append(f"{name}() changes what it is handed")
-    return Told(changed=tuple(dict.fromkeys(changed)), drew=all_states() != states)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings of a library are no fault of the tracker
+        for call, arguments in calls:
+            copies = copy.deepcopy(arguments)
+            try:
+                call(*arguments)
+            except BaseException as error:
+                trial.error = error
+                return
+            changed = f"{call.__name__}() changes its arguments"
+            if repr(arguments) != repr(copies) and changed not in trial.changed:
+                trial.changed.append(changed)
+    if all_states() != states:
+        trial.draws.append("a hook changes the state of torch's, NumPy's or Python's global generator")
 
 
 @dataclass(frozen=True)
-class _Open:
-    """What the process holds."""
+class Held:
+    """The files, threads and child processes of this process."""
 
-    files: tuple[str, ...]
-    threads: tuple[threading.Thread, ...]
-    processes: tuple[psutil.Process, ...]
+    files: frozenset[str]
+    threads: frozenset[threading.Thread]
+    processes: frozenset[psutil.Process]
 
     @classmethod
-    def now(cls) -> _Open:
+    def now(cls) -> Held:
+        """Return those of the moment."""
         process = psutil.Process()
-        files = tuple(file.path for file in process.open_files())
         living = [child for child in process.children(recursive=True) if _lives(child)]
-        return cls(files, tuple(threading.enumerate()), tuple(living))
+        files = frozenset(file.path for file in process.open_files())
+        return cls(files, frozenset(threading.enumerate()), frozenset(living))
 
-    def beyond(self, before: _Open, folder: str) -> list[str]:
-        """What was not held before: files below a folder, threads that hold up the end, processes."""
-        files = sorted({path for path in self.files if path.startswith(os.path.realpath(folder))} - {*before.files})
-        threads = [t.name for t in self.threads if t not in before.threads and not t.daemon]
-        processes = [child for child in self.processes if child not in before.processes]
+    def beyond(self, before: Held, folder: str) -> list[str]:
+        """Return, in words, files below a folder, threads that are no daemons, and processes that are new."""
+        files = sorted(path for path in self.files - before.files if path.startswith(os.path.realpath(folder)))
+        threads = [thread.name for thread in self.threads - before.threads if not thread.daemon]
         return [
             *(f"the file '{Path(path).name}' is still open" for path in files),
             *(f"the thread '{name}' still runs and is no daemon: it would keep bench from ending" for name in threads),
-            *(f"the process {_name(child)} still runs" for child in processes),
+            *(f"the process {child.pid} still runs" for child in self.processes - before.processes),
         ]
 
 
@@ -195,126 +180,68 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _name(process: psutil.Process) -> str:
-    try:
-        return str(process.name())
-    except psutil.Error:
-        return str(process.pid)
+def follows_a_run(rig: TrackerRig) -> list[str]:
+    """No hook raises in a whole run: new, cached and failed cells, odd names, numbers that are not finite."""
+    _installed(rig)
+    if error := rig.outcome().error:
+        raise error
+    return []
 
 
-def follows_a_run(subject: TrackerSubject) -> Iterator[str]:
-    """No hook raises in a whole run: new, cached and failed cells, odd names, numbers that are not finite.
-
-    Cause: a failed cell has no scores, and may have no history; a name or value that the tool does not take.
-
-    Look at: cell, start, stage, finish
-    """
-    _unless_missing(subject)
-    yield from _raised(subject.whole)
+def follows_an_interrupted_run(rig: TrackerRig) -> list[str]:
+    """No hook raises where a run ends before a cell is done, with an empty table."""
+    _installed(rig)
+    if error := rig.interrupted.error:
+        raise error
+    return []
 
 
-def follows_an_interrupted_run(subject: TrackerSubject) -> Iterator[str]:
-    """No hook raises where a run ends before a cell is done, with an empty table.
-
-    Cause: `finish` closes something that only `cell` opens.
-
-    Look at: finish
-    """
-    _unless_missing(subject)
-    yield from _raised(subject.cut)
+def closes_what_it_opened(rig: TrackerRig) -> Iterator[str]:
+    """After `finish`, no file, thread or process of its own is left."""
+    for trial in rig.both():
+        yield from dict.fromkeys(trial.left)
 
 
-def _raised(told: Told) -> Iterator[str]:
-    if told.error is not None:
-        yield f"{told.hook}() raised {type(told.error).__name__}: {str(told.error).strip().partition(chr(10))[0]}"
+def leaves_inputs(rig: TrackerRig) -> Iterator[str]:
+    """Its arguments stay as they were, as other trackers get the same."""
+    yield from rig.both()[0].changed
 
 
-def closes_what_it_opened(subject: TrackerSubject) -> Iterator[str]:
-    """After `finish`, no file, thread or process of its own is left.
-
-    Cause: `finish` closes no stream, joins no thread, or ends no helper process.
-
-    Look at: finish, start, cell
-    """
-    _unless_missing(subject)
-    for told in (subject.whole, subject.cut):
-        yield from dict.fromkeys(subject.sound(told).left)
+def global_state(rig: TrackerRig) -> Iterator[str]:
+    """Global generators are neither seeded nor drawn from: name things by `run.id` or `cell.id`."""
+    yield from rig.both()[0].draws
 
 
-def leaves_inputs(subject: TrackerSubject) -> Iterator[str]:
-    """What it is told stays as it was, as other trackers are told the same.
-
-    Cause: it adds to, or takes from, a mapping or list that it is handed.
-
-    Look at: cell, start, finish
-    """
-    _unless_missing(subject)
-    yield from subject.sound(subject.whole).changed
+def imports_what_it_uses(rig: TrackerRig) -> Iterator[str]:
+    """Importing its module loads no heavy or optional package."""
+    loaded = loaded_at_import(rig.cls, [*HEAVY, *optional_packages(rig.cls)])
+    if loaded:
+        yield f"importing the module loads {', '.join(loaded)}: import it inside of start()"
 
 
-def global_state(subject: TrackerSubject) -> Iterator[str]:
-    """Global generators are neither seeded nor drawn from.
-
-    Cause: a random name for something; use `run.id` or `cell.id`.
-
-    Look at: start, cell
-    """
-    _unless_missing(subject)
-    if subject.sound(subject.whole).drew:
-        yield "a hook changes the state of torch's, NumPy's or Python's global generator"
-
-
-def imports_what_it_uses(subject: TrackerSubject) -> Iterator[str]:
-    """Importing its module loads no heavy or optional package.
-
-    Cause: an import at the top of the module; import inside of `start`.
-
-    Look at: start
-    """
-    found = loaded_at_import(subject.cls, [*HEAVY, *optional_packages(subject.cls)])
-    if found:
-        yield f"importing the module loads {', '.join(found)}: import it inside of start()"
-
-
-def tells_what_is_missing(subject: TrackerSubject) -> Iterator[str]:
-    """Without a package that it needs, `start` raises a UserError of one line that says what to install.
-
-    Cause: the ImportError is not caught, or the text names no `pip install`.
-
-    Look at: start
-    """
-    packages = optional_packages(subject.cls)
+def tells_what_is_missing(rig: TrackerRig) -> Iterator[str]:
+    """Without a package that it needs, `start` raises a UserError of one line with `pip install`."""
+    packages = optional_packages(rig.cls)
     if not packages:
         raise Skip("it needs no package of its own")
-    with without(packages):
-        error = subject.in_folder(lambda folder: _start_error(subject, folder))
-    if error is None:
-        return  # it does without
-    text = str(error)
-    if not isinstance(error, UserError):
-        yield f"without {', '.join(packages)} start() raises {type(error).__name__}: {text}"
-    elif "\n" in text.strip() or "pip install" not in text:
-        yield f"its text is not one line with `pip install …`: {text!r}"
-
-
-def _start_error(subject: TrackerSubject, folder: Path) -> BaseException | None:
-    run = run_in(folder / "without")
     try:
-        subject.make().start(run)
+        with chdir(rig.folder), without(packages):
+            rig.make().start(run_in(rig.folder / "without"))
+    except UserError as error:
+        text = str(error).strip()
+        if "\n" in text or "pip install" not in text:
+            yield f"its text is not one line with `pip install …`: {text!r}"
     except (Exception, SystemExit) as error:
-        return error
-    return None
+        yield f"without {', '.join(packages)} start() raises {type(error).__name__}: {error}"
 
 
-def _unless_missing(subject: TrackerSubject) -> None:
-    """Go on where the packages are there.
+def _installed(rig: TrackerRig) -> None:
+    """Go on where the tracker's packages are installed.
 
     Raises:
         Skip: one is not.
     """
-    from importlib.util import find_spec
-
-    missing = [name for name in optional_packages(subject.cls) if find_spec(name) is None]
+    missing = [name for name in optional_packages(rig.cls) if find_spec(name) is None]
     if missing:
         raise Skip(f"{', '.join(missing)} is not installed")
 

@@ -1,49 +1,49 @@
-"""Looks over a learner's shoulder while it trains: terms, gradients, modes, random state, widths of the logits."""
+"""Watch a learner while it is built and trained: terms, gradients, modes, random state, widths of the logits."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from harness.graphs import Batch
-from harness.testing.rng import python_states
+from harness.testing.rig import noting_draws
 from harness.training.bases import Learner
+
+_HOOKS = ("on_fit_start", "on_epoch_start", "on_epoch_end")
 
 
 class Watch:
-    """What was seen of one training.
-
-    Args:
-        by_term: take each term's gradient by itself, which costs a backward pass each.
+    """Notes of one training.
 
     Attributes:
-        not_finite: where a value was not finite, in words.
-        not_live: loss terms that at some step required no gradient.
-        term_gradient: term -> parameter -> largest absolute gradient over all steps.
-        reached: names of parameters that got a gradient other than zero.
-        left_in_eval: modules that were in evaluation mode after a step although they are trained.
-        widths: cross-entropies of the wrong width, in words.
-        seeding: what the learner did to global random state, in words.
         steps: number of training steps.
+        terms: names of the loss terms.
+        live: terms that had a gradient other than zero at some step.
+        not_live: terms that required no gradient at some step.
+        reached: names of parameters that got a gradient other than zero.
+        not_finite: where a value was not finite, in words.
+        left_in_eval: trained modules that were in evaluation mode after a step.
+        widths: cross-entropies of the wrong width, in words.
+        draws: uses of global random state, in words.
     """
 
-    def __init__(self, *, by_term: bool = True) -> None:
-        self._by_term = by_term
-        self.not_finite: dict[str, None] = {}
-        self.not_live: set[str] = set()
-        self.term_gradient: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        self.reached: set[str] = set()
-        self.left_in_eval: set[str] = set()
-        self.widths: dict[str, None] = {}
-        self.seeding: dict[str, None] = {}
+    def __init__(self) -> None:
         self.steps = 0
+        self.terms: set[str] = set()
+        self.live: set[str] = set()
+        self.not_live: set[str] = set()
+        self.reached: set[str] = set()
+        self.not_finite: dict[str, None] = {}
+        self.left_in_eval: dict[str, None] = {}
+        self.widths: dict[str, None] = {}
+        self.draws: list[str] = []
         self._labels: Tensor | None = None
         self._outputs = 0
         self._dropped = False
@@ -53,42 +53,43 @@ class Watch:
         build = learner.build
 
         def watched() -> None:
-            before = torch.initial_seed(), python_states()
-            build()
-            if torch.initial_seed() != before[0]:
-                self.seeding["build() seeds torch's global generator"] = None
-            if python_states() != before[1]:
-                self.seeding["build() seeds or draws from NumPy's or Python's global generator"] = None
+            with noting_draws("build()", self.draws, torch_may_draw=True):
+                build()
 
-        _set(learner, "build", watched)
+        object.__setattr__(learner, "build", watched)
 
     @contextmanager
     def training(self, learner: Learner) -> Iterator[None]:
         """Watch a learner that is set up, for the time of the block."""
+        self._outputs = learner.info.task.outputs
         hooks = [
-            parameter.register_post_accumulate_grad_hook(self._note(name))
+            parameter.register_post_accumulate_grad_hook(self._gradient(name))  # type: ignore[no-untyped-call]
             for name, parameter in learner.named_parameters()
             if parameter.requires_grad
         ]
-        self._outputs = learner.info.task.outputs
-        _set(learner, "risk", self._risk(learner.risk))
-        _set(learner, "loss", self._loss(learner, learner.loss))
-        _set(learner, "training_step", self._step(learner, learner.training_step))
-        for name in ("on_fit_start", "on_epoch_start", "on_epoch_end"):
-            _set(learner, name, self._guarded(name, getattr(learner, name)))
-        originals = F.cross_entropy, F.nll_loss, F.dropout
-        F.cross_entropy, F.nll_loss = (self._entropy(original) for original in originals[:2])
-        F.dropout = self._dropout(originals[2])
+        methods = {
+            "risk": self._risk(learner.risk),
+            "loss": self._loss(learner),
+            "training_step": self._step(learner),
+            **{name: self._guarded(name, getattr(learner, name)) for name in _HOOKS},
+        }
+        for name, method in methods.items():
+            object.__setattr__(learner, name, method)
+        functions = {
+            "cross_entropy": self._entropy(F.cross_entropy),
+            "nll_loss": self._entropy(F.nll_loss),
+            "dropout": self._dropout(F.dropout),
+        }
         try:
-            yield
+            with patch.multiple(F, **functions):
+                yield
         finally:
-            F.cross_entropy, F.nll_loss, F.dropout = originals
             for hook in hooks:
                 hook.remove()
-            for name in ("risk", "loss", "training_step", "on_fit_start", "on_epoch_start", "on_epoch_end"):
+            for name in methods:
                 delattr(learner, name)
 
-    def _note(self, name: str) -> Callable[[Tensor], None]:
+    def _gradient(self, name: str) -> Callable[[Tensor], None]:
         def note(parameter: Tensor) -> None:
             if parameter.grad is None:
                 return
@@ -99,37 +100,30 @@ class Watch:
 
         return note
 
-    def _loss(self, learner: Learner, loss: Callable[[Batch], dict[str, Tensor]]) -> Any:
+    def _loss(self, learner: Learner) -> Any:
+        loss = learner.loss
+
         def watched(batch: Batch) -> dict[str, Tensor]:
             terms = loss(batch)
+            self.terms.update(terms)
             for name, term in terms.items():
                 if not math.isfinite(float(term.detach())):
                     self.not_finite[f"the loss term '{name}'"] = None
                 if not term.requires_grad:
                     self.not_live.add(name)
-                elif self._by_term:
-                    self._differentiate(learner, name, term)
+                elif name not in self.live and _has_gradient(learner, term):
+                    self.live.add(name)
             return terms
 
         return watched
 
-    def _differentiate(self, learner: Learner, name: str, term: Tensor) -> None:
-        named = [(n, p) for n, p in learner.named_parameters() if p.requires_grad]
-        gradients = torch.autograd.grad(
-            term.reshape(()), [parameter for _, parameter in named], retain_graph=True, allow_unused=True
-        )
-        known = self.term_gradient[name]
-        for (parameter, _), gradient in zip(named, gradients, strict=True):
-            if gradient is not None:
-                known[parameter] = max(known[parameter], float(gradient.abs().max()))
-
-    def _step(self, learner: Learner, step: Callable[..., Mapping[str, Tensor]]) -> Any:
-        guarded = self._guarded("training_step", step)
+    def _step(self, learner: Learner) -> Any:
+        step = self._guarded("training_step", learner.training_step)
 
         def watched(batch: Batch, optimizers: list[torch.optim.Optimizer]) -> Mapping[str, Tensor]:
             self.steps += 1
             self._labels = batch.y
-            row: Mapping[str, Tensor] = guarded(batch, optimizers)
+            row: Mapping[str, Tensor] = step(batch, optimizers)
             self._labels = None
             for name, value in row.items():
                 if not math.isfinite(float(value)):
@@ -137,24 +131,22 @@ class Watch:
             for name, module in learner.named_modules():
                 trained = any(parameter.requires_grad for parameter in module.parameters())
                 if trained and not module.training:
-                    self.left_in_eval.add(name or "the learner itself")
+                    self.left_in_eval[name or "the learner itself"] = None
             return row
 
         return watched
 
     def _guarded(self, where: str, function: Callable[..., Any]) -> Any:
-        """The function, with a note where it touches global random state other than by dropout."""
+        """Note where a method touches global random state other than by dropout."""
 
         def watched(*arguments: Any) -> Any:
             self._dropped = False
-            seed, states, torch_state = torch.initial_seed(), python_states(), torch.get_rng_state()
-            returned = function(*arguments)
-            if torch.initial_seed() != seed:
-                self.seeding[f"{where} seeds torch's global generator"] = None
-            elif not self._dropped and not torch.equal(torch_state, torch.get_rng_state()):
-                self.seeding[f"{where} draws from torch's global generator (use self.rng)"] = None
-            if python_states() != states:
-                self.seeding[f"{where} seeds or draws from NumPy's or Python's global generator"] = None
+            noted: list[str] = []
+            with noting_draws(where, noted):
+                returned = function(*arguments)
+            drawn = f"{where} draws from torch's global generator"
+            noted = [text for text in noted if not (self._dropped and text.startswith(drawn))]
+            self.draws += [text for text in noted if text not in self.draws]
             return returned
 
         return watched
@@ -174,7 +166,7 @@ class Watch:
         return watched
 
     def _entropy(self, entropy: Callable[..., Tensor]) -> Any:
-        """A cross-entropy, with a note where it compares something other than logits with the batch's labels."""
+        """Note where a cross-entropy compares something other than logits with the batch's labels."""
 
         def watched(values: Tensor, target: Tensor, *arguments: Any, **named: Any) -> Tensor:
             labels = self._labels
@@ -189,6 +181,8 @@ class Watch:
             self.widths[f"{what} got values of shape {tuple(values.shape)}"] = None
 
 
-def _set(learner: nn.Module, name: str, function: Any) -> None:
-    """Shadow a method on one instance."""
-    object.__setattr__(learner, name, function)
+def _has_gradient(learner: Learner, term: Tensor) -> bool:
+    """Return True if a parameter's gradient of the term is not zero."""
+    parameters = [parameter for parameter in learner.parameters() if parameter.requires_grad]
+    gradients = torch.autograd.grad(term.reshape(()), parameters, retain_graph=True, allow_unused=True)
+    return any(gradient is not None and bool((gradient != 0).any()) for gradient in gradients)

@@ -15,11 +15,7 @@ from harness.registry.index import load_catalog
 from harness.run.execute import EngineOptions
 from harness.store import Store
 from harness.testing import encoders
-from harness.testing import rig as kit
-from harness.testing.device import moved
-from harness.testing.learner_case import LearnerSubject
-from harness.testing.settings import EVERYWHERE
-from harness.training.loop import LoopSettings, fit
+from harness.testing.learner_rig import LearnerRig
 
 pytestmark = [
     pytest.mark.gpu,
@@ -35,10 +31,10 @@ SLACK = {"rtol": 2e-2, "atol": 2e-3}
 
 def trained(cls: type, device: str) -> tuple[dict[str, torch.Tensor], dict[str, object]]:
     """The state of a learner after one step on all toy graphs, and what is recorded of the device."""
-    subject = LearnerSubject(cls)
-    prepared = moved(kit.prepare(cls, subject.base, subject.toy(), epochs=1, batch_size=64), device)
+    rig = LearnerRig(cls)
+    prepared = rig.prepare(rig.toy(), epochs=1, batch_size=64).to(device)
     with on_device(device) as facts:
-        fit(prepared.learner, prepared.data, LoopSettings(1, 64, 256), seed=prepared.seed)
+        prepared.fit()
     return {name: value.cpu() for name, value in prepared.learner.state_dict().items()}, facts
 
 
@@ -57,13 +53,13 @@ def test_a_learner_repeats_and_agrees_with_the_cpu(entry) -> None:
 
 @pytest.mark.parametrize("entry", ENCODERS, ids=lambda entry: entry.name)
 def test_an_encoder_repeats_and_agrees_with_the_cpu(entry) -> None:
-    cls = load_one(entry)
-    values = {**encoders.SMALL, "snapshots": [1], "batch_size": 64, **cls.probes.get(EVERYWHERE, {})}
-    here = encoders.fit(cls, values, encoders.graphs(), 3).embeddings[-1]
+    rig = encoders.EncoderRig(load_one(entry))
+    values = {"snapshots": [1], "batch_size": 64, **rig.cls.probes.get("*", {})}
+    here = rig.fit(encoders.graphs(), values).embeddings[-1]
     found = []
     for _ in range(2):
         with on_device(GPU) as facts:
-            found.append(encoders.fit(cls, values, encoders.graphs().to(GPU), 3).embeddings[-1].cpu())
+            found.append(rig.fit(encoders.graphs().to(GPU), values).embeddings[-1].cpu())
     assert torch.equal(*found)
     assert "not deterministic" not in facts["determinism"]
     torch.testing.assert_close(found[0], here, **SLACK)

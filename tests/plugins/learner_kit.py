@@ -54,6 +54,15 @@ def graphs(n=12, *, task=MULTICLASS, features=4, envs=2, seed=0, nodes=(3, 7)):
     return replace(packed, y=y, env=torch.randint(envs, (n,), generator=rng))
 
 
+def raw_graphs(packed):
+    """The graphs of a packing, one by one."""
+    nodes, edges = packed.node_ptr.tolist(), packed.edge_ptr.tolist()
+    return [
+        RawGraph(packed.x[nodes[i] : nodes[i + 1]].numpy(), packed.edge_index[:, edges[i] : edges[i + 1]].numpy(), 0)
+        for i in range(len(packed))
+    ]
+
+
 def make(
     cls,
     *,

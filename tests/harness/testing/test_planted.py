@@ -6,9 +6,9 @@ import planted_statistics as statistics
 import pytest
 
 from harness.testing import check_component
-from harness.testing.learner_case import LearnerSubject
-from harness.testing.learner_statistics import statistics_follow_prediction
-from harness.testing.run import run_check
+from harness.testing.checks import run_check
+from harness.testing.learner_predictions import statistics_follow_prediction
+from harness.testing.learner_rig import LearnerRig
 
 LEARNERS = [
     (learners.Sound, ""),
@@ -105,7 +105,7 @@ def test_planted(component, expected):
     ],
 )
 def test_running_statistics_follow_the_prediction_or_the_learner_says_why_not(learner, told):
-    found = run_check(statistics_follow_prediction, LearnerSubject(learner)).problems
+    found = run_check(statistics_follow_prediction, LearnerRig(learner)).problems
     assert len(found) == len(told)
     assert all(text.startswith(start) for text, start in zip(found, told, strict=True)), found
 

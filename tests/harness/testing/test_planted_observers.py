@@ -91,17 +91,17 @@ def test_a_process_that_ends_while_it_is_looked_at_is_none(monkeypatch):
         ended = psutil.Process(helper.pid)
     with monkeypatch.context() as patch:
         patch.setattr(psutil.Process, "children", lambda *_, **__: [ended])
-        assert tracker_checks._Open.now().processes == ()
+        assert tracker_checks.Held.now().processes == frozenset()
 
 
 def test_ctrl_c_is_no_fault_of_a_tracker():
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    subject = tracker_checks.TrackerSubject(trackers.LongHint)
-    subject.make = lambda: SimpleNamespace(start=interrupt)
+    rig = tracker_checks.TrackerRig(trackers.LongHint)
+    rig.make = lambda: SimpleNamespace(start=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        list(tracker_checks.tells_what_is_missing(subject))
+        list(tracker_checks.tells_what_is_missing(rig))
 
 
 def test_an_eager_import_is_found(tmp_path, monkeypatch):

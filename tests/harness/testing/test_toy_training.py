@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 
 from harness import Baseline, Decorrelator, hparam, upstream
-from harness.testing.lookup import environment_of
-from harness.testing.rig import PlainERM, prepare, result, train, upstream_outputs
-from harness.testing.toys import TASKS, WIDTH, raw_graphs, toy, with_graphs
-from harness.testing.watch import Watch
+from harness.testing.learner_rig import LearnerRig, environment_of, logits, prepare, upstream_outputs
+from harness.testing.toys import TASKS, WIDTH, PlainERM, toy, without_edges
 
 
 class Builds(Baseline):
@@ -42,10 +40,12 @@ def test_the_toy_set_holds_every_class_and_environment() -> None:
         assert task.outputs != WIDTH
 
 
-def test_graphs_survive_unpacking() -> None:
-    train_graphs = toy().train
-    again = with_graphs(train_graphs, raw_graphs(train_graphs))
-    assert all(torch.equal(again.tensors()[name], value) for name, value in train_graphs.tensors().items())
+def test_every_third_graph_is_changed() -> None:
+    data = toy().changed(without_edges)
+    edges = data.train.edge_ptr.diff()
+    assert (edges == 0).tolist() == [i % 3 == 0 for i in range(len(edges))]
+    assert torch.equal(data.train.y, toy().train.y)
+    assert torch.equal(data.train.x, toy().train.x)
 
 
 def test_upstream_results_follow_from_the_declaration() -> None:
@@ -78,8 +78,8 @@ def test_default_environments_are_made_where_more_than_ids_is_needed() -> None:
 
     assert environment_of(Grouped()).k == 3
     assert environment_of(OnlyIds()) is None
-    assert prepare(Grouped, {}, toy()).learner.info.num_environments == 3
-    assert prepare(OnlyIds, {}, toy()).learner.info.num_environments == 2
+    assert prepare(Grouped(), toy()).learner.info.num_environments == 3
+    assert prepare(OnlyIds(), toy()).learner.info.num_environments == 2
 
 
 def test_ids_drawn_per_batch() -> None:
@@ -87,7 +87,7 @@ def test_ids_drawn_per_batch() -> None:
         name = "drawn"
         default_environment = "random-batch(4)"
 
-    prepared = prepare(Drawn, {}, toy())
+    prepared = prepare(Drawn(), toy())
     assert prepared.data.train.env is None
     assert prepared.learner.info.num_environments == 4
     assert prepared.data.assign_batch(toy().train.batch(torch.arange(20))).shape == (20,)
@@ -97,22 +97,20 @@ def test_decorrelators_get_kept_and_weighted_votes() -> None:
     class Votes(Decorrelator):
         name = "votes"
 
-    prepared = prepare(Votes, {"keep": 2}, toy())
+    prepared = prepare(Votes(keep=2), toy())
     assert prepared.data.spurious.shape == (24, 2, 3)
     assert prepared.learner.model_scores.tolist() == sorted(prepared.learner.model_scores.tolist())
     assert float(prepared.learner.model_weights.sum()) == 1.0
 
 
 def test_watching_changes_nothing() -> None:
-    plain = train(prepare(PlainERM, {}, toy()))
-    seen = Watch()
-    prepared = prepare(PlainERM, {}, toy(), watch_build=seen.building)
-    with seen.training(prepared.learner):
-        watched = train(prepared)
-    assert all(torch.equal(plain.state[name], value) for name, value in watched.state.items())
-    assert torch.equal(result(prepared).train, plain.train)
-    assert seen.steps == 9
-    assert "loss" not in vars(prepared.learner)
+    plain = prepare(PlainERM(), toy())
+    plain.fit()
+    watched = LearnerRig(PlainERM).outcome()
+    assert all(torch.equal(watched.state[name], value) for name, value in plain.learner.state_dict().items())
+    assert torch.equal(watched.outputs["predictions of training graphs"], logits(plain.learner, toy().train))
+    assert watched.watch.steps == 9
+    assert "loss" not in vars(watched.learner)
 
 
 def test_parts_are_the_halves_of_each_graph() -> None:
@@ -126,5 +124,5 @@ def test_parts_are_the_halves_of_each_graph() -> None:
         name = "reads"
         reads_parts = True
 
-    assert prepare(Reads, {}, data).learner.info.has_parts
-    assert not prepare(Reads, {}, toy()).learner.info.has_parts
+    assert prepare(Reads(), data).learner.info.has_parts
+    assert not prepare(Reads(), toy()).learner.info.has_parts

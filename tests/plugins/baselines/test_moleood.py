@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from learner_kit import MULTICLASS, MULTITASK, TinyBackbone, gradients, graphs, make, reached, same, train
+from learner_kit import MULTICLASS, MULTITASK, TinyBackbone, gradients, graphs, make, raw_graphs, reached, same, train
 
 from harness import Features, PackedGraphs, UserError
-from harness.testing.toys import one_node, raw_graphs
+from harness.testing.toys import one_node
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.baselines.erm import ERM
 from plugins.baselines.moleood import MoleOOD

@@ -11,11 +11,8 @@ from torch import nn
 
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
-from harness.testing import rig as bench
-from harness.testing.device import moved
 from harness.testing.fake_device import ELSEWHERE, elsewhere
-from harness.testing.learner_case import LearnerSubject
-from harness.training.loop import LoopSettings, fit
+from harness.testing.learner_rig import LearnerRig
 
 
 @pytest.fixture
@@ -72,14 +69,14 @@ def test_what_makes_the_cpu_wait_is_counted(waits: Counter[str]) -> None:
 def test_a_step_of_training_never_waits(name: str) -> None:
     """Twice as many steps in as many epochs, as many waits: what there are belong to epochs."""
     (entry,) = [entry for entry in load_catalog() if entry.name == name]
-    subject = LearnerSubject(load_one(entry))
+    rig = LearnerRig(load_one(entry))
     counts = []
     for size in (12, 6):
-        prepared = bench.prepare(subject.cls, subject.base, subject.toy(), epochs=2, batch_size=size)
+        prepared = rig.prepare(rig.toy(), epochs=2, batch_size=size)
         prepared.data.score = lambda *_: 0.5  # one checkpoint, whatever the number of steps
         with elsewhere() as waits:
-            moved(prepared)
+            prepared.to(ELSEWHERE)
             at_first = Counter(waits)
-            fit(prepared.learner, prepared.data, LoopSettings(2, size, 256), seed=0)
+            prepared.fit()
             counts.append(+(waits - at_first))
     assert counts[0] == counts[1]

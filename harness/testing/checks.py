@@ -1,0 +1,104 @@
+"""The checks of each kind of component, and their outcomes."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.component import Component
+from harness.engine.failures import of_plugin
+from harness.testing import (
+    analyses,
+    backbones,
+    datasets,
+    encoders,
+    environments,
+    learners,
+    quantifiers,
+    studies,
+    trackers,
+)
+from harness.testing.learner_rig import LearnerRig
+from harness.testing.report import CheckFunction, Note, Outcome, Report, Skip
+from harness.testing.rig import Rig, scrambled
+
+_KIT = Path(__file__).parent
+_KINDS: dict[str, tuple[type[Rig[Any, Any]], tuple[CheckFunction, ...]]] = {
+    "baseline": (LearnerRig, learners.CHECKS),
+    "decorrelator": (LearnerRig, learners.CHECKS),
+    "encoder": (encoders.EncoderRig, encoders.CHECKS),
+    "quantifier": (quantifiers.QuantifierRig, quantifiers.CHECKS),
+    "environment": (environments.EnvironmentRig, environments.CHECKS),
+    "dataset": (datasets.DatasetRig, datasets.CHECKS),
+    "backbone": (backbones.BackboneRig, backbones.CHECKS),
+    "analysis": (studies.AnalysisRig, analyses.CHECKS),
+    "tracker": (trackers.TrackerRig, trackers.CHECKS),
+}
+
+
+def checks_of(kind: str) -> tuple[CheckFunction, ...]:
+    """Return the checks that components of a kind must pass."""
+    return _KINDS[kind][1]
+
+
+def rig_of(cls: type[Component], data_dir: Path | None = None) -> Rig[Any, Any]:
+    """Return the rig that all checks of a component share."""
+    return _KINDS[cls.kind][0](cls, data_dir)
+
+
+def about(check: CheckFunction) -> str:
+    """Return the contract that a check tests: the first paragraph of its docstring."""
+    return " ".join((inspect.getdoc(check) or "").partition("\n\n")[0].split())
+
+
+def run_check(check: CheckFunction, rig: Rig[Any, Any]) -> Outcome:
+    """Run one check; an exception, or an attempt to end the process, is a problem."""
+    name = check.__name__
+    texts: list[str] = []
+    lines: tuple[str, ...] = ()
+    try:
+        with scrambled(name):
+            texts += check(rig)
+    except Skip as reason:
+        return Outcome(name, about(check), "skipped", (str(reason),))
+    except (Exception, SystemExit) as error:
+        texts.append(f"raised {type(error).__name__}: {error}")
+        lines = tuple(_traceback(error))
+    problems = tuple(text for text in texts if not isinstance(text, Note))
+    notes = tuple(text for text in texts if isinstance(text, Note))
+    return Outcome(name, about(check), "failed" if problems else "ok", problems, notes, lines)
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Return the lines of the traceback from the component's first frame on; without one, from the kit's last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [place for place, frame in enumerate(frames) if of_plugin(frame.filename)]
+    kit = [place for place, frame in enumerate(frames) if Path(frame.filename).parent == _KIT]
+    first = own[0] if own else kit[-1] + 1
+    return "".join(traceback.format_list(frames[first:])).splitlines()
+
+
+def check_component(
+    cls: type[Component], data_dir: Path | None = None, tell: Callable[[tuple[str, Any]], None] | None = None
+) -> Report:
+    """Run every check on a component.
+
+    Args:
+        cls: a component's class; it need not be registered.
+        data_dir: the folder of data files, for datasets that read some.
+        tell: receives ``("begins", (name, about))`` and ``("found", outcome)`` of each check.
+    """
+    started = time.perf_counter()
+    rig = rig_of(cls, data_dir)
+    outcomes = []
+    for check in checks_of(cls.kind):
+        if tell is not None:
+            tell(("begins", (check.__name__, about(check))))
+        outcomes.append(run_check(check, rig))
+        if tell is not None:
+            tell(("found", outcomes[-1]))
+    return Report(cls.kind, cls.name, tuple(outcomes), time.perf_counter() - started)

@@ -1,0 +1,34 @@
+"""The kit's texts: the contract of each check, the problems, and one traceback with the author's own line."""
+
+from __future__ import annotations
+
+import planted_learners as learners
+import pytest
+
+from harness.component import KINDS
+from harness.testing import check_component
+from harness.testing.checks import about, checks_of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_check_states_its_contract(kind: str) -> None:
+    names = [check.__name__ for check in checks_of(kind)]
+    assert len(set(names)) == len(names) > 0
+    for check in checks_of(kind):
+        assert about(check).endswith("."), check.__name__
+
+
+def test_an_exception_is_one_traceback_from_the_authors_line_on() -> None:
+    first, *others = check_component(learners.Exits).with_status("failed")
+    assert first.problems == ("raised SystemExit: 7",)
+    assert "planted_learners.py" in first.traceback[0]
+    assert "raise SystemExit(7)" in first.traceback[1]
+    assert not others, "the other checks are skipped"
+
+
+def test_an_exception_of_the_harness_names_the_line_of_the_harness() -> None:
+    report = check_component(learners.NotFinite)
+    raised = [outcome for outcome in report.with_status("failed") if "DivergedError" in outcome.problems[-1]]
+    assert raised
+    assert all("loop.py" in "".join(outcome.traceback) for outcome in raised)
+    assert not any("testing/" in line for outcome in raised for line in outcome.traceback)

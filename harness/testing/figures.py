@@ -75,7 +75,7 @@ def _styled() -> Iterator[None]:
         raise Skip("matplotlib is not installed (the extra `figures`)") from None
     from harness.run.analyses import STYLE
 
-    with warnings.catch_warnings(), mpl.rc_context(STYLE):
+    with warnings.catch_warnings(), mpl.rc_context({**STYLE, "figure.max_open_warning": 0}):
         warnings.simplefilter("error")
         yield
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from harness.data import TaskKind
 from harness.errors import BenchError
 from harness.testing import learner_predictions
+from harness.testing import rig as common
 from harness.testing.hyperparameters import pairs
 from harness.testing.learner_rig import LearnerRig, LearnerTrial
 from harness.testing.report import CheckFunction, Skip
@@ -22,7 +23,6 @@ from harness.testing.rig import (
     different_tensors,
     global_state,
     hyperparameters_matter,
-    other_seed,
     same_seed,
 )
 from harness.testing.toys import TASKS, PlainERM, Toy, one_node, toy, without_edges
@@ -153,9 +153,9 @@ def equals_erm(rig: LearnerRig) -> Iterator[str]:
         yield f"with {_brief(values)}, {len(changed)} tensors differ from ERM's, such as '{changed[0]}'"
 
 
-def other_start(rig: LearnerRig) -> Iterator[str]:
-    """Another seed starts from other weights."""
-    rig.outcome()
+def other_seed(rig: LearnerRig) -> Iterator[str]:
+    """Another seed starts from other weights, and ends elsewhere."""
+    yield from common.other_seed(rig)
     one, two = (rig.prepare(rig.toy(), seed=seed).learner for seed in (SEED, OTHER_SEED))
     for (name, left), right in zip(one.named_parameters(), two.parameters(), strict=True):
         if left.dim() > 1 and torch.equal(left, right) and not bool((left == left.flatten()[0]).all()):
@@ -260,7 +260,6 @@ CHECKS: tuple[CheckFunction, ...] = (
     equals_erm,
     same_seed,
     other_seed,
-    other_start,
     global_state,
     *learner_predictions.CHECKS,
     batch_of_two,

@@ -14,7 +14,7 @@ LEARNERS = [
     (learners.Sound, ""),
     (learners.Masked, ""),
     (learners.DetachedPenalty, "live_terms weights_matter"),
-    (learners.RebuiltPenalty, "live_terms weights_matter learner_on_another_device"),
+    (learners.RebuiltPenalty, "live_terms weights_matter another_device"),
     (learners.FixedWeight, "weights_matter"),
     (learners.NotERM, "equals_erm"),
     (learners.NotFinite, "one_environment batch_of_two"),
@@ -28,7 +28,7 @@ LEARNERS = [
     (learners.Reseeds, "global_state"),
     (learners.ReseedsAtStart, "global_state"),
     (learners.ReseedsInBuild, "global_state other_seed"),
-    (learners.DrawsGlobally, "global_state learner_on_another_device"),
+    (learners.DrawsGlobally, "global_state another_device"),
     (learners.FixedSeed, "other_seed"),
     (learners.Companions, "companions"),
     (learners.ReadsLabels, "reads_no_labels"),
@@ -44,8 +44,8 @@ LEARNERS = [
     ),
     (learners.NeedsEdges, "graphs_without_edges"),
     (learners.NeedsTwoClasses, "one_class batch_of_two"),
-    (learners.OnTheCPU, "learner_on_another_device"),
-    (learners.OnTheCPUInOneMode, "learner_on_another_device"),
+    (learners.OnTheCPU, "another_device"),
+    (learners.OnTheCPUInOneMode, "another_device"),
 ]
 OTHERS = [
     (others.SoundEncoder, ""),
@@ -78,7 +78,7 @@ OTHERS = [
     (others.IgnoresWeights, "weight_zero_is_no_edge edge_weight_gradient"),
     (others.OneLayerHeeds, "weight_zero_is_no_edge"),
     (others.MixesBatch, "companions"),
-    (others.CountsNodes, "order_of_nodes backbone_on_another_device"),
+    (others.CountsNodes, "order_of_nodes another_device"),
     (others.ReadsBatchX, "node_rows"),
     (others.DeadDropout, "hyperparameters_matter"),
 ]

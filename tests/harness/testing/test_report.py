@@ -31,4 +31,4 @@ def test_an_exception_of_the_harness_names_the_line_of_the_harness() -> None:
     raised = [outcome for outcome in report.with_status("failed") if "DivergedError" in outcome.problems[-1]]
     assert raised
     assert all("loop.py" in "".join(outcome.traceback) for outcome in raised)
-    assert not any("testing/" in line for outcome in raised for line in outcome.traceback)
+    assert not any("harness/testing/" in line for outcome in raised for line in outcome.traceback)

@@ -126,7 +126,7 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     return {"declaration": asdict(declared)}
 
 
-_FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "untrained", "unused")
+_FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "unused")
 """Traits for the conformance kit, and those that are told beside what they are of."""
 
 

@@ -27,7 +27,6 @@ _TOLD_ONLY = (
     "names_code",
     "names_files",
     "probes",
-    "untrained",
     "unused",
 )
 """Class attributes that no computation reads."""

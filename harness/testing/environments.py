@@ -85,8 +85,9 @@ def _watch(environment: Environment, draws: list[str]) -> None:
 
 def one_id_each(rig: EnvironmentRig) -> Iterator[str]:
     """One int64 id per training graph, counted from 0 without gaps, -1 for none."""
+    ids = rig.outcome().outputs[IDS]
     try:
-        check_ids(rig.outcome().outputs[IDS], len(toy().train), sys.maxsize if rig.cls.per_batch else None)
+        check_ids(ids, len(toy().train), sys.maxsize if rig.cls.per_batch else None)
     except ValueError as error:
         yield str(error)
 

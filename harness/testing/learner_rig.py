@@ -227,7 +227,7 @@ def _oracle(name: str, data: Toy) -> Tensor:
 def votes(learner: Decorrelator, data: Toy) -> Tensor:
     """Return (n, K, C) votes of made-up quantifiers, kept and weighted as the engine does; set their weights."""
     rng = generator(0, "conformance/votes")
-    truth = torch.nn.functional.one_hot(data.train.y.long(), data.task.num_classes)  # type: ignore[union-attr]
+    truth = torch.nn.functional.one_hot(data.train.y.long(), data.task.num_classes)
     noise = torch.randn(QUANTIFIERS, *truth.shape, generator=rng)
     scores = [0.62, 0.48, 0.55, 0.36, 0.41, 0.7]
     kept = keep_lowest(

@@ -63,7 +63,7 @@ class Watch:
         """Watch a learner that is set up, for the time of the block."""
         self._outputs = learner.info.task.outputs
         hooks = [
-            parameter.register_post_accumulate_grad_hook(self._gradient(name))  # type: ignore[no-untyped-call]
+            parameter.register_post_accumulate_grad_hook(self._gradient(name))
             for name, parameter in learner.named_parameters()
             if parameter.requires_grad
         ]

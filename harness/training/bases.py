@@ -62,8 +62,6 @@ class Learner(NetworkMaker, Component, nn.Module):
     """
     equals_erm: ClassVar[Mapping[str, Any]] = {}
     """Hyperparameter values with which training is bit for bit ERM's; empty where there are none. For the kit."""
-    untrained: ClassVar[frozenset[str]] = frozenset()
-    """Modules or parameters (name prefixes) that no loss term reaches, and why not is in the docstring. For the kit."""
     foreign_statistics: ClassVar[Mapping[str, Sequence[Any]] | None] = None
     """Settings, as in ``active``, in which BatchNorm's running statistics follow other passes beside the prediction's.
 

@@ -17,7 +17,7 @@ from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
-from harness.stages.upstream import UpstreamTraining
+from harness.stages.learners import UpstreamTraining
 from harness.testing.fake_device import ELSEWHERE
 from harness.testing.rig import SEED, Rig, Trial, noting_draws
 from harness.testing.toys import FEATURES, WIDTH, KitBackbone, Toy, toy

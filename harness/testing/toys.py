@@ -20,7 +20,7 @@ from harness.graphs import Batch, PackedGraphs
 from harness.hparams import hparam
 from harness.nn.conv import GINConv
 from harness.nn.front import make_front
-from harness.nn.pool import pool
+from harness.nn.layers import pool
 from harness.plan import build_plan
 from harness.plan.datasets import DatasetFacts
 from harness.randomness import derive
@@ -34,8 +34,7 @@ from harness.run.execute import EngineOptions, run_targets
 from harness.run.record import start_record
 from harness.run.session import Options, Session
 from harness.stages.context import Context
-from harness.store.leases import new_run_name
-from harness.store.store import Store
+from harness.store import Store, new_run_name
 from harness.suite import load_suite
 from harness.testing.rig import scratch_folder
 from harness.training.bases import Backbone, Baseline, Decorrelator, Encoder, Fitted, Quantifier

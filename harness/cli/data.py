@@ -12,6 +12,7 @@ from harness.cli import completion, options
 from harness.cli.code import tell_broken
 from harness.errors import DataError, UserError, did_you_mean
 from harness.results.rows import dumps
+from harness.safe_io import visible
 
 if TYPE_CHECKING:
     from harness.data import Dataset, Download
@@ -117,14 +118,15 @@ def _files_there(dataset: Dataset, root: Path) -> list[Path]:
 
 def _fetch_one(download: Download, root: Path, offline: bool) -> str:
     """Fetch one file and say so; return the reason if it cannot be had."""
-    from functools import partial
-
     from tqdm import tqdm
 
     from harness.downloads.fetch import fetch as fetch_download
 
+    def report(text: str) -> None:
+        tqdm.write(visible(text), file=sys.stderr)
+
     try:
-        got = fetch_download(download, root, partial(tqdm.write, file=sys.stderr), offline=offline)
+        got = fetch_download(download, root, report, offline=offline)
     except DataError as error:
         return str(error)
     print(f"{'fetched' if got.fetched else 'already there:'} {got.path}", flush=True)

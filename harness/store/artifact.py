@@ -80,7 +80,6 @@ class Meta:
         key, kind, place, title: as in :class:`harness.store.stage.Stage`.
         preimage: what the key is a digest of.
         created: seconds since 1970.
-        provenance: versions and the like, as given by the writer.
         files: name -> size in bytes and SHA-256.
     """
 
@@ -90,7 +89,6 @@ class Meta:
     title: str
     preimage: Mapping[str, Any]
     created: float
-    provenance: Mapping[str, Any]
     files: Mapping[str, Mapping[str, Any]]
 
     @classmethod
@@ -148,10 +146,8 @@ def _without_check(text: str) -> str:
 class Draft:
     """An artifact that is being written. Names carry no suffix: the kind of content gives it."""
 
-    def __init__(self, folder: Path, provenance: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.provenance = dict(provenance)
-        """Versions and the like; may be added to until the draft is committed."""
 
     def path(self, name: str) -> Path:
         """Return the path for a file of another format; ``name`` has its suffix."""
@@ -185,7 +181,7 @@ class Draft:
                 path.name: {"size": path.stat().st_size, "sha256": hash_file(path)}
                 for path in sorted(self.folder.iterdir())
             }
-            text = with_check(dump({**fields, "provenance": self.provenance, "files": files}))
+            text = with_check(dump({**fields, "files": files}))
             (self.folder / META).write_text(text, encoding="utf-8")
 
 

@@ -64,6 +64,7 @@ class Remote:
 
     def __init__(self, target: str, store: Store, *, exists: bool = False) -> None:
         from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
 
         if not target.removeprefix("file://").strip():
             raise UserError("the target is empty; name a folder or a URL")  # an empty path is the current folder
@@ -73,7 +74,7 @@ class Remote:
             self.root = root.rstrip("/")
             if exists and not self.fs.info(self.root):
                 raise FileNotFoundError
-        self.folder = Path(root) if "file" in self.fs.protocol else None
+        self.folder = Path(root) if isinstance(self.fs, LocalFileSystem) else None
         if self.folder is not None and self.folder.resolve() == store.root.resolve():
             raise UserError(f"{target} is this store itself")
 
@@ -86,8 +87,9 @@ class Remote:
         return {run for run in self._folders_with("runs", RECORD) if RUN_ID.fullmatch(run)}
 
     def _folders_with(self, below: str, name: str) -> list[str]:
+        depth = None if self.folder is None else 3  # links in a folder may lead in a circle
         with self.named_errors():
-            paths = [path.split("/") for path in self.fs.find(f"{self.root}/{below}")]
+            paths = [path.split("/") for path in self.fs.find(f"{self.root}/{below}", maxdepth=depth)]
         return [path[-2] for path in paths if path[-1] == name]
 
     def path(self, key: str, name: str, sha256: str = "") -> str:
@@ -183,10 +185,13 @@ def _copy_each(copied: Copied, keys: Collection[str], copy: Callable[[str], int]
             sizes.append(copy(key))
         return sizes
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
         for sizes in tqdm(pool.map(copy_one, keys), total=len(keys), unit=" artifacts", disable=None, leave=False):
             copied.artifacts += len(sizes)
             copied.bytes += sum(sizes)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _send(store: Store, remote: Remote, key: str) -> int:

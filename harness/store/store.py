@@ -148,9 +148,7 @@ class Store:
         return path.rename(debris / f"{path.name}-{uuid.uuid4().hex[:8]}")
 
     @contextmanager
-    def create(
-        self, stage: Stage, *, key: str | None = None, provenance: Mapping[str, Any] | None = None
-    ) -> Iterator[Draft]:
+    def create(self, stage: Stage, *, key: str | None = None) -> Iterator[Draft]:
         """Write the artifact of a stage: committed when the block ends, dropped when it raises.
 
         Where the key is already there, the first artifact stays. A stage of several artifacts commits them one
@@ -158,14 +156,13 @@ class Store:
 
         Args:
             key: which of the stage's keys; by default its own.
-            provenance: versions and the like, kept in the description.
 
         Raises:
             FileError: the store cannot be written.
         """
         chosen = stage.key if key is None else key
         with self.drafted(chosen) as folder:
-            draft = Draft(folder, provenance or {})
+            draft = Draft(folder)
             yield draft
             draft.describe(
                 key=chosen,

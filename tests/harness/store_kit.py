@@ -24,7 +24,7 @@ def stage(seed: int = 1, place: str = "train/two-piece/erm", **preimage: object)
 
 
 def fill(store: Store, made: Stage, value: object = 1) -> Path:
-    with store.create(made, provenance={"torch": "2"}) as draft:
+    with store.create(made) as draft:
         draft.write_json("info", {"value": value})
         draft.write_tensors("weights", {"w": torch.arange(4.0)})
     return store.artifact_folder(made.key)

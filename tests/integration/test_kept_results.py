@@ -45,9 +45,7 @@ def replace_scores(folder: Path, text: str) -> None:
     meta = Meta.read(folder)
     (folder / META).unlink()
     (folder / "scores.json").write_text(text, encoding="utf-8")
-    Draft(folder, dict(meta.provenance)).describe(
-        **{name: value for name, value in vars(meta).items() if name not in ("files", "provenance")}
-    )
+    Draft(folder).describe(**{name: value for name, value in vars(meta).items() if name != "files"})
 
 
 def test_a_table_stays_when_its_artifacts_are_collected(copied: Workshop, made: Workshop) -> None:
@@ -133,8 +131,8 @@ def test_a_page_leaves_out_curves_that_are_none(copied: Workshop, name: str, tex
     meta = Meta.read(folder)
     (folder / META).unlink()
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
-    given = {key: value for key, value in vars(meta).items() if key not in ("files", "provenance")}
-    Draft(folder, {}).describe(**given)
+    given = {key: value for key, value in vars(meta).items() if key != "files"}
+    Draft(folder).describe(**given)
     page = copied.folder / "page.html"
     told = copied.command("report", "toy", "--html", "-o", str(page))
     assert told.returncode == 0

@@ -101,6 +101,16 @@ def test_what_is_no_plain_file(team: Store, what: str) -> None:
         assert told == "info.json is no plain file; links are not followed"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs symbolic links")
+@pytest.mark.timeout(60)
+def test_links_that_lead_in_a_circle_end(team: Store) -> None:
+    for name in ("ab", "cd", "ef"):
+        (team.root / "artifacts" / name).symlink_to(team.root / "artifacts")
+    mine = other(team, "mine")
+    assert take(mine, str(team.root)).artifacts == 1
+    assert clean(mine)
+
+
 def test_a_record_that_is_none_is_left_out(team: Store) -> None:
     for content in ("[" * 100_000, '{"seconds": NaN}', "[]"):
         team.record_path(stage().key).parent.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,6 @@ def test_what_is_written_is_read_back(store: Store) -> None:
     meta = artifact.meta
     assert (meta.key, meta.kind, meta.place, meta.title) == (made.key, "train", made.place, made.title)
     assert meta.preimage == made.preimage
-    assert meta.provenance == {"torch": "2"}
     assert set(meta.files) == {"info.json", "weights.safetensors"}
 
 

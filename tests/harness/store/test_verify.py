@@ -56,7 +56,7 @@ def test_any_flipped_bit_of_a_description_is_found(store: Store) -> None:
 @pytest.mark.parametrize("files", ['"files": []', '"files": {"a": 1}', '"files": {"a": {"size": 1}}', '"filez": {}'])
 def test_a_description_of_another_shape_is_damage_and_no_crash(store: Store, files: str) -> None:
     path = fill(store, stage()) / META
-    start = '"key": "k", "kind": "train", "place": "p", "title": "t", "preimage": {}, "created": 1, "provenance": {}, '
+    start = '"key": "k", "kind": "train", "place": "p", "title": "t", "preimage": {}, "created": 1, '
     path.write_text(with_check(f"{{\n{start}{files}}}"))
     assert not fresh(store).has(stage().key)
 

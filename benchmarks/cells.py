@@ -31,8 +31,8 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from overhead import EMPTY, EMPTY_SUITE  # noqa: E402 - from this folder
 
-from harness.engine import Event  # noqa: E402
-from harness.run.execute import EngineOptions, execute  # noqa: E402
+from harness.engine import EngineOptions, Event  # noqa: E402
+from harness.run.execute import execute  # noqa: E402
 from harness.run.session import Options, open_session  # noqa: E402
 from harness.suite import Overrides  # noqa: E402
 
@@ -56,7 +56,7 @@ def run_once(suite: str, store: str, engine: str, cells: int) -> dict[str, Any]:
     """Run so many cells in this process."""
     chosen = EngineOptions("inline") if engine == "inline" else EngineOptions("processes", jobs=int(engine))
     first = options_for(store, 0, 1)
-    execute(open_session(suite, first), first, chosen, lambda _: None)
+    execute(open_session(suite, first), chosen, lambda _: None)
     given = options_for(store, 1, cells)
     wall, parent, inside, in_workers = time.perf_counter(), time.process_time(), 0.0, 0.0
     session = open_session(suite, given)
@@ -70,7 +70,7 @@ def run_once(suite: str, store: str, engine: str, cells: int) -> dict[str, Any]:
             if len(memory) < 3 or event.stage.kind == "score":
                 memory.append(resident())
 
-    outcome = execute(session, given, chosen, watch)
+    outcome = execute(session, chosen, watch)
     if outcome.exit_code:
         raise SystemExit(f"the run failed: {dict(outcome.record.failures)}")
     settled = memory[len(memory) // 10]

@@ -30,8 +30,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.engine import Event
-from harness.run.execute import EngineOptions, execute
+from harness.engine import EngineOptions, Event
+from harness.run.execute import execute
 from harness.run.session import Options, open_session
 from harness.suite import Overrides
 
@@ -110,7 +110,7 @@ def timed_run(suite: str, options: Options) -> tuple[float, float, int]:
 
     start = time.perf_counter()
     session = open_session(suite, options)
-    outcome = execute(session, options, EngineOptions("inline"), watch)
+    outcome = execute(session, EngineOptions("inline"), watch)
     total = time.perf_counter() - start
     if outcome.exit_code:
         raise SystemExit(f"the run failed: {dict(outcome.record.failures)}")

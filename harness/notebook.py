@@ -22,14 +22,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engine import Event
+from harness.engine import EngineOptions, Event
 from harness.errors import UserError
 from harness.plan import build_plan
 from harness.plan.status import survey
 from harness.report import make_report, render, to_json
 from harness.results.rows import RunResults
 from harness.run.collect import collect
-from harness.run.execute import EngineOptions, execute
+from harness.run.execute import execute
 from harness.run.find import find_run
 from harness.run.record import start_record
 from harness.run.session import Options, Session, open_session
@@ -80,7 +80,7 @@ def open_suite(
     )
     data = data_folder(None if data_dir is None else Path(data_dir), "data_dir")
     options = Options(_folder(store), data, overrides, tuple(map(Path, _texts(plugins, "plugins"))))
-    return SuiteHandle(open_session(str(suite), options), options)
+    return SuiteHandle(open_session(str(suite), options))
 
 
 def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
@@ -106,10 +106,9 @@ def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SuiteHandle:
-    """An opened suite. ``session`` and ``options`` are the harness's own objects."""
+    """An opened suite; ``session`` is the harness's own object."""
 
     session: Session = field(repr=False)
-    options: Options = field(repr=False)
 
     @property
     def cells(self) -> list[dict[str, Any]]:
@@ -141,7 +140,7 @@ class SuiteHandle:
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
         engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
-        outcome = execute(self.session, self.options, engine, _print_ended if progress else lambda _: None)
+        outcome = execute(self.session, engine, _print_ended if progress else lambda _: None)
         return Run(outcome.results, self)
 
     def run_cell(
@@ -181,7 +180,7 @@ class SuiteHandle:
             overrides=(*suite.overrides, f"cell {chosen.id} alone"),
         )
         plan = build_plan(suite, self.session.catalog, self.session.facts)
-        return replace(self, session=replace(self.session, suite=suite, plan=plan)).run(progress=progress)
+        return SuiteHandle(replace(self.session, suite=suite, plan=plan)).run(progress=progress)
 
     def latest(self) -> Run:
         """Read the latest run of this suite, finished or not.
@@ -223,9 +222,7 @@ class SuiteHandle:
         from harness.run import custom_network
 
         labels = _texts(datasets, "datasets")
-        row = custom_network.evaluate(
-            label, network, self.session, self.options, call=call, trained=trained, datasets=labels
-        )
+        row = custom_network.evaluate(label, network, self.session, call=call, trained=trained, datasets=labels)
         if beside is None:
             record = replace(start_record(self.session, ""), status="")
             return Run(custom_network.beside(collect(record, self.session.store), row), self)

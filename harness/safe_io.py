@@ -7,15 +7,18 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import DiskFullError, FileError
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Parsed = TypeVar("Parsed")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors that mean that there is no room left."""
 MOST_TEXT = 1 << 30
@@ -29,9 +32,6 @@ FILE_NAME = re.compile(r"[^./\\:\x00-\x1f\x7f][^/\\:\x00-\x1f\x7f]{0,199}")
 """The name of a file in an artifact, on every system."""
 PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 """A key or the id of a cell, as a part of a path."""
-_TYPES = MappingProxyType(
-    {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,), "None": (type(None),), "RunResults": (dict,)}
-)
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ASCII = str.maketrans(
     {
@@ -186,46 +186,30 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def check_types(cls: type, items: Iterable[Any]) -> None:
-    """Refuse mappings whose values are not of the types of a dataclass's fields: plain ones, lists and mappings.
+def parse_json_as(form: type[Parsed], text: str) -> Parsed:
+    """Read strict JSON as a dataclass, or a list of them, whose values all have the types of their fields.
 
     Raises:
-        ValueError: names the field.
+        ValueError: malformed text, or the place of a value that is of another type.
     """
-    listed = list(items)
-    if not all(isinstance(item, Mapping) for item in listed):
-        raise ValueError(f"a {cls.__name__} is no mapping")
-    for field in fields(cls):
-        allowed = _allowed(str(field.type))
-        types = {type(item[field.name]) for item in listed if field.name in item}
-        wrong = next(iter(types - allowed), None) if allowed else None
-        if wrong is not None:
-            raise ValueError(f"'{field.name}' of a {cls.__name__} is a {wrong.__name__}")
-        inner = _TYPES.get(str(field.type).removeprefix("tuple[").removesuffix(", ...]"), ())
-        if str(field.type).startswith("tuple[") and inner:
-            _check_items(field.name, inner, listed)
+    from pydantic import ValidationError
+
+    parse_json(text)  # pydantic would take numbers that are not finite
+    kind: Any = form
+    try:
+        parsed: Parsed = _adapter(kind).validate_json(text, strict=True)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise ValueError(f"{place}: {fault['msg']}" if place else fault["msg"]) from None
+    return parsed
 
 
-def _check_items(name: str, inner: tuple[type, ...], listed: Iterable[Mapping[str, Any]]) -> None:
-    types = (type(value) for item in listed for value in item.get(name, ()))
-    wrong = next((kind for kind in types if kind not in inner), None)
-    if wrong is not None:
-        raise ValueError(f"'{name}' holds a {wrong.__name__}")
+@cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
 
-
-def _allowed(annotation: str) -> frozenset[type]:
-    """Return the types of JSON that a field may have, by its annotation; none where any may be."""
-    types: set[type] = set()
-    for part in annotation.split(" | "):
-        if part.startswith(("Mapping[", "SelectSettings")):
-            types.add(dict)
-        elif part.startswith("tuple["):
-            types |= {list, tuple}
-        elif part in _TYPES:
-            types.update(_TYPES[part])
-        else:
-            return frozenset()
-    return frozenset(types)
+    return TypeAdapter(form)
 
 
 UNITS = ("B", "kB", "MB", "GB", "TB")

@@ -48,7 +48,7 @@ def analyse(
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
     chosen = workers.options(retry_failed=retry_failed)
     with make_progress(session, quiet=json) as progress:
-        found = execute_analyses(session, given, chosen, progress.observe, record, specs)
+        found = execute_analyses(session, chosen, progress.observe, record, specs)
     labels = {item.label for item in found}
     _show([item for item in load_findings(opened.runs / record.id) if item[0].label in labels], json)
     raise typer.Exit(1 if any(item.status != "ok" for item in found) else 0)

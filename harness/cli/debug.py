@@ -56,7 +56,7 @@ def debug(
 
             stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
         try:
-            done = run_here(opened, given.data_dir, _say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
+            done = run_here(opened, _say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may call sys.exit

@@ -19,8 +19,8 @@ from harness.cli.output import FORMATS
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
+    from harness.engine import EngineOptions
     from harness.registry.catalog import Entry
-    from harness.run.execute import EngineOptions
     from harness.run.session import Options
     from harness.run.suite_code import Tell
 
@@ -188,7 +188,7 @@ class Workers:
 
     def options(self, **more: Any) -> EngineOptions:
         """Return the options of :func:`harness.run.execute.execute`; ``more`` are those of one command alone."""
-        from harness.run.execute import EngineOptions
+        from harness.engine import EngineOptions
 
         return EngineOptions(**vars(self), **more)
 

@@ -14,7 +14,7 @@ from harness.cli.output import require_folder_name, show_table, show_text
 
 if TYPE_CHECKING:
     from harness.engine import Event
-    from harness.profile.cell import Profile
+    from harness.profile.cell import CellProfile
     from harness.profile.training import TrainingProfile
 
 _PARTS = {
@@ -64,7 +64,7 @@ def profile(
         print(f"the first of {opened.fitting} cells; {options_text}", file=sys.stderr)
     limits = Limits(steps, seconds, from_epoch)
     torch_device = options.one_device(device)
-    done = measure(opened, given, limits, _observe, top=top, functions=functions, trace=trace, device=torch_device)
+    done = measure(opened, limits, _observe, top=top, functions=functions, trace=trace, device=torch_device)
     if json:
         from harness.results.rows import dumps
 
@@ -80,7 +80,7 @@ def _observe(event: Event) -> None:
         print(f"running first: {event.stage.title}", file=sys.stderr)
 
 
-def show(profile: Profile) -> None:
+def show(profile: CellProfile) -> None:
     """Print the tables of a profile."""
     own, erm = profile.training, profile.erm
     _say("Stages of the cell, in wall time as recorded:")

@@ -37,32 +37,32 @@ def reproduce(
         def watch(session: Session) -> Callable[[Event], None]:
             return stack.enter_context(make_progress(session, quiet=json)).observe
 
-        found = run_again(cell, folders.session(), workers.options(), watch)
+        result = run_again(cell, folders.session(), workers.options(), watch)
     if json:
         from dataclasses import asdict
 
         from harness.results.rows import dumps
 
-        print(dumps({**asdict(found), "identical": found.identical}), end="")
+        print(dumps({**asdict(result), "identical": result.identical}), end="")
     else:
-        print(_text(found))
-    raise typer.Exit(0 if found.identical else 1)
+        print(_text(result))
+    raise typer.Exit(0 if result.identical else 1)
 
 
-def _text(found: Reproduction) -> str:
-    cell = found.cell
-    lines = [f"cell {cell.id} of run {found.run}: {cell.name}"]
-    if found.failure is not None:
-        return "\n".join([*lines, f"it failed: {found.failure.status}: {found.failure.reason}"])
-    for score in found.scores:
+def _text(result: Reproduction) -> str:
+    cell = result.cell
+    lines = [f"cell {cell.id} of run {result.run}: {cell.name}"]
+    if result.failure is not None:
+        return "\n".join([*lines, f"it failed: {result.failure.status}: {result.failure.reason}"])
+    for score in result.scores:
         before, now = ("–" if value is None else f"{100 * value:.4f}" for value in (score.before, score.now))
         mark = "" if score.before == score.now else "  differs"
         lines.append(f"  {score.metric} on {score.split}, {score.rule}: {before} before, {now} now{mark}")
-    logits = {True: "equal bit for bit", False: "not equal", None: "no longer stored, not compared"}[found.same_logits]
+    logits = {True: "equal bit for bit", False: "not equal", None: "no longer stored, not compared"}[result.same_logits]
     lines.append(f"predictions: {logits}")
-    if not found.same_key:
-        lines.append(f"made with other code, data or settings than now: {found.changed}")
-    for name, (then, now) in sorted(found.versions.items()):
+    if not result.same_key:
+        lines.append(f"made with other code, data or settings than now: {result.changed}")
+    for name, (then, now) in sorted(result.versions.items()):
         lines.append(f"{name}: {then} then, {now} now")
-    lines.append("reproduced" if found.identical else "not reproduced")
+    lines.append("reproduced" if result.identical else "not reproduced")
     return "\n".join(lines)

@@ -61,7 +61,7 @@ def run(
         note(line)
     with make_progress(session, quiet=quiet) as progress:
         try:
-            outcome = execute(session, given, engine_options, progress.observe)
+            outcome = execute(session, engine_options, progress.observe)
         except KeyboardInterrupt as stop:
             raise type(stop)(_interrupted(context, suite)) from None
     _show(outcome, json, debug="--debug" in (context.obj or ()))
@@ -69,7 +69,7 @@ def run(
 
 
 def _interrupted(context: typer.Context, suite: str) -> str:
-    """How to go on: other options would be another run, so the command is repeated as it was given."""
+    """Say how to go on: other options would be another run, so the command is repeated as it was given."""
     again = f"`{shlex.join(['bench', *context.obj])}`" if context.obj else "the same command"
     typed = getattr(context.get_parameter_source("store"), "name", "") == "COMMANDLINE"
     shows = shlex.join(["bench", "report", suite, *(["--store", str(context.params["store"])] if typed else [])])
@@ -87,13 +87,13 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:
         _show_tracebacks(outcome.record)
-    skipped = sum(failure["status"] == "skipped" for failure in failures.values())
+    skipped = sum(failure.status == "skipped" for failure in failures.values())
     also = f", {skipped} skipped" if skipped else ""
     if empty := without_value(outcome.results):
         also += f", {counted(empty, 'cell')} without a value"
-    old = sum(bool(failure["since"]) and failure["status"] != "skipped" for failure in failures.values())
+    old = sum(bool(failure.since) and failure.status != "skipped" for failure in failures.values())
     hint = f"; {counted(old, 'failure')} of an earlier run, not tried again without --retry-failed" if old else ""
-    if not debug and any(failure["traceback"] for failure in failures.values()):
+    if not debug and any(failure.traceback for failure in failures.values()):
         hint += "; --debug shows tracebacks"
     print(
         f"\n{counted(facts['stages'], 'stage')} run, {facts['cached']} cached, {len(failures) - skipped} failed{also} "
@@ -108,5 +108,5 @@ def _show_tracebacks(record: RunRecord) -> None:
     """The short tracebacks of the stages that failed, also of those whose failure is from an earlier run."""
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     for key, failure in record.failures.items():
-        if failure["traceback"]:
-            print(visible(f"\n{titles.get(key, key)}:\n{failure['traceback']}"), file=sys.stderr)
+        if failure.traceback:
+            print(visible(f"\n{titles.get(key, key)}:\n{failure.traceback}"), file=sys.stderr)

@@ -3,7 +3,7 @@
 Nothing here imports torch, and worker processes start only when there is something to run.
 """
 
-from harness.engine.choice import ENGINES, make_engine
+from harness.engine.choice import ENGINES, EngineOptions, make_engine
 from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
 from harness.engine.interruption import Terminated
 from harness.engine.meter import Meter
@@ -12,6 +12,7 @@ from harness.engine.scheduler import run
 __all__ = [
     "ENGINES",
     "Engine",
+    "EngineOptions",
     "Event",
     "Job",
     "Lease",

@@ -1,12 +1,16 @@
-"""The engines by name."""
+"""The engines by name, and the options that choose and limit one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.engine.contract import Engine
+from harness.engine.devices import CPU, CUDA, choose_devices
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -72,3 +76,68 @@ def make_engine(
             raise UserError(f"--jobs {jobs} needs worker processes: use it with --engine processes")
         return Inline()
     raise UserError(f"unknown engine '{name}'{did_you_mean(name, ENGINES)}; there are: {', '.join(ENGINES)}")
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, cluster.
+
+    ``device`` is text as for ``--device``. The cluster is the Dask engine's, see :func:`make_engine`.
+    """
+
+    engine: str = "processes"
+    jobs: int | None = None
+    timeout: float | None = None
+    memory: int | None = None
+    retry_failed: bool = False
+    cluster: Profile | Cluster | None = None
+    device: str = CPU
+    jobs_per_device: int | None = None
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that ``device`` names; those of a cluster are its workers', of which this machine cannot know.
+
+        Raises:
+            UserError: no such device.
+        """
+        if self.engine != "dask":
+            return choose_devices(self.device)
+        if self.device not in (CPU, CUDA):
+            raise UserError(f"--device {self.device}: with --engine dask write cuda; each worker takes the GPU it sees")
+        return () if self.device == CPU else (CUDA,)
+
+    def make(self, log: Path | None = None) -> Engine:
+        """Return the engine, not yet started; raises as :func:`make_engine`."""
+        return make_engine(
+            self.engine,
+            jobs=self.jobs,
+            timeout=self.timeout,
+            memory=self.memory,
+            log=log,
+            cluster=self.cluster,
+            devices=self.devices,
+            jobs_per_device=self.jobs_per_device,
+        )
+
+    @contextmanager
+    def connected(self, files: Iterable[Path]) -> Iterator[EngineOptions]:
+        """Give the options a cluster that all engines of a run share, where they name the Dask engine.
+
+        The first stage that needs the cluster opens it; it is let go when the block ends.
+
+        Args:
+            files: plugins that are single files, which workers must find under the same path.
+        """
+        if self.engine != "dask":
+            yield self
+            return
+        from harness.engine.cluster.connection import Cluster
+        from harness.engine.cluster.profile import Profile
+
+        profile = self.cluster if isinstance(self.cluster, Profile) else Profile()
+        cluster = Cluster(profile, self.jobs, tuple(sorted(files)))
+        try:
+            yield replace(self, cluster=cluster)
+        finally:
+            cluster.close()

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, machine, state of the repository. Imports none of what it names."""
+"""Versions, machine and state of the repository, for the record of a run. Imports none of the packages."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PACKAGES = ("torch", "torch-geometric", "PyGCL", "scikit-learn", "scipy", "numpy
 
 
 def versions() -> dict[str, str]:
-    """Installed version of each package that can change a number; absent ones are left out."""
-    found = {"python": platform.python_version(), "equad-bench": __version__}
+    """Return the installed version of each package that can change a number; absent ones are left out."""
+    installed = {"python": platform.python_version(), "equad-bench": __version__}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            installed[name] = version(name)
+    return installed
 
 
 def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
-    """Versions, machine, repository and command line.
+    """Return versions, machine, repository and command line.
 
     Args:
         plugins: single plugin files, whose repositories are told under ``plugins`` by the file's name.
@@ -50,7 +50,7 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
 
 @cache
 def cpu_model() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -59,7 +59,7 @@ def cpu_model() -> str:
 
 
 def repository(folder: Path) -> dict[str, Any] | None:
-    """Commit of the repository that tracks a folder's files, and whether tracked files differ from it, or None.
+    """Return the commit of the repository that tracks a folder's files, and if tracked files differ from it, or None.
 
     A folder that lies in a repository without being part of it (an environment inside a project, say) has none.
     """

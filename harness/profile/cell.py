@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from harness.engine import Event
+from harness.engine import EngineOptions, Event
 from harness.engine.devices import CPU, on_device
 from harness.engine.threads import one_thread
 from harness.errors import BenchError, UserError
 from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
-from harness.run.execute import EngineOptions, run_targets
+from harness.run.execute import run_targets
 from harness.run.find import OpenedCell
-from harness.run.session import Options
 from harness.safe_io import file_name
 from harness.stages import train
 from harness.stages.context import Context
@@ -31,7 +30,7 @@ from harness.training.loop import LoopSettings, TrainingData
 
 
 @dataclass(frozen=True)
-class Cost:
+class CallCost:
     """An operation of torch, or a Python function: calls and own seconds in one step, and its share of all of them."""
 
     name: str
@@ -41,7 +40,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Profile:
+class CellProfile:
     """A cell's profile: stages, its training beside plain risk minimisation's, the costliest operations and functions.
 
     A stage's seconds are the recorded wall time, or None where it has not run.
@@ -56,8 +55,8 @@ class Profile:
     batch_size: int
     training: TrainingProfile
     erm: TrainingProfile
-    operations: list[Cost]
-    functions: list[Cost]
+    operations: list[CallCost]
+    functions: list[CallCost]
     trace: str | None
 
     def to_json(self) -> dict[str, Any]:
@@ -67,13 +66,12 @@ class Profile:
 
 
 def ratio(value: float, to: float) -> float | None:
-    """The quotient, or None where there is none."""
+    """Return the quotient, or None where there is none."""
     return value / to if to > 0 else None
 
 
 def profile(
     addressed: OpenedCell,
-    options: Options,
     limits: Limits,
     observe: Callable[[Event], None],
     *,
@@ -81,7 +79,7 @@ def profile(
     functions: bool = False,
     trace: Path | None = None,
     device: str = CPU,
-) -> Profile:
+) -> CellProfile:
     """Measure a cell's training and the plain baseline's on the same data, in this process.
 
     Stages before the training that the store lacks run first, told to ``observe``; they are stored, as in a run.
@@ -103,16 +101,16 @@ def profile(
         path = str(trace / file_name(f"{cell.method}-{cell.dataset}-{cell.id}.trace.json"))
     with tempfile.TemporaryDirectory(prefix="bench-profile-") as folder:
         inline, log = EngineOptions("inline", device=device), Path(folder) / "workers.log"
-        failure = run_targets(session, options, inline, observe, addressed.train.inputs, log)
+        failure = run_targets(session, inline, observe, addressed.train.inputs, log)
     if failure is not None:
         raise BenchError(f"a stage before the training failed: {failure.reason}")
-    context = Context(session.store, options.data_dir, device)
+    context = Context(session.store, session.data_dir, device)
     own = _measure(addressed.train, context, limits, functions=functions)
     if path is not None:
         own.recorded.export_chrome_trace(path)
     operations = [event for event in own.recorded.key_averages() if not event.key.startswith(MARK)]
     needed = session.plan.ancestry(cell.score)
-    return Profile(
+    return CellProfile(
         cell=cell.id,
         method=cell.method,
         dataset=cell.dataset,
@@ -134,22 +132,24 @@ def profile(
     )
 
 
-def _costliest(rows: Iterable[tuple[str, int, float]], top: int) -> list[Cost]:
-    """Of names, calls and microseconds in all recorded steps."""
+def _costliest(rows: Iterable[tuple[str, int, float]], top: int) -> list[CallCost]:
+    """Return the costliest of some names with calls and microseconds in all recorded steps."""
     ordered = sorted(rows, key=lambda row: -row[2])
     total = sum(spent for _, _, spent in ordered) or 1.0
-    return [Cost(name, calls / RECORDED, spent / RECORDED / 1e6, spent / total) for name, calls, spent in ordered[:top]]
+    return [
+        CallCost(name, calls / RECORDED, spent / RECORDED / 1e6, spent / total) for name, calls, spent in ordered[:top]
+    ]
 
 
 def _place(code: Any) -> str:
-    """A function as ``folder/file.py:LINE(name)``; one that is not written in Python by its name."""
+    """Name a function as ``folder/file.py:LINE(name)``; one that is not written in Python by its name."""
     if isinstance(code, str):
         return code
     return f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_firstlineno}({code.co_name})"
 
 
 def _plain(stage: Stage) -> Stage:
-    """The same training of the plain baseline: mean risk, nothing beside it, no environments and nothing upstream."""
+    """Return the same training of the plain baseline: mean risk alone, no environments and nothing upstream."""
     base = bases.Baseline
     learner = {"kind": base.kind, "name": base.name, "module": base.__module__, "qualname": base.__qualname__}
     payload = {

@@ -37,7 +37,7 @@ MARK: Final = "bench: "
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is measured: steps, and seconds of each part; ``epoch`` is the learner's in the measured steps."""
+    """Limits of a measurement: steps, and seconds of each part; ``epoch`` is the learner's in the measured steps."""
 
     steps: int = 30
     seconds: float = 8.0
@@ -116,7 +116,7 @@ class Measurement:
         )
 
     def _predicting(self, learner: Learner, graphs: PackedGraphs, settings: LoopSettings) -> float:
-        """Seconds of predicting a split, from as many batches as there is time for."""
+        """Return the seconds of predicting a split, from as many batches as there is time for."""
         batches = list(self._in_time(graphs.batches(settings.eval_batch_size)))
         logits, seconds = self._clock(loop.predict, learner, self._in_time(batches))
         return seconds * len(graphs) / len(logits)
@@ -124,7 +124,7 @@ class Measurement:
     def _train(
         self, learner: Learner, data: TrainingData, settings: LoopSettings, seed: int, per_epoch: int
     ) -> tuple[list[float], list[float]]:
-        """Train until all phases are through; gives the seconds of the learner's starts of a training and of epochs."""
+        """Train until all phases are through; returns the seconds of the learner's start of training and of epochs."""
         fit_start, epoch_start = learner.on_fit_start, learner.on_epoch_start
         step = self._marked("other", learner.training_step)
         starts: list[float] = []
@@ -179,7 +179,7 @@ class Measurement:
         self._times = measured
 
     def _marked(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, whose outermost calls stand in torch's record as a part of the step."""
+        """Mark the outermost calls of a function in torch's record as a part of the step."""
         inside = False
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -199,7 +199,7 @@ class Measurement:
         return call
 
     def _clock(self, function: Callable[..., Result], *args: Any) -> tuple[Result, float]:
-        """The function's result and its processor time, which other processes change little."""
+        """Return the function's result and its processor time, which other processes change little."""
         began = time.process_time()
         result = function(*args)
         self._wait()
@@ -220,7 +220,7 @@ class Measurement:
 
 
 def _parts(events: Iterable[Any], step: float) -> dict[str, float]:
-    """A step's seconds by part, divided as the recorded steps are (medians)."""
+    """Return a step's seconds by part, divided as the recorded steps are (medians)."""
     steps = []
     for event in events:
         if event.name == MARK + "other":

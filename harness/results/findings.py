@@ -1,21 +1,21 @@
-"""What an analysis left in a run folder: a table, notes and the names of its figures. No torch."""
+"""The finding of an analysis in a run folder: a table, notes and the names of its figures. No torch."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.results.rows import dumps, loads
-from harness.safe_io import FILE_NAME, check_types, for_spreadsheet, read_text, write_text
+from harness.results.rows import dumps
+from harness.safe_io import FILE_NAME, for_spreadsheet, parse_json_as, read_text, write_text
 
 FINDING = "finding.json"
 FOLDER = "analyses"
-_CELLS = (str, int, float, bool, type(None))
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Finding:
     params: Mapping[str, Any] = field(default_factory=dict)
     opens: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Cell, ...], ...] = ()
+    rows: tuple[tuple[Cell | bool, ...], ...] = ()
     notes: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     status: str = "ok"
@@ -44,7 +44,7 @@ class Finding:
     traceback: str = ""
 
     def failed(self, reason: str, traceback: str = "") -> Finding:
-        """The same analysis, failed."""
+        """Return the same analysis, failed."""
         return replace(self, status="failed", reason=reason, traceback=traceback)
 
     def done(
@@ -54,7 +54,7 @@ class Finding:
         notes: Sequence[str],
         figures: Sequence[str],
     ) -> Finding:
-        """The same analysis with what it found, numbers as plain Python ones.
+        """Return the same analysis with its table, numbers as plain Python ones.
 
         Raises:
             TypeError: a cell is something else than a text, a number or None.
@@ -64,7 +64,7 @@ class Finding:
 
 
 def plain_cell(cell: Any) -> Cell:
-    """A cell as a plain value of Python's.
+    """Return a cell of a table as a plain value of Python's.
 
     Raises:
         TypeError: it is something else than a text, a number or None.
@@ -89,32 +89,13 @@ def save_finding(finding: Finding, folder: Path) -> None:
         write_text(folder / "table.csv", stream.getvalue())
 
 
-def _sound(finding: Finding) -> Finding:
-    """The finding, unless it is not as :func:`save_finding` writes one: it may be another's.
-
-    Raises:
-        ValueError: it is so.
-    """
-    width = len(finding.columns)
-    if any(len(row) != width or not all(type(cell) in _CELLS for cell in row) for row in finding.rows):
-        raise ValueError("a row does not fit the columns")
-    if not all(FILE_NAME.fullmatch(name) for name in finding.figures):
-        raise ValueError("a figure lies elsewhere")
-    return finding
-
-
 def load_findings(run: Path) -> list[tuple[Finding, Path]]:
-    """The analyses in a run folder with the folder of each, in the suite's order; unreadable ones are left out."""
-    found = []
+    """Read the analyses in a run folder with the folder of each, in the suite's order; unreadable ones are left out."""
+    findings = []
     for path in sorted((run / FOLDER).glob(f"*/{FINDING}")):
-        try:
-            data = loads(read_text(path))
-            check_types(Finding, [data])
-            values: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
-            }
-            values["rows"] = tuple(tuple(row) for row in data["rows"])
-            found.append((_sound(Finding(**values)), path.parent))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return found
+        with suppress(OSError, ValueError):
+            finding = parse_json_as(Finding, read_text(path))
+            fits = all(len(row) == len(finding.columns) for row in finding.rows)
+            if fits and all(FILE_NAME.fullmatch(name) for name in finding.figures):
+                findings.append((finding, path.parent))
+    return findings

@@ -13,14 +13,14 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from harness.data import Role, in_distribution
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.safe_io import check_types, for_spreadsheet, parse_json, read_text, shown, write_text
+from harness.safe_io import for_spreadsheet, parse_json, parse_json_as, read_text, shown, write_text
 from harness.suite.settings import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
@@ -221,7 +221,7 @@ class RunResults:
         return replace(self, rows=tuple(rows))
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping that :meth:`from_json` reads back, free of NaN."""
+        """Return a plain mapping that :meth:`parse` reads back as text, free of NaN."""
         plain: dict[str, Any] = _finite(self._head() | {"rows": [vars(row) for row in self.rows]})
         return plain
 
@@ -233,20 +233,29 @@ class RunResults:
         return {"results": FORMAT, **head}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunResults:
-        """The inverse of :meth:`to_json`. Fields that a later version added are ignored."""
-        if not isinstance(data, Mapping):
-            raise ValueError("expected a mapping")
-        values = _known(cls, data)
-        check_types(cls, [data])
-        for part, items in ((DatasetFacts, "datasets"), (MethodFacts, "entries"), (ResultRow, "rows")):
-            check_types(part, data[items])
-        values["datasets"] = tuple(DatasetFacts(**_known(DatasetFacts, item)) for item in data["datasets"])
-        values["entries"] = tuple(_entry(item) for item in data["entries"])
-        values["rows"] = tuple(ResultRow(**_known(ResultRow, item)) for item in data["rows"])
-        found = cls(**values)
-        _check_labels(found)
-        return found
+    def parse(cls, text: str) -> RunResults:
+        """Read what :meth:`to_json` gave, as text. Fields that are not known are ignored.
+
+        Raises:
+            ValueError: it is not strict JSON, or no results.
+        """
+        results = parse_json_as(cls, text)
+        results.check_labels()
+        return results
+
+    def check_labels(self) -> None:
+        """Refuse names that no suite can give, and rows of datasets that are not there.
+
+        Raises:
+            ValueError: it is so.
+        """
+        known = {dataset.label for dataset in self.datasets}
+        used = {entry.dataset for entry in self.entries} | {row.dataset for row in self.rows}
+        if used - known:
+            raise ValueError(f"there is no dataset {min(used - known)!r}")
+        for label in {self.suite, self.run, *known, *self.methods, *(row.method for row in self.rows)}:
+            if not label.isprintable():
+                raise ValueError(f"{shown(label)} is no printable name")
 
     def save(self, path: Path) -> None:
         """Write as strict JSON with a line for each row, whole or not at all."""
@@ -262,37 +271,9 @@ class RunResults:
             DataError: the file is missing, not strict JSON, or not a results file.
         """
         try:
-            return cls.from_json(loads(read_text(path)))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return cls.parse(read_text(path))
+        except (OSError, ValueError) as error:
             raise DataError(f"{path}: not a readable results file ({type(error).__name__}: {error})") from error
-
-
-@lru_cache
-def _names(cls: type) -> frozenset[str]:
-    return frozenset(item.name for item in fields(cls))
-
-
-def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The class's own fields, lists as tuples."""
-    names = _names(cls)
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in names}
-
-
-def _check_labels(results: RunResults) -> None:
-    """Refuse names that no suite can give, and rows of datasets that are not there."""
-    known = {dataset.label for dataset in results.datasets}
-    used = {entry.dataset for entry in results.entries} | {row.dataset for row in results.rows}
-    if used - known:
-        raise ValueError(f"there is no dataset {min(used - known)!r}")
-    for label in {results.suite, results.run, *known, *results.methods, *(row.method for row in results.rows)}:
-        if not label.isprintable():
-            raise ValueError(f"{shown(label)} is no printable name")
-
-
-def _entry(data: Mapping[str, Any]) -> MethodFacts:
-    return MethodFacts(
-        **{**_known(MethodFacts, data), "select": SelectSettings(**_known(SelectSettings, data["select"]))}
-    )
 
 
 def _finite(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The record of one run: what its folder must hold so that a report needs nothing else. No torch."""
+"""The record of one run, as its folder keeps it: with the store, all that a report needs. No torch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.results.rows import RunResults, dumps, loads
-from harness.safe_io import PART, RUN_ID, check_types, read_text, shown, write_text
+from harness.results.rows import RunResults, dumps
+from harness.safe_io import PART, RUN_ID, parse_json_as, read_text, shown, write_text
+from harness.store import Failure
 
 RECORD = "run.json"
 RESULTS = "results.json"
@@ -47,15 +48,14 @@ class RunRecord:
     Attributes:
         id: name of its folder.
         suite_path: the suite's file, see :func:`path_text`.
-        suite_files: what the suite was made of, see :func:`harness.suite.files.digests`, and the files that
+        suite_files: digests of the suite's files, see :func:`harness.suite.files.digests`, and the files that
             its datasets name by an absolute path.
         installed: the name of the suite, where it came with the package.
         results: everything a report knows before there are rows.
         cells: all cells, in the order of the file.
         prepared: dataset label -> key of its prepared data.
         status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
-        failures: stage key -> the fields of a :class:`harness.store.stage.Failure`, also where the store does not
-            keep it.
+        failures: stage key -> why it has no artifact, also where the store does not keep that.
         provenance: machine, versions, state of the repository, command line.
         facts: seconds, counts of stages.
     """
@@ -67,7 +67,7 @@ class RunRecord:
     prepared: Mapping[str, str]
     started: str
     status: str = "running"
-    failures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    failures: Mapping[str, Failure] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     suite_files: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,9 @@ class RunRecord:
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``, whole or not at all."""
-        data = {**vars(self), "results": self.results.to_json(), "cells": [vars(cell) for cell in self.cells]}
+        failures = {key: vars(failure) for key, failure in self.failures.items()}
+        cells = [vars(cell) for cell in self.cells]
+        data = {**vars(self), "results": self.results.to_json(), "cells": cells, "failures": failures}
         write_text(folder / RECORD, dumps(data, indent=None))
 
     @classmethod
@@ -87,20 +89,16 @@ class RunRecord:
         """
         path = folder / RECORD
         try:
-            data = loads(read_text(path))
-            check_types(cls, [data])
-            check_types(CellRecord, data["cells"])
-            data["results"] = RunResults.from_json(data["results"])
-            data["cells"] = tuple(CellRecord(**cell) for cell in data["cells"])
-            record = cls(**data)
+            record = parse_json_as(cls, read_text(path))
+            record.results.check_labels()
             _check(record)
             return record
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise DataError(f"{path}: not a readable run record ({type(error).__name__}: {error})") from error
 
 
 def _check(record: RunRecord) -> None:
-    """Refuse a record whose names would lead elsewhere, or whose failures are none: it may be another's.
+    """Refuse a record whose names would lead elsewhere, which may be another's.
 
     Raises:
         ValueError: it is so.
@@ -112,11 +110,6 @@ def _check(record: RunRecord) -> None:
     parts = {*record.prepared.values(), *record.failures}
     for cell in record.cells:
         parts |= {cell.id, cell.train, cell.score, *cell.needs}
-    wrong = next((part for part in parts if not (isinstance(part, str) and PART.fullmatch(part))), None)
+    wrong = next((part for part in parts if not PART.fullmatch(part)), None)
     if wrong is not None:
         raise ValueError(f"{shown(wrong)} cannot be a key")
-    for failure in record.failures.values():
-        if set(failure) != {"status", "reason", "traceback", "since"}:
-            raise ValueError("a failure has other keys than status, reason, traceback and since")
-        if not all(isinstance(text, str) for text in failure.values()):
-            raise ValueError("a failure holds something else than texts")

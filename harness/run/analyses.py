@@ -47,7 +47,7 @@ STYLE: Any = {
 }
 """Settings of matplotlib, the same for every figure."""
 RunStages = Callable[[Sequence[Stage]], Mapping[str, Failure]]
-"""Runs the stages that are not stored, and tells those that failed."""
+"""Runs the stages that are not stored; returns the failures by key."""
 
 
 def analyse(
@@ -63,7 +63,7 @@ def analyse(
         run: runs stages.
 
     Returns:
-        one finding for each analysis, failed ones too.
+        a finding for each analysis, failed ones too.
     """
     chosen = {
         spec.label: chosen_cells(spec, session.plan, session.catalog, results, partial(_oracle_of, session))
@@ -72,13 +72,13 @@ def analyse(
     stages = {item.stage.key: item.stage for cells in chosen.values() for item in cells if item.stage is not None}
     missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
     failures = run(missing) if missing else {}
-    found = []
+    findings = []
     for spec in specs:
         target = _folder_of(spec.label, folder)
         finding = _present(session, results, spec, chosen[spec.label], failures, target)
         save_finding(finding, target)
-        found.append(finding)
-    return found
+        findings.append(finding)
+    return findings
 
 
 def _oracle_of(session: Session, dataset: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.engine.devices import CPU
@@ -21,7 +21,7 @@ from harness.results.rows import (
 )
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
-from harness.safe_io import check_types, shown
+from harness.safe_io import parse_json_as, read_text, shown
 from harness.store import Failure, Store
 
 TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
@@ -42,6 +42,13 @@ class ScoreRow:
     value: float | None
     status: str
     reason: str
+
+    def __post_init__(self) -> None:
+        """Refuse what the stage cannot have written, whatever its checksum: every metric lies between -1 and 1."""
+        if self.status not in ("ok", "undefined") or (self.value is None) == (self.status == "ok"):
+            raise ValueError(f"status {shown(self.status)} does not go with value {self.value}")
+        if self.value is not None and not -1 <= self.value <= 1:
+            raise ValueError(f"{self.value} is no {shown(self.metric)}")
 
 
 def collect(record: RunRecord, store: Store) -> RunResults:
@@ -91,38 +98,18 @@ def without_rows(record: RunRecord, results: RunResults) -> list[str]:
     return [cell.score for cell in record.cells if cell.id not in known]
 
 
-def read_scores(store: Store, key: str) -> list[dict[str, Any]] | None:
+def read_scores(store: Store, key: str) -> list[ScoreRow] | None:
     """Return the rows of a score's artifact; None where there is none, or a damaged one, which is put aside."""
     if not store.has(key):
         return None
     try:
-        rows: list[dict[str, Any]] = store.open(key).read_json("scores")
-        _check_scores(rows)
-    except BenchError:
+        rows = parse_json_as(list[ScoreRow], read_text(store.open(key).path("scores")))
+    except (BenchError, OSError):
         return None
     except (KeyError, ValueError) as error:
         store.put_aside(key, f"these are no scores: {error.args[0]}")
         return None
     return rows
-
-
-def _check_scores(rows: Any) -> None:
-    """Refuse what the stage cannot have written, whatever its checksum: every metric lies between -1 and 1.
-
-    Raises:
-        ValueError: says what is wrong.
-    """
-    if not isinstance(rows, list):
-        raise ValueError(f"a {type(rows).__name__} is no list of rows")
-    check_types(ScoreRow, rows)
-    for row in rows:
-        lacking = min({field.name for field in fields(ScoreRow)} - row.keys(), default=None)
-        if lacking is not None:
-            raise ValueError(f"a row lacks '{lacking}'")
-        if row["status"] not in ("ok", "undefined") or (row["value"] is None) == (row["status"] == "ok"):
-            raise ValueError(f"status {shown(row['status'])} does not go with value {row['value']}")
-        if row["value"] is not None and not -1 <= row["value"] <= 1:
-            raise ValueError(f"{row['value']} is no {shown(row['metric'])}")
 
 
 def _saved_results(record: RunRecord, store: Store) -> RunResults:
@@ -208,7 +195,7 @@ def _cell_rows(
 
 def _scored(
     base: ResultRow,
-    scores: list[dict[str, Any]],
+    scores: list[ScoreRow],
     recorded: Mapping[str, Any],
     splits: list[str],
     rules: list[str],
@@ -218,30 +205,29 @@ def _scored(
     device = str(recorded.get("provenance", {}).get("device", CPU))
     times: dict[str, Any] = {name: recorded.get(name) for name in TIMES}
     base = replace(base, device="" if device == CPU else device, **times)
-    by_place = {(row["rule"], row["split"]): row for row in scores}
+    by_place = {(row.rule, row.split): row for row in scores}
     best, last = rules
     no_checkpoint = {
         best: _no_checkpoint(base.metric, validation, by_place.get((last, validation))),
         last: "the weights were not finite at the end of training",
     }
     rows = []
-    for rule in dict.fromkeys([*rules, *(row["rule"] for row in scores)]):
+    for rule in dict.fromkeys([*rules, *(row.rule for row in scores)]):
         for split in splits:
             score = by_place.get((rule, split))
             if score is None:
                 reason = no_checkpoint.get(rule, no_checkpoint[best])
                 rows.append(replace(base, split=split, checkpoint=rule, status="undefined", reason=reason))
             else:
-                values: dict[str, Any] = {
-                    name: score[name] for name in ("split", "metric", "value", "epoch", "status", "reason")
-                }
+                names = ("split", "metric", "value", "epoch", "status", "reason")
+                values: dict[str, Any] = {name: getattr(score, name) for name in names}
                 rows.append(replace(base, checkpoint=rule, **values))
     return rows
 
 
-def _no_checkpoint(metric: str, split: str, last: Mapping[str, Any] | None) -> str:
+def _no_checkpoint(metric: str, split: str, last: ScoreRow | None) -> str:
     """Say why no epoch had a validation score: where its labels allow none, the last epoch's score says so."""
-    lacking = _LACKING.get(last["reason"] if last else "")
+    lacking = _LACKING.get(last.reason if last else "")
     if lacking is None:
         return "no checkpoint: the validation score was undefined in every epoch"
     return f"no checkpoint: validation split '{split}' {lacking}: {METRICS.get(metric, metric)} is undefined"
@@ -251,8 +237,7 @@ def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | Non
     """Say why a cell has no score: what its own stages met, else the nearest stage it builds on."""
     skipped = None
     for key in reversed(list(cell.needs)):
-        known = record.failures.get(key)
-        failure = _stored_failure(record, key, store) if known is None else Failure(**known)
+        failure = record.failures.get(key) or _stored_failure(record, key, store)
         if failure is None:
             continue
         if failure.status == "skipped":

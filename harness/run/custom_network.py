@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 from torch import Tensor, nn
 
+from harness.engine import EngineOptions
 from harness.engine.threads import one_thread
 from harness.errors import BenchError, UserError, did_you_mean
 from harness.plan import build_plan
@@ -25,9 +26,9 @@ from harness.registry.index_worker import traits
 from harness.results.rows import LAST, RunResults
 from harness.results.selection import mark_selected
 from harness.run.collect import collect
-from harness.run.execute import EngineOptions, run_targets
+from harness.run.execute import run_targets
 from harness.run.record import start_record
-from harness.run.session import Options, Session
+from harness.run.session import Session
 from harness.stages import score, train
 from harness.stages.context import Context
 from harness.stages.reading import as_float32, read_graphs, read_info
@@ -93,7 +94,6 @@ def evaluate(
     label: str,
     network: nn.Module | Make,
     session: Session,
-    options: Options,
     *,
     call: Call | None = None,
     trained: bool = False,
@@ -101,14 +101,7 @@ def evaluate(
 ) -> RunResults:
     """Return the results of a user's network: one row, of which nothing is stored. Datasets are, as in a run.
 
-    Args:
-        label: its name in the table.
-        network: a network, of which each seed trains a copy, or a function that makes one.
-        session: the suite.
-        options: where the user's data are.
-        call: how the network is applied to a batch, where not ``network(batch)``.
-        trained: take the networks as they come, without training; only the suite's first seed then has a value.
-        datasets: labels of the suite's datasets to take; all where there are none.
+    The arguments are those of :meth:`harness.notebook.SuiteHandle.evaluate`.
 
     Raises:
         UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
@@ -122,11 +115,11 @@ def evaluate(
         stages = opened.plan.stages
         inputs = [stages[cell.score].inputs[0] for cell in opened.plan.cells]
         inline = EngineOptions("inline", retry_failed=True)
-        failure = run_targets(opened, options, inline, lambda _: None, inputs, folder / "workers.log")
+        failure = run_targets(opened, inline, lambda _: None, inputs, folder / "workers.log")
         if failure is not None:
             raise BenchError(f"a dataset could not be prepared: {failure.reason}")
         scratch = Scratch(session.store, folder / "store")
-        context = Context(scratch, options.data_dir)
+        context = Context(scratch, session.data_dir)
         token = _CURRENT.set(custom)
         try:
             with one_thread():
@@ -166,7 +159,7 @@ def _flagged(results: RunResults, flags: str, other_seeds: Sequence[int]) -> Run
 
 
 def _predict(stage: Stage, context: Context) -> None:
-    """What a training leaves, from a network that needs none; the same weights under either checkpoint rule."""
+    """Write the artifact of a training for a network that needs none: the same weights under either checkpoint rule."""
     payload, store = stage.payload, context.store
     info = read_info(payload, read_graphs(store, payload["data"], payload["train"]), environments=0, total_steps=0)
     learner = CustomModule()

@@ -29,7 +29,7 @@ KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score")
 
 @dataclass(frozen=True)
 class Debugged:
-    """What a cell gave that was run for debugging.
+    """The outcome of a cell that was run for debugging.
 
     Attributes:
         scores: a row per split and checkpoint rule, as the stage ``score`` writes them.
@@ -52,8 +52,7 @@ def check_kinds(again: Collection[str]) -> None:
 
 
 def debug(
-    found: OpenedCell,
-    data_dir: Path | None,
+    opened: OpenedCell,
     say: Callable[[str], None],
     *,
     again: Collection[str] = ALWAYS,
@@ -63,8 +62,7 @@ def debug(
     """Run what a cell needs, stage after stage, in this process.
 
     Args:
-        found: the cell.
-        data_dir: the user's data folder, or None.
+        opened: the cell.
         say: told which stage runs, and how long it took.
         again: kinds of stages that run although the store has them, and with them all that reads their output.
         keep_upstream: store stages before the training, as a run would; without it nothing is stored.
@@ -73,22 +71,21 @@ def debug(
     Raises:
         Exception: whatever a stage raises.
     """
-    plan, store = found.session.plan, found.session.store
+    plan, store = opened.session.plan, opened.session.store
     with tempfile.TemporaryDirectory(prefix="bench-debug-") as folder, one_thread(), terminable():
-        scratch = Scratch(store, Path(folder), _hidden(found, again))
-        for stage in needed(plan, scratch, [found.cell.score]):
+        scratch = Scratch(store, Path(folder), _hidden(opened, again))
+        data_dir, core_files = opened.session.data_dir, opened.session.catalog.core_files
+        for stage in needed(plan, scratch, [opened.cell.score]):
             kept = keep_upstream and stage.kind not in ALWAYS
-            with _told(stage, say):
-                run_stage(
-                    stage, Context(store if kept else scratch, data_dir, device, found.session.catalog.core_files)
-                )
-        return Debugged(_scores(scratch, found.cell.score) or [], _scores(store, found.cell.score))
+            with _timed(stage, say):
+                run_stage(stage, Context(store if kept else scratch, data_dir, device, core_files))
+        return Debugged(_scores(scratch, opened.cell.score) or [], _scores(store, opened.cell.score))
 
 
-def _hidden(found: OpenedCell, again: Collection[str]) -> set[str]:
-    """Keys of the stages to run again: those of the given kinds, and those that read what they write."""
-    plan = found.session.plan
-    ancestry = plan.ancestry(found.cell.score)
+def _hidden(opened: OpenedCell, again: Collection[str]) -> set[str]:
+    """Return the keys of the stages to run again: those of the given kinds, and those that read what they write."""
+    plan = opened.session.plan
+    ancestry = plan.ancestry(opened.cell.score)
     hidden: set[str] = set()
     for key, stage in plan.stages.items():  # inputs come first
         if key in ancestry and (stage.kind in again or hidden.intersection(stage.inputs)):
@@ -97,7 +94,7 @@ def _hidden(found: OpenedCell, again: Collection[str]) -> set[str]:
 
 
 @contextmanager
-def _told(stage: Stage, say: Callable[[str], None]) -> Iterator[None]:
+def _timed(stage: Stage, say: Callable[[str], None]) -> Iterator[None]:
     say(f"running: {stage.title}")
     began = time.monotonic()
     yield

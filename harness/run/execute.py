@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.engine import Engine, Event, Outcome, make_engine
+from harness.engine import Engine, EngineOptions, Event, Outcome
 from harness.engine import run as run_stages
-from harness.engine.devices import CPU, CUDA, choose_devices
+from harness.engine.devices import CPU
 from harness.engine.interruption import terminable
 from harness.engine.provenance import provenance
-from harness.errors import BenchError, UserError
+from harness.errors import BenchError
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
 from harness.results.findings import Finding
@@ -23,19 +23,14 @@ from harness.results.rows import RunResults, rows_to_csv
 from harness.results.run_record import RESULTS, RunRecord
 from harness.results.selection import without_value
 from harness.run.analyses import analyse
-from harness.run.clusters import connected
 from harness.run.collect import collect, without_rows
 from harness.run.record import leave_page, start_record
-from harness.run.session import Options, Session
+from harness.run.session import Session
 from harness.run.tracking import Tracking
 from harness.safe_io import write_text, writing
 from harness.stages.context import Context
 from harness.store import Failure, Stage, Store, claim_run
 from harness.suite.spec import AnalysisSpec
-
-if TYPE_CHECKING:
-    from harness.engine.cluster.connection import Cluster
-    from harness.engine.cluster.profile import Profile
 
 BODY = "harness.stages:run_stage"
 _log = logging.getLogger(__name__)
@@ -44,38 +39,8 @@ WORKER_LOG = "workers.log"
 
 
 @dataclass(frozen=True)
-class EngineOptions:
-    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, cluster.
-
-    ``device`` is text as for ``--device``. The cluster is the Dask engine's, see :func:`harness.engine.make_engine`.
-    """
-
-    engine: str = "processes"
-    jobs: int | None = None
-    timeout: float | None = None
-    memory: int | None = None
-    retry_failed: bool = False
-    cluster: Profile | Cluster | None = None
-    device: str = CPU
-    jobs_per_device: int | None = None
-
-    @cached_property
-    def devices(self) -> tuple[str, ...]:
-        """The devices that ``device`` names; those of a cluster are its workers', of which this machine cannot know.
-
-        Raises:
-            UserError: no such device.
-        """
-        if self.engine != "dask":
-            return choose_devices(self.device)
-        if self.device not in (CPU, CUDA):
-            raise UserError(f"--device {self.device}: with --engine dask write cuda; each worker takes the GPU it sees")
-        return () if self.device == CPU else (CUDA,)
-
-
-@dataclass(frozen=True)
 class RunOutcome:
-    """What a run left: record, results, folder, analyses, HTML report; ``saved``: whether the folder holds them."""
+    """The outcome of a run: record, results, folder, analyses, HTML report; ``saved`` says if the folder holds them."""
 
     record: RunRecord
     results: RunResults
@@ -87,13 +52,11 @@ class RunOutcome:
     @property
     def exit_code(self) -> int:
         """0, or 1 where a cell has no result, an analysis failed, or the folder could not be written."""
-        lost = not self.saved or self.record.failures or any(found.status != "ok" for found in self.findings)
+        lost = not self.saved or self.record.failures or any(finding.status != "ok" for finding in self.findings)
         return 1 if lost or without_rows(self.record, self.results) or without_value(self.results) else 0
 
 
-def execute(
-    session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None]
-) -> RunOutcome:
+def execute(session: Session, options: EngineOptions, observe: Callable[[Event], None]) -> RunOutcome:
     """Run what must run, and leave a run folder whatever happens.
 
     Raises:
@@ -102,15 +65,15 @@ def execute(
         UserError: the store cannot be written to, or the engine cannot do what is asked.
     """
     store, plan = session.store, session.plan
-    _engine(engine_options)  # refuses what it cannot do before anything is written
+    options.make()  # refuses what it cannot do before anything is written
     store.require_writable()
     with (
         terminable(),
         claim_run(store, session.suite.name) as name,
-        connected(engine_options, session.catalog) as connection,
+        options.connected(session.plugin_files) as connected,
     ):
-        with _recorded(session, options, connection, observe, store.new_run(name)) as (work, run):
-            wanted = needed(plan, store, retry_failed=engine_options.retry_failed)
+        with _recorded(session, connected, observe, store.new_run(name)) as (work, run):
+            wanted = needed(plan, store, retry_failed=options.retry_failed)
             outcome = work.run(wanted, engine=work.engine())
             cached = len(plan.stages) - len(wanted)
             closed = run.close(outcome, cached)
@@ -131,7 +94,7 @@ def execute(
 
 @contextmanager
 def _recorded(
-    session: Session, options: Options, engine_options: EngineOptions, observe: Callable[[Event], None], folder: Path
+    session: Session, options: EngineOptions, observe: Callable[[Event], None], folder: Path
 ) -> Iterator[tuple[_Work, _Recording]]:
     """Write a run's record before and, where the block is cut short, after its stages are run; tell the trackers."""
     record = start_record(session, folder.name)
@@ -144,7 +107,7 @@ def _recorded(
         observe(event)
         run.tracking.watch(event)
 
-    work = _Work(session, options.data_dir, engine_options, record.provenance, watch, folder / WORKER_LOG, folder.name)
+    work = _Work(session, options, record.provenance, watch, folder / WORKER_LOG, folder.name)
     try:
         yield work, run
     except BaseException as error:
@@ -156,7 +119,7 @@ def _recorded(
 
 @dataclass(frozen=True)
 class _Recording:
-    """What is written and told of a run while its stages are run."""
+    """Save the record and the results of a run, and tell its trackers."""
 
     session: Session
     folder: Path
@@ -167,7 +130,7 @@ class _Recording:
         """Collect the results and save them with the record."""
         facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
         status = "failed" if outcome.failures else "finished"
-        done = replace(self.record, status=status, failures=_plain(outcome.failures), facts=facts)
+        done = replace(self.record, status=status, failures=dict(outcome.failures), facts=facts)
         results = collect(done, self.session.store)
         try:
             self._save(done, results)
@@ -178,7 +141,7 @@ class _Recording:
 
     def cut_short(self, status: str, failures: Mapping[str, Failure]) -> None:
         """Save what there is of a run that ends before its time."""
-        cut = replace(self.record, status=status, failures=_plain(failures))
+        cut = replace(self.record, status=status, failures=dict(failures))
         with writing(self.folder):
             cut.save(self.folder)  # that it ended, even where the store cannot be read
         results = collect(cut, self.session.store)
@@ -195,8 +158,7 @@ class _Recording:
 
 def execute_analyses(
     session: Session,
-    options: Options,
-    engine_options: EngineOptions,
+    options: EngineOptions,
     observe: Callable[[Event], None],
     record: RunRecord,
     specs: Sequence[AnalysisSpec],
@@ -209,31 +171,30 @@ def execute_analyses(
     session.store.require_writable()
     folder = session.store.runs / record.id
     results = collect(record, session.store)
-    with connected(engine_options, session.catalog) as connection:
-        work = _Work(session, options.data_dir, connection, record.provenance, observe, folder / WORKER_LOG, record.id)
-        found = analyse(session, results, specs, folder, work.more)
+    with options.connected(session.plugin_files) as connected:
+        work = _Work(session, connected, record.provenance, observe, folder / WORKER_LOG, record.id)
+        findings = analyse(session, results, specs, folder, work.more)
     leave_page(record, results, session.store)
-    return found
+    return findings
 
 
 def run_targets(
     session: Session,
-    options: Options,
-    engine_options: EngineOptions,
+    options: EngineOptions,
     observe: Callable[[Event], None],
     targets: Sequence[str],
     log: Path,
 ) -> Failure | None:
-    """Run what some stages of the plan need and nothing else; the first failure, if any. Leaves no run folder.
+    """Run what some stages of the plan need and nothing else; returns the first failure, if any. No run folder is left.
 
     Raises:
         DataError: a dataset cannot be built from its files.
         UserError: the store cannot be written to.
     """
     session.store.require_writable()
-    with connected(engine_options, session.catalog) as connection:
-        work = _Work(session, options.data_dir, connection, provenance(()), observe, log)
-        wanted = needed(session.plan, session.store, targets, retry_failed=engine_options.retry_failed)
+    with options.connected(session.plugin_files) as connected:
+        work = _Work(session, connected, provenance(()), observe, log)
+        wanted = needed(session.plan, session.store, targets, retry_failed=options.retry_failed)
         outcome = work.run(wanted, engine=work.engine())
     return next(iter(outcome.failures.values()), None)
 
@@ -246,7 +207,6 @@ class _Work:
     """
 
     session: Session
-    data_dir: Path | None
     options: EngineOptions
     made_by: Mapping[str, Any]
     observe: Callable[[Event], None]
@@ -262,7 +222,7 @@ class _Work:
             run_stages,
             store=store,
             body=BODY,
-            context=Context(store, self.data_dir, device, self.session.catalog.core_files, self.name).to_json(),
+            context=Context(store, self.session.data_dir, device, self.session.catalog.core_files, self.name).to_json(),
             reserve=self.session.plan.stages.values(),
             observer=self.watch,
             cost=_cost(store),
@@ -271,7 +231,7 @@ class _Work:
 
     def engine(self) -> Engine:
         """Return an engine for the stages, not yet started."""
-        return _engine(self.options, self.log)
+        return self.options.make(self.log)
 
     def more(self, stages: Sequence[Stage]) -> Mapping[str, Failure]:
         """Run stages that build on the plan's and are not part of it; return those that failed."""
@@ -287,28 +247,11 @@ class _Work:
         self.observe(event)
 
 
-def _engine(chosen: EngineOptions, log: Path | None = None) -> Engine:
-    return make_engine(
-        chosen.engine,
-        jobs=chosen.jobs,
-        timeout=chosen.timeout,
-        memory=chosen.memory,
-        log=log,
-        cluster=chosen.cluster,
-        devices=chosen.devices,
-        jobs_per_device=chosen.jobs_per_device,
-    )
-
-
 def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
     detail, placed = event.detail, dict(event.detail.get("placed", {}))
     costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
     costs["peak_device_memory"] = placed.pop("peak_device", None)
     return {**costs, "worker": event.worker, "provenance": {**made_by, **detail.get("machine", {}), **placed}}
-
-
-def _plain(failures: Mapping[str, Failure]) -> dict[str, dict[str, str]]:
-    return {key: asdict(failure) for key, failure in failures.items()}
 
 
 def _cost(store: Store) -> Callable[[Stage], float]:

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.engine import Event
+from harness.engine import EngineOptions, Event
 from harness.engine.provenance import versions
 from harness.plan.build import Cell
 from harness.results.run_record import CellRecord, RunRecord
-from harness.run.execute import EngineOptions, run_targets
+from harness.run.execute import run_targets
 from harness.run.find import find_cell, reopen_cell
 from harness.run.session import Options, Session
 from harness.store import Failure, Meta, Store, difference
 
 
 @dataclass(frozen=True)
-class Score:
+class ScorePair:
     """One value of a cell: as it was, and as it came out now (None where that side has none)."""
 
     split: str
@@ -46,7 +46,7 @@ class Reproduction:
     run: str
     same_key: bool
     changed: str
-    scores: tuple[Score, ...]
+    scores: tuple[ScorePair, ...]
     same_logits: bool | None
     failure: Failure | None
     versions: dict[str, tuple[str, str]]
@@ -81,7 +81,7 @@ def reproduce(
     with tempfile.TemporaryDirectory(prefix="bench-reproduce-") as folder:
         opened = reopen_cell(record, cell, store, replace(options, store=Path(folder) / "store"))
         session, log = opened.session, Path(folder) / "workers.log"
-        failure = run_targets(session, options, engine, observe(session), [opened.cell.score], log)
+        failure = run_targets(session, engine, observe(session), [opened.cell.score], log)
         return _compared(record, cell, opened.cell, store, session, failure)
 
 
@@ -95,7 +95,7 @@ def _compared(
         run=record.id,
         same_key=same_key,
         changed="" if same_key else _changed(cell, planned, store, session),
-        scores=tuple(Score(*place, before.get(place), now.get(place)) for place in dict.fromkeys([*before, *now])),
+        scores=tuple(ScorePair(*place, before.get(place), now.get(place)) for place in dict.fromkeys([*before, *now])),
         same_logits=None if failure else _same_logits(store.meta(cell.train), session.store.meta(planned.train)),
         failure=failure,
         versions=_changed_versions(record.provenance.get("versions", {})),

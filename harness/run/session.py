@@ -18,7 +18,7 @@ from harness.suite.spec import Suite
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says beside the suite.
+    """Options of the command line beside the suite.
 
     Attributes:
         store: folder of the store, or None for the default.
@@ -39,13 +39,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Session:
-    """An opened suite."""
+    """An opened suite; ``data_dir`` is the user's folder of data, or None."""
 
     suite: Suite
     catalog: Catalog
     facts: DatasetFacts
     plan: Plan
     store: Store
+    data_dir: Path | None = None
+
+    @property
+    def plugin_files(self) -> set[Path]:
+        """The plugins that are single files."""
+        return {path for path in (Path(entry.plugin) for entry in self.catalog) if path.is_absolute()}
 
 
 def open_session(name: str, options: Options) -> Session:
@@ -66,9 +72,9 @@ def open_session(name: str, options: Options) -> Session:
     plan = build_plan(suite, catalog, facts)
     if suite.cluster is not None and options.tell is not None:
         options.tell(SuiteCode("for --engine dask alone", suite.cluster.title))
-    return Session(suite, catalog, facts, plan, store)
+    return Session(suite, catalog, facts, plan, store, options.data_dir)
 
 
 def _naming(tell: Tell | None) -> Callable[[str, str], None] | None:
-    """What is called with a dataset and the code that it names."""
+    """Return a function of a dataset and the code that it names, which passes them on."""
     return None if tell is None else lambda dataset, target: tell(named_code(dataset, target))

@@ -87,7 +87,7 @@ def named_files(suite: Suite, catalog: Catalog, digest: Callable[[Path], str]) -
     """Describe each absolute path that a dataset names, for the record of a run.
 
     Returns:
-        ``dataset``, ``hyperparameter`` and ``value``, whether it names ``code``, and ``files``, name -> SHA-256: the
+        ``dataset``, ``hyperparameter`` and ``value``, ``code`` (True for code), and ``files``, name -> SHA-256: the
         file and, of code, what it imports from its folder; nothing of a folder.
     """
     named = []

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from harness.errors import BenchError
-from harness.safe_io import DISK_FULL, FILE_NAME, check_types, parse_json, read_text, writing
+from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, read_text, writing
 from harness.store.keys import hash_file, sha256
 
 if TYPE_CHECKING:
@@ -72,6 +72,14 @@ def dump(value: Any) -> str:
     return "{\n " + ",\n ".join(f"{_ENCODE(key)}: {_ENCODE(item)}" for key, item in plain.items()) + "\n}\n"
 
 
+_TYPES: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("key", "kind", "place", "title"), str),
+    **dict.fromkeys(("preimage", "provenance", "files"), dict),
+    "created": (int, float),
+}
+"""Types of the fields of a :class:`Meta`."""
+
+
 @dataclass(frozen=True)
 class Meta:
     """The description of an artifact.
@@ -109,8 +117,10 @@ class Meta:
         """
         data = parse_json(_without_check(text))
         try:
-            check_types(cls, [data])
             meta = cls(**data)
+            for name, kind in _TYPES.items():
+                if not isinstance(getattr(meta, name), kind):
+                    raise TypeError(f"'{name}' of a Meta is a {type(getattr(meta, name)).__name__}")
             for name, item in meta.files.items():
                 int(item["size"]), str(item["sha256"])
                 if name == META or not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact

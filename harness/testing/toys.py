@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from harness.component import Component
 from harness.data import Dataset, Declaration, Features, RawDataset, RawGraph, Task, TaskKind
+from harness.engine import EngineOptions
 from harness.graphs import Batch, PackedGraphs
 from harness.hparams import hparam
 from harness.nn.conv import GINConv
@@ -30,9 +31,9 @@ from harness.registry.index_worker import entry
 from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.collect import collect
-from harness.run.execute import EngineOptions, run_targets
+from harness.run.execute import run_targets
 from harness.run.record import start_record
-from harness.run.session import Options, Session
+from harness.run.session import Session
 from harness.stages.context import Context
 from harness.store import Store, new_run_name
 from harness.suite import load_suite
@@ -329,8 +330,8 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     facts = DatasetFacts(catalog, None, store)
     suite = load_suite(path, catalog, facts.declare)
     session = Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)
-    options, targets = Options(store=store.root), [cell.score for cell in session.plan.cells]
-    failure = run_targets(session, options, EngineOptions("inline"), lambda _: None, targets, folder / "log")
+    targets = [cell.score for cell in session.plan.cells]
+    failure = run_targets(session, EngineOptions("inline"), lambda _: None, targets, folder / "log")
     assert failure is None, failure
     record = start_record(session, store.new_run(new_run_name(suite.name)).name)
     return ToyRun(session, record, collect(record, store))

@@ -11,11 +11,12 @@ from typing import Any
 import typer
 
 from harness.cli import app
+from harness.engine import EngineOptions
 from harness.plan.datasets import DatasetFacts
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.results.rows import RunResults
-from harness.run.execute import EngineOptions, execute
+from harness.run.execute import execute
 from harness.run.session import Options, open_session
 from harness.store import Store
 from harness.suite import Overrides, load_suite
@@ -145,4 +146,4 @@ class Desk:
     def run(self, text: str, overrides: Overrides) -> RunResults:
         options = Options(store=self.store.root, data_dir=self.folder, overrides=overrides)
         session = open_session(str(self.write(text)), options)
-        return execute(session, options, EngineOptions("inline"), lambda _: None).results
+        return execute(session, EngineOptions("inline"), lambda _: None).results

@@ -15,9 +15,10 @@ from unittest import mock
 import pytest
 
 from harness.cli.main import main
+from harness.engine import EngineOptions
 from harness.results.rows import RunResults
 from harness.run.collect import collect
-from harness.run.execute import EngineOptions, RunOutcome, execute
+from harness.run.execute import RunOutcome, execute
 from harness.run.find import find_run
 from harness.run.session import Options, Session, open_session
 from harness.store import Store
@@ -77,7 +78,7 @@ class Workshop:
         self.events.clear()
         session = self.open(suite, **overrides)
         observe = lambda event: self.events.append((event.kind, event.stage.kind, event.stage.title))  # noqa: E731
-        return execute(session, Options(store=self.store), engine or EngineOptions("inline"), observe)
+        return execute(session, engine or EngineOptions("inline"), observe)
 
     def run_of(self, name: str) -> RunResults:
         """What the store holds of the latest run of a suite."""

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from integration_kit import Workshop
 
+from harness.engine import EngineOptions
 from harness.engine.cluster.profile import Profile
 from harness.errors import BenchError, DataError
 from harness.notebook import SuiteHandle, open_suite
 from harness.registry.importing import reader
-from harness.run.execute import EngineOptions, RunOutcome, execute
+from harness.run.execute import RunOutcome, execute
 from harness.run.session import Options, Session, open_session
 from harness.store import Store
 from harness.suite import Overrides
@@ -226,7 +227,7 @@ def test_what_is_stored_is_what_a_fresh_run_of_its_key_gives(changing: Changing,
         for _ in range(20):
             with suppress(BenchError):
                 session = workshop.open(methods=["Scaled"], seeds="1,2,3")
-                execute(session, Options(store=workshop.store), EngineOptions(jobs=2), lambda _: None)
+                execute(session, EngineOptions(jobs=2), lambda _: None)
                 if all(session.store.has(cell.score) for cell in session.plan.cells):
                     break
     finally:
@@ -239,7 +240,7 @@ def test_what_is_stored_is_what_a_fresh_run_of_its_key_gives(changing: Changing,
     edits.write(number, edits.texts[prepared.preimage["files"][0]["sha256"]])
     options = Options(store=workshop.folder / "another", overrides=Overrides(methods=["Scaled"], seeds="1,2,3"))
     fresh = open_session(str(workshop.folder / "suite.yaml"), options)
-    execute(fresh, options, EngineOptions("inline"), lambda _: None)
+    execute(fresh, EngineOptions("inline"), lambda _: None)
     assert len(stored(session)) == 9
     assert stored(session) == stored(fresh)
 
@@ -296,7 +297,7 @@ SECONDS = {
 def run_data(workshop: Workshop, name: str) -> RunOutcome:
     options = Options(store=workshop.store, data_dir=workshop.folder)
     session = open_session(str(workshop.folder / "suite.yaml"), options)
-    return execute(session, options, engine(name), lambda _: None)
+    return execute(session, engine(name), lambda _: None)
 
 
 @pytest.mark.parametrize("file", SECONDS)

@@ -17,10 +17,9 @@ from integration_kit import bench as command_words
 
 from harness.cli.main import main
 from harness.cli.progress import Tally
-from harness.engine import Event
-from harness.run.execute import EngineOptions, execute
+from harness.engine import EngineOptions, Event
+from harness.run.execute import execute
 from harness.run.find import all_runs
-from harness.run.session import Options
 from harness.store import Store
 
 COMMANDS = [
@@ -351,7 +350,7 @@ def test_an_interrupted_run_has_a_report_and_goes_on(workshop: Workshop, bench) 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute(session, Options(store=workshop.store), EngineOptions("inline"), observe)
+        execute(session, EngineOptions("inline"), observe)
     assert [run["status"] for run in strict(bench("runs", "--json"))["runs"]] == ["interrupted"]
     rows = strict(bench("report", "toy", "--json"))["rows"]
     assert {row["status"] for row in rows} >= {"missing"}

@@ -18,7 +18,8 @@ from integration_kit import bench as command_words
 
 from harness.cli import data_tables
 from harness.cli.main import main
-from harness.run.execute import EngineOptions, execute
+from harness.engine import EngineOptions
+from harness.run.execute import execute
 from harness.run.session import Options, open_session
 from harness.store import data_root
 
@@ -141,7 +142,7 @@ def test_a_run_tells_licence_and_citation_of_its_data(workshop: Workshop) -> Non
         "datasets: {Rings: {use: rings}}\nmethods: {ERM: {baseline: erm}}\n"
     )
     options = Options(store=workshop.store, data_dir=workshop.folder / "data")
-    outcome = execute(open_session(str(suite), options), options, EngineOptions("inline"), lambda _: None)
+    outcome = execute(open_session(str(suite), options), EngineOptions("inline"), lambda _: None)
     record = json.loads((outcome.folder / "run.json").read_text(encoding="utf-8"))
     (told,) = record["results"]["datasets"]
     assert (told["licence"], told["citation"]) == ("CC0", "Ring Maker, 2024")

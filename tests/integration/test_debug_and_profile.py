@@ -100,7 +100,7 @@ def test_a_cell_by_its_id_gives_what_is_stored_and_adds_nothing(workshop: Worksh
     outcome = workshop.run(methods=("EQuAD",), seeds="1")
     (cell,) = outcome.record.cells
     before, told = artifacts(workshop), []
-    done = debug(address(workshop, cell.id), None, told.append)
+    done = debug(address(workshop, cell.id), told.append)
     assert done.scores == done.stored
     assert [line for line in told if line.startswith("running")] == [
         "running: train EQuAD on Toy, seed 1",
@@ -112,11 +112,11 @@ def test_a_cell_by_its_id_gives_what_is_stored_and_adds_nothing(workshop: Worksh
 def test_stages_on_request_run_again_with_all_that_reads_them(workshop: Workshop) -> None:
     workshop.run(methods=("EQuAD",), seeds="1")
     told: list[str] = []
-    debug(address(workshop, methods=("EQuAD",), seeds="1"), None, told.append, again=("encode",))
+    debug(address(workshop, methods=("EQuAD",), seeds="1"), told.append, again=("encode",))
     kinds = [line.split()[1] for line in told if line.startswith("running")]
     assert kinds == ["encode", "quantify", "train", "score"]
     told.clear()
-    debug(address(workshop, methods=("EQuAD",), seeds="1"), None, told.append, again=())
+    debug(address(workshop, methods=("EQuAD",), seeds="1"), told.append, again=())
     assert told == []
     with pytest.raises(UserError, match="did you mean 'encode'"):
         check_kinds(["encod"])
@@ -124,7 +124,7 @@ def test_stages_on_request_run_again_with_all_that_reads_them(workshop: Workshop
 
 def test_upstream_stages_are_kept_where_asked(workshop: Workshop) -> None:
     found = address(workshop, methods=("ERM",), seeds="1")
-    debug(found, None, lambda _: None, keep_upstream=True)
+    debug(found, lambda _: None, keep_upstream=True)
     store = workshop.open().store
     plan = found.session.plan
     assert {stage.kind for key, stage in plan.stages.items() if store.has(key)} == {"prepare"}
@@ -146,9 +146,8 @@ def test_a_profile_says_where_the_time_goes(stopping: Workshop, capsys: pytest.C
     found = address(stopping, methods=("Penalised",), seeds="1")
     limits = Limits(steps=4, seconds=100.0)
     trace = stopping.folder / "traces"
-    options = Options(store=stopping.store)
     unmarked = nn.Module.__call__, torch.autograd.backward, torch.autograd.grad
-    done = profile(found, options, limits, lambda _: None, top=3, functions=True, trace=trace)
+    done = profile(found, limits, lambda _: None, top=3, functions=True, trace=trace)
     assert (nn.Module.__call__, torch.autograd.backward, torch.autograd.grad) == unmarked
     own, erm = done.training, done.erm
     assert own.steps == erm.steps == 4
@@ -186,7 +185,7 @@ def test_a_trace_that_cannot_be_written_is_told_before_anything_runs(workshop: W
     found = address(workshop, methods=("ERM",), seeds="1")
     taken = workshop.folder / "suite.yaml"
     with pytest.raises(UserError, match=r"no trace can be written to .*suite\.yaml: File exists"):
-        profile(found, Options(store=workshop.store), Limits(), lambda _: None, trace=taken)
+        profile(found, Limits(), lambda _: None, trace=taken)
     assert not artifacts(workshop)
 
 
@@ -197,6 +196,5 @@ def test_a_method_is_told_of_a_later_epoch(stopping: Workshop) -> None:
     )
     (stopping.folder / "stops.py").write_text(plugin, encoding="utf-8")
     found = address(stopping, methods=("Stops",), seeds="1")
-    options = Options(store=stopping.store)
-    done = profile(found, options, Limits(steps=1, seconds=100.0, epoch=7), lambda _: None)
+    done = profile(found, Limits(steps=1, seconds=100.0, epoch=7), lambda _: None)
     assert done.training.steps == 1

@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from integration_kit import TOY, Workshop, bench
 
-from harness.run.execute import EngineOptions, RunOutcome
+from harness.engine import EngineOptions
+from harness.run.execute import RunOutcome
+from harness.store import Failure
 
 SUITE = TOY.split("methods:")[0] + (
     "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"
@@ -90,18 +91,18 @@ def test_a_missing_package_is_no_result(workshop: Workshop, monkeypatch: pytest.
     suite = workshop.write(SUITE.replace("HOW", "import").replace("{use: toy}", "{use: toy, package: package_of_data}"))
     (prepared,) = failed(workshop.run(suite, seeds="1"))
     told = "ModuleNotFoundError: No module named 'package_of_data' (toy_plugin.py:"
-    assert prepared["status"] == "import"
-    assert prepared["reason"].startswith(told)
-    assert prepared["reason"].endswith("); install the package that provides 'package_of_data'")
+    assert prepared.status == "import"
+    assert prepared.reason.startswith(told)
+    assert prepared.reason.endswith("); install the package that provides 'package_of_data'")
     monkeypatch.setitem(sys.modules, "package_of_data", ModuleType("package_of_data"))
     (trained,) = failed(workshop.run(suite, seeds="1"))
-    assert "'package_of_misbehave'" in trained["reason"]
+    assert "'package_of_misbehave'" in trained.reason
     monkeypatch.setitem(sys.modules, "package_of_misbehave", ModuleType("package_of_misbehave"))
     assert workshop.run(suite, seeds="1").exit_code == 0
 
 
-def failed(outcome: RunOutcome) -> list[Mapping[str, str]]:
-    return [failure for failure in outcome.record.failures.values() if failure["status"] != "skipped"]
+def failed(outcome: RunOutcome) -> list[Failure]:
+    return [failure for failure in outcome.record.failures.values() if failure.status != "skipped"]
 
 
 def test_a_stored_failure_is_not_run_again_unless_asked(workshop: Workshop) -> None:

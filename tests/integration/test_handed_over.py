@@ -72,7 +72,7 @@ def test_an_environment_must_keep_its_promise(shop):
     wrong = ("missing", "more", "short", "ids")
     outcome, *_ = shop("".join(f"  {w}: {{baseline: weighing, envs: {{use: halves, wrong: {w}}}}}\n" for w in wrong))
     assert outcome.exit_code == 1
-    reasons = [failure["reason"] for failure in outcome.record.failures.values() if failure["status"] == "failed"]
+    reasons = [failure.reason for failure in outcome.record.failures.values() if failure.status == "failed"]
     assert len(reasons) == len(wrong)
     promise = "must give one row per training graph of each of its 'provides' (rows, weight)"
     assert all(promise in reason for reason in reasons)

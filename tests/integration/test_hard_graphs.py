@@ -94,7 +94,7 @@ def test_the_rows_cover_every_shipped_component() -> None:
 @pytest.mark.parametrize("methods", [BASELINES, every_baseline(), pipelines()], ids=["forms", "baselines", "pipelines"])
 def test_hard_graphs_go_through_every_method(hard: Workshop, methods: dict[str, str]) -> None:
     outcome = run(hard, methods)
-    assert {failure["reason"] for failure in outcome.record.failures.values()} == set()
+    assert {failure.reason for failure in outcome.record.failures.values()} == set()
     rows = outcome.results.rows
     assert {row.method for row in rows} == set(methods)
     assert {row.status for row in rows} == {"ok"}

@@ -83,11 +83,11 @@ def test_an_interrupted_run_leaves_a_page_too(workshop: Workshop) -> None:
         if event.kind == "finished" and event.stage.kind == "score":
             raise KeyboardInterrupt
 
-    from harness.run.execute import EngineOptions, execute
-    from harness.run.session import Options
+    from harness.engine import EngineOptions
+    from harness.run.execute import execute
 
     with pytest.raises(KeyboardInterrupt):
-        execute(session, Options(store=workshop.store), EngineOptions("inline"), interrupted)
+        execute(session, EngineOptions("inline"), interrupted)
     (page,) = workshop.store.glob("runs/*/report.html")
     assert "interrupted" in page.read_text(encoding="utf-8")
     assert "1 not run yet" in page.read_text(encoding="utf-8")

@@ -68,7 +68,7 @@ def test_one_environment_is_a_term_of_irm_and_refused_where_environments_are_com
     )
     outcome = workshop.run(workshop.write(text + rows))
     assert outcome.exit_code == 1
-    told = [failure["reason"] for failure in outcome.record.failures.values() if failure["status"] != "skipped"]
+    told = [failure.reason for failure in outcome.record.failures.values() if failure.status != "skipped"]
     assert told == ["'vrex' compares environments and needs two or more; these training graphs have one"]
     with pytest.raises(UserError, match=r"\(vrex\) compares environments, and environment 'random' gives one"):
         workshop.open(workshop.write(SUITE.replace("irm, envs: size(2)", "vrex, envs: random(1)")))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from integration_kit import TOY, Workshop
 
+from harness.engine import EngineOptions
 from harness.report import make_report
-from harness.run.execute import EngineOptions, RunOutcome
+from harness.run.execute import RunOutcome
 from harness.store import Store
 from harness.store.gc import listing
 from harness.testing.fake_device import ELSEWHERE, elsewhere
@@ -44,7 +45,7 @@ def away(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
     workshop.write(SUITE)
     with monkeypatch.context() as patch, elsewhere():
         patch.setattr(import_module("harness.stages.run"), "on_device", pretended)
-        patch.setattr("harness.run.execute.choose_devices", lambda _: (ELSEWHERE,))
+        patch.setattr("harness.engine.choice.choose_devices", lambda _: (ELSEWHERE,))
         return workshop, workshop.run(engine=EngineOptions("inline", device="cuda"))
 
 

@@ -97,10 +97,10 @@ def test_collecting_everything_beside_a_run_loses_nothing(made: Workshop, tmp_pa
         store = Store(mine.store)
         gone.extend(info.title for info in remove(store, choose(store, Rules(max_size=0))).artifacts)
 
-    from harness.run.execute import EngineOptions, execute
-    from harness.run.session import Options
+    from harness.engine import EngineOptions
+    from harness.run.execute import execute
 
-    outcome = execute(session, Options(store=mine.store), EngineOptions("inline"), collect)
+    outcome = execute(session, EngineOptions("inline"), collect)
     assert gone == []
     assert values(outcome.results) == values(made.run_of("toy"))
 

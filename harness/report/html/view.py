@@ -242,7 +242,7 @@ def _counts(record: RunRecord, results: RunResults, first: Section) -> list[str]
 
 def _failures(record: RunRecord, titles: Mapping[str, str]) -> list[tuple[str, Failure]]:
     """List the failures with the titles of their stages, those that were skipped because of others last."""
-    failures = [(titles.get(key, key), Failure(**fields)) for key, fields in record.failures.items()]
+    failures = [(titles.get(key, key), failure) for key, failure in record.failures.items()]
     return sorted(failures, key=lambda item: item[1].status == "skipped")
 
 

@@ -17,12 +17,13 @@ from harness.authoring.make import distribution, names_of, single_file, write
 from harness.authoring.names import LONGEST
 from harness.cli.main import main
 from harness.component import KINDS
+from harness.engine import EngineOptions
 from harness.errors import UserError
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import file_source, load_source
 from harness.registry.index import load_catalog
 from harness.report import make_report, render
-from harness.run.execute import EngineOptions, execute
+from harness.run.execute import execute
 from harness.run.session import Options, open_session
 from harness.suite import Overrides
 from harness.testing import check_component
@@ -79,9 +80,7 @@ def test_one_of_each_kind_makes_a_table(made: Path, tmp_path: Path) -> None:
     plugins = ", ".join(str(made / f"new_{kind}.py") for kind in KINDS)
     (tmp_path / "all.yaml").write_text(ALL.format(plugins=plugins), encoding="utf-8")
     options = Options(store=tmp_path / "store", data_dir=tmp_path)
-    outcome = execute(
-        open_session(str(tmp_path / "all.yaml"), options), options, EngineOptions("inline"), lambda _: None
-    )
+    outcome = execute(open_session(str(tmp_path / "all.yaml"), options), EngineOptions("inline"), lambda _: None)
     results = outcome.results
     values = {row.method: row.value for row in results.rows if row.split == "test"}
     assert set(values) == {"ERM", "New baseline", "New pipeline"}

@@ -145,7 +145,6 @@ CHANGES: dict[str, Change] = {
     "prepared, no text": lambda data: data.update(prepared={"A": [1]}),
     "failures": lambda data: data.update(failures={OUT: {"status": "failed", "reason": "", "traceback": ""}}),
     "failure": lambda data: data.update(failures={KEY: {"status": "failed", "reason": 3}}),
-    "failure's keys": lambda data: data.update(failures={KEY: {"status": "failed", "reason": "", "kept": "x"}}),
     "seed": lambda data: data["cells"][0].update(seed="1"),
     "status": lambda data: data.update(status=["x"]),
     "label": lambda data: data["results"]["datasets"][0].update(label="\x1b[31mA"),

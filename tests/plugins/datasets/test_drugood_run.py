@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from drugood_kit import content, write
 
+from harness.engine import EngineOptions
 from harness.report import make_report, render
 from harness.run.collect import collect
-from harness.run.execute import EngineOptions, execute
+from harness.run.execute import execute
 from harness.run.find import find_run
 from harness.run.session import Options, open_session
 from harness.store import Store
@@ -28,7 +29,7 @@ def run(folder, release):
     suite = folder / "editions.yaml"
     suite.write_text(SUITE)
     options = Options(store=folder / "store", data_dir=folder)
-    return execute(open_session(str(suite), options), options, EngineOptions("inline"), lambda _: None)
+    return execute(open_session(str(suite), options), EngineOptions("inline"), lambda _: None)
 
 
 def test_a_replaced_file_is_read_anew_and_each_table_says_which_it_is(tmp_path):

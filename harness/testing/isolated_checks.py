@@ -1,17 +1,19 @@
-"""Checks each component in a process of its own, so that one that hangs or ends its process costs only itself.
+"""Check each component in a process of its own, so that one that hangs or ends its process costs only itself.
 
-The processes are forked from a server that has torch and the kit loaded. They tell which check begins and what each
-found, so that what ended a process is known.
+The processes are forked from a server that has torch and the kit loaded. They send the name of each check that begins
+and its outcome, so that the check that ended a process is known.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,6 @@ from typing import Any
 from harness.engine.supervisor import Child, prepare_fork_server
 from harness.registry.catalog import Entry
 from harness.safe_io import size_text
-from harness.testing.printed import Printed, print_to
 from harness.testing.report import Outcome, Report
 
 LIMIT = 300.0
@@ -30,17 +31,18 @@ _POLL = 0.5  # seconds between two looks at the processes' memory
 _PRELOAD = ("harness.engine.preload", "harness.testing.checks", "sklearn.cluster", "sklearn.metrics")
 """Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
-_LAST_WORDS = 1.0  # seconds to wait for what an ended process has printed
+_PRINTED = 8  # lines that a report shows
+_LONGEST = 200
 _START = 120.0  # seconds that the server may take to load torch and fork; the limit counts from then on
 
 
 def check_apart(
     entries: Sequence[Entry], data_dir: Path | None, jobs: int, limit: float, memory: int = MEMORY
 ) -> Iterator[Report]:
-    """A report for each component, in order.
+    """Yield a report for each component, in order.
 
     Args:
-        data_dir: where data files are, for datasets that read some.
+        data_dir: the folder of data files, for datasets that read some.
         jobs: processes at a time.
         limit: seconds that the checks of one component may take.
         memory: bytes of resident memory that they may take.
@@ -48,58 +50,57 @@ def check_apart(
     prepare_fork_server(_PRELOAD)
     waiting, running = deque(enumerate(entries)), dict[int, _Check]()
     done: dict[int, Report] = {}
-    try:
-        for position in range(len(entries)):
-            while position not in done:
-                while waiting and len(running) < jobs:
-                    number, entry = waiting.popleft()
-                    running[number] = _Check.start(entry, data_dir, limit, memory)
-                left = min(check.left() for check in running.values())
-                wait([check.child.line for check in running.values()], timeout=min(max(left, 0.0), _POLL))
-                done |= {n: report for n, check in running.items() if (report := check.look()) is not None}
-                running = {n: check for n, check in running.items() if n not in done}
-            yield done.pop(position)
-    finally:
-        for check in running.values():
-            check.child.kill()
+    with tempfile.TemporaryDirectory(prefix="bench-check-") as logs:
+        try:
+            for position in range(len(entries)):
+                while position not in done:
+                    while waiting and len(running) < jobs:
+                        number, entry = waiting.popleft()
+                        running[number] = _Check.start(entry, data_dir, limit, memory, Path(logs) / str(number))
+                    left = min(check.left() for check in running.values())
+                    wait([check.child.line for check in running.values()], timeout=min(max(left, 0.0), _POLL))
+                    done |= {n: report for n, check in running.items() if (report := check.look()) is not None}
+                    running = {n: check for n, check in running.items() if n not in done}
+                yield done.pop(position)
+        finally:
+            for check in running.values():
+                check.child.kill()
 
 
 @dataclass
 class _Check:
-    """A process that checks one component, and what it told so far."""
+    """A process that checks one component, and its messages so far; it prints to a log."""
 
     entry: Entry
     limit: float
     memory: int
     child: Child
-    printed: Printed
+    log: Path
     began: float = field(default_factory=time.monotonic)
     started: bool = False
     at: tuple[str, str] = _IMPORT
     outcomes: list[Outcome] = field(default_factory=list)
 
     @classmethod
-    def start(cls, entry: Entry, data_dir: Path | None, limit: float, memory: int) -> _Check:
+    def start(cls, entry: Entry, data_dir: Path | None, limit: float, memory: int, log: Path) -> _Check:
         """Start the process."""
-        output, prints = Pipe(duplex=False)
-        with prints:
-            child = Child.fork(_work, entry.to_json(), data_dir, prints, dict(os.environ))
-        return cls(entry, limit, memory, child, Printed(output))
+        child = Child.fork(_work, entry.to_json(), data_dir, dict(os.environ), log=log)
+        return cls(entry, limit, memory, child, log)
 
     def left(self) -> float:
-        """Seconds until its time is up."""
+        """Return the seconds until its time is up."""
         return (self.limit if self.started else _START) - (time.monotonic() - self.began)
 
     def look(self) -> Report | None:
-        """The report where it has ended or its time is up, with what it printed."""
+        """Return the report if it has ended or its time is up, with the last lines that it printed."""
         report = self._look()
         if report is None:
             return None
-        self.printed.settle(_LAST_WORDS)
-        return replace(report, lines=self.printed.lines, printed=self.printed.last)
+        lines, last = _printed(self.log)
+        return replace(report, lines=lines, printed=last)
 
     def _look(self) -> Report | None:
-        """Read what it tells; the report where it has ended or its time is up."""
+        """Read its messages; return the report if it has ended or its time is up."""
         try:
             while True:
                 what, value = self.child.receive(0)
@@ -142,16 +143,26 @@ class _Check:
         return f" ({place})" if place else ""
 
 
-def _work(
-    line: Connection, entry: dict[str, Any], data_dir: Path | None, prints: Connection, environ: dict[str, str]
-) -> None:
-    """Check a component and tell of it. Runs in the process."""
+def _printed(log: Path) -> tuple[int, tuple[str, ...]]:
+    """Return the number of lines of a log, and the last of them without words that a carriage return overwrote."""
+    count, last = 0, deque[bytes](maxlen=_PRINTED)
+    with suppress(FileNotFoundError), log.open("rb") as stream:
+        for line in stream:
+            count += 1
+            last.append(line)
+    texts = [line.decode("utf-8", "replace").rstrip("\r\n").rpartition("\r")[2] for line in last]
+    return count, tuple(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts)
+
+
+def _work(line: Connection, entry: dict[str, Any], data_dir: Path | None, environ: dict[str, str]) -> None:
+    """Check a component and send the outcomes. Runs in the process."""
     from harness.registry.discovery import load_one
     from harness.testing.checks import check_component
 
     os.environ.clear()
     os.environ.update(environ)  # the server's may be older
-    print_to(prints)  # not to the terminal, whose verdict it would drown
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that its end loses none
     line.send(("starts", None))
     try:
         cls = load_one(Entry.from_json(entry))

@@ -74,7 +74,7 @@ def dump(value: Any) -> str:
 
 _TYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("key", "kind", "place", "title"), str),
-    **dict.fromkeys(("preimage", "provenance", "files"), dict),
+    **dict.fromkeys(("preimage", "files"), dict),
     "created": (int, float),
 }
 """Types of the fields of a :class:`Meta`."""

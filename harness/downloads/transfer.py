@@ -102,10 +102,11 @@ def _request(url: str, part: Path, size: int | None, report: Report) -> bool:
     check_address(url)
     headers = {"User-Agent": f"equad-bench/{__version__}", "Accept-Encoding": "identity"}
     mark, have = _read_mark(part), bytes_of(part)
-    if have and mark.get("url") == url and mark.get("validator"):
+    if have and mark.get("url") == url:
         if mark.get("total") == have:
             return True
-        headers |= {"Range": f"bytes={have}-", "If-Range": mark["validator"]}
+        if mark.get("validator"):
+            headers |= {"Range": f"bytes={have}-", "If-Range": mark["validator"]}
     sink = _Sink(url, part, size, report)
     fetch = HTTPDownloader(
         chunk_size=_CHUNK, timeout=_TIMEOUT, headers=headers, hooks={"response": lambda answer, **_: sink.begin(answer)}

@@ -101,6 +101,7 @@ def show_description(about: Mapping[str, Any], seconds: float) -> None:
         if text:
             show_text(f"  {name:<12} {text}")
     _show_splits(about["splits"], task["kind"])
+    _show_sizes(about["splits"], about["size_classes"])
     for name, split in about["splits"].items():
         if isinstance(split["environments"], dict) and split["environments"]:
             _show_environments(name, split["environments"])
@@ -151,6 +152,17 @@ def _labels(labels: Any, task: str) -> str:
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _show_sizes(splits: Mapping[str, Any], bounds: Sequence[int]) -> None:
+    used = [place for place in range(len(bounds)) if any(split["sizes"][place] for split in splits.values())]
+    rows = []
+    for place in range(used[0], used[-1] + 1):
+        name = f"{bounds[place]}+" if place + 1 == len(bounds) else f"{bounds[place]}-{bounds[place + 1] - 1}"
+        rows.append((name, *(str(split["sizes"][place]) for split in splits.values())))
+    show_text()
+    show_text("graphs by number of nodes:")
+    show_table(("nodes", *splits), rows, set(range(1, 1 + len(splits))))
 
 
 def _show_environments(split: str, counts: Mapping[str, int]) -> None:

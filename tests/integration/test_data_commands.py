@@ -266,6 +266,8 @@ def test_describe_tells_all_but_what_is_sealed(bench: Bench, workshop: Workshop)
         "facts: roundness 1.0; classes (odd: 0, even: 1)",
     ):
         assert text in out
+    assert rows["5-9"].split() == ["5-9", "3", "3", "0"]
+    assert rows["40-49"].split() == ["40-49", "0", "0", "3"]
     assert "environments of train" in out
     assert "environments of test" not in out
     assert "from the store" in bench("describe", "rings", *PLUGIN)[0]

@@ -65,7 +65,7 @@ def suite_text(shape: str, cells: int) -> str:
 def plan_once(suite: str, store: str) -> None:
     """Plan in this process, and print what it took."""
     wall, cpu = time.perf_counter(), time.process_time()
-    from harness.cli.plan import _lines
+    from harness.cli.suites import _lines
     from harness.plan.status import survey
     from harness.run.session import Options, open_session
 

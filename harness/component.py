@@ -20,6 +20,19 @@ KINDS = (
     "analysis",
     "tracker",
 )
+
+
+def require_kind(kind: str) -> str:
+    """Return a kind of component.
+
+    Raises:
+        UserError: there is no such kind.
+    """
+    if kind not in KINDS:
+        raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
+    return kind
+
+
 LEARNER_KINDS = ("baseline", "decorrelator")
 
 

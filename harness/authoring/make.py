@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.authoring.names import Names, checked
-from harness.component import KINDS
-from harness.errors import UserError, did_you_mean
+from harness.component import require_kind
+from harness.errors import UserError
 from harness.registry.catalog import Catalog
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -35,9 +35,7 @@ def names_of(kind: str, name: str, catalog: Catalog) -> Names:
     Raises:
         UserError: no such kind, or the name cannot be used.
     """
-    if kind not in KINDS:
-        raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
-    return checked(kind, name, _read(f"{kind}.py"), catalog)
+    return checked(require_kind(kind), name, _read(f"{kind}.py"), catalog)
 
 
 def example(kind: str) -> str:

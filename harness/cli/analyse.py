@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion, options
-from harness.cli.output import emit, note
+from harness.cli.output import emit, note, print_json
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,9 +39,8 @@ def analyse(
     from harness.run.execute import execute_analyses
     from harness.run.find import find_run, saved_suite
     from harness.run.session import open_session
-    from harness.store import Store
 
-    opened = Store(folders.store)
+    opened = folders.open_store()
     record = find_run(run, opened, note)
     given = folders.session()
     session = open_session(str(saved_suite(record, opened)), given)
@@ -57,10 +56,9 @@ def analyse(
 def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
     from harness.report.findings import finding_json, finding_table
     from harness.report.plain import plain_table
-    from harness.results.rows import dumps
 
     if json:
-        print(dumps({"analyses": [finding_json(*item) for item in found]}), end="")
+        print_json({"analyses": [finding_json(*item) for item in found]})
         return
     text = "\n\n".join(plain_table(finding_table(*item)) for item in found) + "\n"
     emit(text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from harness.cli import completion, options
-from harness.cli.output import counted
+from harness.cli.output import counted, print_json
 from harness.errors import FileError, UserError
 from harness.safe_io import size_text, visible
 
@@ -46,7 +46,6 @@ def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
 
 def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
-    from harness.results.rows import dumps
     from harness.store import Store
     from harness.store.gc import disk_size, listing
 
@@ -58,7 +57,7 @@ def size(store: options.StoreDir = None, json: options.Json = False) -> None:
     other["descriptions and records"] = max(rest, 0)
     if json:
         kinds = {kind: {"artifacts": count, "bytes": taken} for kind, count, taken in _by_kind(infos)}
-        print(dumps({"store": str(opened.root), "bytes": total, "kinds": kinds, "other": other}), end="")
+        print_json({"store": str(opened.root), "bytes": total, "kinds": kinds, "other": other})
         return
     print("\n".join([f"{opened.root}: {size_text(total)}", *_kind_lines(infos)]))
     for what, taken in other.items():
@@ -83,13 +82,12 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
     """List every artifact, oldest first."""
     from dataclasses import asdict
 
-    from harness.results.rows import dumps
     from harness.store import Store
     from harness.store.gc import listing
 
     infos = listing(Store(store))
     if json:
-        print(dumps({"artifacts": [asdict(info) for info in infos]}), end="")
+        print_json({"artifacts": [asdict(info) for info in infos]})
         return
     for info in infos:
         print(visible(f"{info.key[:12]}  {size_text(info.size):>9}  {info.title}"))
@@ -103,7 +101,6 @@ def verify(
     json: options.Json = False,
 ) -> None:
     """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
-    from harness.results.rows import dumps
     from harness.store import Store, sweep
     from harness.store.verify import inspect
 
@@ -126,7 +123,7 @@ def verify(
     if json:
         problems = [str(fault) for fault in faults]
         data = {"store": str(opened.root), "sound": sound, "problems": problems, "repaired": len(faults) - left}
-        print(dumps({**data, "leftovers": swept}), end="")
+        print_json({**data, "leftovers": swept})
         raise typer.Exit(1 if left else 0)
     print(f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(faults), 'problem')}")
     if swept:
@@ -162,14 +159,13 @@ def gc(
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
-    from harness.store import Store
     from harness.store.gc import Rules, choose, keys_of_runs, remove
 
     if yes and dry_run:
         raise UserError("--yes and --dry-run exclude each other")
     if forget_runs and not unreachable_from:
         raise UserError("--forget-runs has no meaning without --unreachable-from")
-    opened = Store(folders.store)
+    opened = folders.open_store()
     age = options.parse_seconds(older_than, "--older-than")
     if age is not None and age < 0:
         raise UserError("--older-than must not be negative")
@@ -186,13 +182,11 @@ def _show_garbage(garbage: Garbage, *, removed: bool, json: bool) -> None:
     """Print what goes, or has gone, by kind, with a total."""
     from dataclasses import asdict
 
-    from harness.results.rows import dumps
-
     infos, leftovers = garbage.artifacts, len(garbage.leftovers)
     if json:
         data = {"removed": removed, "artifacts": [asdict(info) for info in infos], "leftovers": leftovers}
         more = {"bytes": garbage.size, "bytes_before": garbage.total, "in_use": garbage.in_use}
-        print(dumps({**data, **more}), end="")
+        print_json({**data, **more})
         return
     lines = _kind_lines(infos)
     if not removed:
@@ -244,7 +238,6 @@ def pull(
 def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: bool, json: bool) -> NoReturn:
     from dataclasses import asdict
 
-    from harness.results.rows import dumps
     from harness.store import Store
     from harness.store.exchange import Remote, pull, push
 
@@ -259,7 +252,7 @@ def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: 
         raise UserError(f"{error}\n(a run of {where} may be named too; by its id)") from None
     copied = (push if pushing else pull)(opened, remote, keys, sorted(runs))
     if json:
-        print(dumps(asdict(copied)), end="")
+        print_json(asdict(copied))
         raise typer.Exit(1 if copied.refused else 0)
     for what, reason in copied.refused.items():
         print(visible(f"{what}: refused: {reason}"))

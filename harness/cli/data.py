@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import completion, options
-from harness.cli.code import tell_broken
+from harness.cli.notices import tell_broken
+from harness.cli.output import print_json
 from harness.errors import DataError, UserError, did_you_mean
 from harness.results.rows import dumps
 from harness.safe_io import visible
@@ -42,13 +43,12 @@ def list_data(sources: options.Sources, json: options.Json = False) -> None:
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
     from harness.cli.data_tables import show_list
     from harness.downloads.survey import survey
-    from harness.registry.index import load_catalog
 
-    root = options.data_folder(sources.data_dir)
-    catalog = load_catalog(sources.plugin or ())
+    root = sources.data_folder()
+    catalog = sources.catalog()
     states = list(survey(catalog, root))
     if json:
-        print(dumps({"folder": str(root), "datasets": [_state_json(state, root) for state in states]}), end="")
+        print_json({"folder": str(root), "datasets": [_state_json(state, root) for state in states]})
         return
     show_list(states, root)
     tell_broken(catalog)
@@ -84,7 +84,7 @@ def fetch(
 
     _, entry, params = _named(name, sets, sources)
     dataset = make_dataset(entry, params)
-    root = options.data_folder(sources.data_dir, made=True)
+    root = sources.data_folder(made=True)
     downloads = dataset.downloads(root)
     if not downloads:
         print(_nothing_to_fetch(dataset, root))
@@ -160,12 +160,11 @@ def verify(
     from harness.cli.output import show_text
     from harness.downloads.survey import make_dataset, survey
     from harness.downloads.survey import verify as verify_files
-    from harness.registry.index import load_catalog
 
-    root = options.data_folder(sources.data_dir)
+    root = sources.data_folder()
     if name is None:
         _refuse_settings(sets)
-        catalog = load_catalog(sources.plugin or ())
+        catalog = sources.catalog()
         states = [state for state in survey(catalog, root) if state.state == "present"]
         chosen = [(catalog.get("dataset", state.name), dict(state.params)) for state in states]
     else:
@@ -185,7 +184,7 @@ def verify(
             }
             for dataset, params, verdict in verdicts
         ]
-        print(dumps({"folder": str(root), "sound": sound, "datasets": datasets}), end="")
+        print_json({"folder": str(root), "sound": sound, "datasets": datasets})
     elif not verdicts:
         show_text(f"no data files in {root}: `bench data list` says how to get them")
     else:
@@ -199,11 +198,10 @@ def describe(name: Name, folders: options.Folders, sets: Sets = None, json: opti
     from harness.cli.data_tables import show_description
     from harness.plan.datasets import DatasetFacts
     from harness.run import dataset
-    from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     catalog, entry, params = _named(name, sets, folders)
-    root, store = options.data_folder(folders.data_dir), Store(folders.store)
+    root, store = folders.data_folder(), folders.open_store()
     facts, spec = DatasetFacts(catalog, root, store), ComponentSpec("dataset", entry.name, params)
 
     def begin() -> None:
@@ -212,7 +210,7 @@ def describe(name: Name, folders: options.Folders, sets: Sets = None, json: opti
     artifact, seconds = dataset.prepare(catalog, facts, spec, store, root, begin)
     about = {**dataset.describe(facts, spec, artifact), "files": [str(path) for path in facts.paths(spec)]}
     if json:
-        print(dumps(about), end="")
+        print_json(about)
     else:
         show_description(about, seconds)
 
@@ -228,7 +226,7 @@ def path(
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
-    root = options.data_folder(sources.data_dir)
+    root = sources.data_folder()
     if name is None:
         _refuse_settings(sets)
         print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
@@ -237,7 +235,7 @@ def path(
     facts = DatasetFacts(catalog, root, Store())
     files = [str(file) for file in facts.paths(ComponentSpec("dataset", entry.name, params))]
     if json:
-        print(dumps({"folder": str(root), "dataset": name, "settings": params, "files": files}), end="")
+        print_json({"folder": str(root), "dataset": name, "settings": params, "files": files})
         return
     print("".join(f"{file}\n" for file in files), end="")
     if not files:
@@ -251,9 +249,8 @@ def _refuse_settings(sets: list[str] | None) -> None:
 
 def _named(name: str, sets: list[str] | None, sources: options.Sources) -> tuple[Catalog, Entry, dict[str, Any]]:
     """Return the catalog, the dataset of that name, and its settings."""
-    from harness.registry.index import load_catalog
 
-    catalog = load_catalog(sources.plugin or ())
+    catalog = sources.catalog()
     entry = catalog.find("dataset", name.removeprefix("dataset/"))
     if entry is None:
         raise UserError(_unknown(name, catalog))

@@ -14,22 +14,16 @@ from typer.core import TyperGroup
 from harness._version import __version__
 from harness.cli import cache, data
 from harness.cli.analyse import analyse
-from harness.cli.check import check
+from harness.cli.authoring import check, new
+from harness.cli.cells import debug, reproduce
 from harness.cli.compare import compare
-from harness.cli.debug import debug
-from harness.cli.doctor import doctor
-from harness.cli.export import export
-from harness.cli.listing import describe, list_components
-from harness.cli.new import new
+from harness.cli.components import describe, doctor, list_components
 from harness.cli.options import Commands, register
-from harness.cli.plan import plan
 from harness.cli.profile import profile
 from harness.cli.report import report
-from harness.cli.reproduce import reproduce
 from harness.cli.run import run
-from harness.cli.runs import runs
-from harness.cli.schema import schema
-from harness.cli.validate import validate
+from harness.cli.runs import export, runs
+from harness.cli.suites import plan, schema, validate
 from harness.errors import BenchError, UserError
 from harness.safe_io import DISK_FULL, visible
 

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from harness.cli import completion
-from harness.cli.code import tell_strange
+from harness.cli.notices import tell_strange
 from harness.cli.output import FORMATS
 from harness.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from harness.engine import EngineOptions
-    from harness.registry.catalog import Entry
+    from harness.registry.catalog import Catalog, Entry
     from harness.run.session import Options
     from harness.run.suite_code import Tell
+    from harness.store import Store
 
 Commands = Mapping[str, Callable[..., None]]
 """Name on the command line -> function."""
@@ -139,12 +140,35 @@ class Sources:
     data_dir: DataDir = None
     plugin: Plugins = None
 
+    def catalog(self) -> Catalog:
+        """Return the components that are registered, those of the plugin files among them."""
+        from harness.registry.index import load_catalog
+
+        return load_catalog(self.plugin or ())
+
+    def data_folder(self, *, made: bool = False) -> Path:
+        """Return the folder of data files; it must exist if it is named, unless the command makes it (``made``).
+
+        Raises:
+            UserError: the named folder is a file, or does not exist; the text says who names it.
+        """
+        from harness.store import data_folder
+
+        from_environment = self.data_dir is not None and os.environ.get("BENCH_DATA") == str(self.data_dir)
+        return data_folder(self.data_dir, "BENCH_DATA" if from_environment else "--data-dir", made=made)
+
 
 @dataclass(frozen=True)
 class Folders(Sources):
     """The options of a command that reads the store too."""
 
     store: StoreDir = None
+
+    def open_store(self) -> Store:
+        """Return the store of cached results."""
+        from harness.store import Store
+
+        return Store(self.store)
 
     def session(
         self, chosen: SuiteOptions | None = None, trackers: Sequence[str] = (), tell: Tell = tell_strange
@@ -162,7 +186,7 @@ class Folders(Sources):
             methods=tuple(chosen.methods or ()),
             trackers=tuple(trackers),
         )
-        return Options(self.store, data_folder(self.data_dir), overrides, tuple(self.plugin or ()), chosen.strict, tell)
+        return Options(self.store, self.data_folder(), overrides, tuple(self.plugin or ()), chosen.strict, tell)
 
 
 @dataclass(frozen=True)
@@ -249,22 +273,6 @@ def one_device(text: str) -> str:
     if len(devices) > 1:
         raise UserError(f"--device {text}: this command uses one device, not {len(devices)}; write {devices[0]}")
     return devices[0] if devices else CPU
-
-
-def data_folder(given: Path | None, *, made: bool = False) -> Path:
-    """The folder of data files of a command: the given one, else the default one, which need not be there.
-
-    Args:
-        given: what ``--data-dir`` or ``BENCH_DATA`` says.
-        made: the command makes the folder where it is absent.
-
-    Raises:
-        UserError: the given folder is a file, or does not exist; the text says who names it.
-    """
-    from harness.store import folders
-
-    from_environment = given is not None and os.environ.get("BENCH_DATA") == str(given)
-    return folders.data_folder(given, "BENCH_DATA" if from_environment else "--data-dir", made=made)
 
 
 def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:

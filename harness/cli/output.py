@@ -95,6 +95,13 @@ def emit(text: str, output: Path | None = None) -> None:
         raise UserError(f"cannot write {output}: {error.strerror or error}") from None
 
 
+def print_json(data: object) -> None:
+    """Print data as JSON that cannot steer a terminal."""
+    from harness.results.rows import dumps
+
+    print(visible(dumps(data)), end="")
+
+
 def counted(number: int, noun: str) -> str:
     """``1 seed``, ``2 seeds``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import options
-from harness.cli.output import require_folder_name, show_table, show_text
+from harness.cli.output import print_json, require_folder_name, show_table, show_text
 
 if TYPE_CHECKING:
     from harness.engine import Event
@@ -66,9 +66,7 @@ def profile(
     torch_device = options.one_device(device)
     done = measure(opened, limits, _observe, top=top, functions=functions, trace=trace, device=torch_device)
     if json:
-        from harness.results.rows import dumps
-
-        print(dumps(done.to_json()), end="")
+        print_json(done.to_json())
         return
     show_text(f"cell {opened.cell.id}: {opened.cell.name}")
     show(done)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import code, options
+from harness.cli import notices, options
 from harness.cli.output import note
 from harness.safe_io import visible
 
@@ -52,10 +52,10 @@ def run(
     given = folders.session(chosen, tracker or ())
     limits = {"timeout": options.parse_seconds(timeout), "memory": options.parse_bytes(memory)}
     session = open_session(suite, given)
-    code.tell_broken(session.catalog)
-    code.tell_withheld(session.catalog)
+    notices.tell_broken(session.catalog)
+    notices.tell_withheld(session.catalog)
     if profile is None and workers.engine == "dask":
-        profile = code.cluster_of(session.suite)
+        profile = notices.cluster_of(session.suite)
     engine_options = workers.options(retry_failed=retry_failed, cluster=profile, **limits)
     for line in made_otherwise(session.plan, session.store, ", ".join(engine_options.devices) or "cpu"):
         note(line)

@@ -1,12 +1,15 @@
-"""``bench runs``."""
+"""``bench runs`` and ``bench export``."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness.cli import completion, options
+from harness.cli.output import note, print_json, require_folder_name, require_known
+from harness.errors import UserError, did_you_mean
 from harness.safe_io import visible
 
 
@@ -19,7 +22,6 @@ def runs(
 ) -> None:
     """List the runs in a store, the latest last."""
     from harness.cli.output import counted
-    from harness.results.rows import dumps
     from harness.run.find import all_runs, no_run, runs_of
     from harness.store import Store
 
@@ -40,7 +42,7 @@ def runs(
             }
             for record in records
         ]
-        print(visible(dumps({"runs": rows})), end="")
+        print_json({"runs": rows})
         return
     for record in records:
         overrides = f"  {' '.join(record.results.overrides)}" if record.results.overrides else ""
@@ -48,3 +50,46 @@ def runs(
         print(visible(f"{record.id}  {record.status:<11}  {cells}  {record.suite_path}{overrides}"))
     if not records:
         print("no runs")
+
+
+WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
+
+
+def export(
+    run: options.Run,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")],
+    what: Annotated[
+        str,
+        typer.Option(
+            "--what", help=", ".join(WHAT) + ", or several with commas.", autocompletion=completion.one_of(*WHAT)
+        ),
+    ] = "results",
+    cell: Annotated[
+        str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=completion.cells)
+    ] = "",
+    store: options.StoreDir = None,
+) -> None:
+    """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""
+    from harness.run.export import WRITERS, Export
+    from harness.run.find import find_run
+    from harness.store import Store
+
+    wanted = [item.strip() for item in what.split(",")]
+    for item in wanted:
+        require_known("--what", item, WHAT)
+    require_folder_name(output, "--output")
+    opened = Store(store)
+    record = find_run(run, opened, note)
+    cells = [one for one in record.cells if cell in ("", one.id)]
+    if not cells:
+        known = [one.id for one in record.cells]
+        raise UserError(f"run {record.id} has no cell '{cell}'{did_you_mean(cell, known)}")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        chosen = Export(record, cells, opened, output)
+        written = [path for item in wanted for path in WRITERS[item](chosen)]
+    except OSError as error:
+        raise UserError(f"cannot write to {output}: {error.strerror or error}") from None
+    for path in written if len(written) <= 8 else ():
+        print(path)
+    print(f"{len(written)} file{'s' if len(written) != 1 else ''} in {output}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from integration_kit import Workshop
 
-from harness.cli.options import session_options
+from harness.cli.options import Folders
 from harness.errors import DataError
 from harness.registry.discovery import NO_PLUGINS, plugins_off
 from harness.registry.index import load_catalog
@@ -75,7 +75,7 @@ def told(folder: Path) -> str:
 
 def test_plan_tells_of_code_before_it_runs(workshop: Workshop, strange: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before: list[bool] = []
-    monkeypatch.setattr("harness.cli.code.tell", lambda _: before.append((strange / "ran").exists()))
+    monkeypatch.setattr("harness.cli.notices.tell", lambda _: before.append((strange / "ran").exists()))
     workshop.command("plan", str(strange / "suite.yaml"))
     assert before == [False]
     assert (strange / "ran").exists()
@@ -98,7 +98,7 @@ def test_a_run_tells_of_new_code_from_elsewhere_alone(
     workshop: Workshop, strange: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workshop.folder)
-    given = session_options(store=workshop.store)
+    given = Folders(store=workshop.store).session()
     open_session(str(strange / "suite.yaml"), given)
     assert told(strange) in capsys.readouterr().err
     open_session(str(strange / "suite.yaml"), given)

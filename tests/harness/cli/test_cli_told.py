@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.cli import options
-from harness.cli.code import tell_broken
 from harness.cli.main import main
+from harness.cli.notices import tell_broken
 from harness.cli.output import counted
 from harness.errors import UserError
 from harness.hparams import HParam
@@ -114,14 +114,14 @@ class TestOptions:
         (tmp_path / "data.csv").touch()
         for made in (True, False):
             with pytest.raises(UserError, match=r"data\.csv is a file; --data-dir names it"):
-                options.data_folder(tmp_path / "data.csv", made=made)
+                options.Sources(tmp_path / "data.csv").data_folder(made=made)
         gone = tmp_path / "gone"
         with pytest.raises(UserError, match="gone does not exist; --data-dir names it"):
-            options.data_folder(gone)
+            options.Sources(gone).data_folder()
         monkeypatch.setenv("BENCH_DATA", str(gone))
         with pytest.raises(UserError, match="gone does not exist; BENCH_DATA names it"):
-            options.data_folder(gone)
-        assert options.data_folder(gone, made=True) == gone, "fetching makes it"
+            options.Sources(gone).data_folder()
+        assert options.Sources(gone).data_folder(made=True) == gone, "fetching makes it"
 
     def test_a_hyperparameter_that_is_not_there(self) -> None:
         declared = {name: HParam(name, "float", 0.5) for name in ("bias", "seed")}

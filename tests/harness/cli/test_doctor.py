@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cli.doctor import _devices
+from harness.cli.components import _devices
 
 
 @pytest.mark.parametrize(

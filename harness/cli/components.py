@@ -1,20 +1,28 @@
-"""``bench list`` and ``bench describe``."""
+"""``bench list``, ``bench describe`` and ``bench doctor``."""
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import asdict
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli import completion, options
-from harness.cli.code import tell_broken, tell_withheld
-from harness.errors import UserError, did_you_mean
+from harness.cli.notices import tell_broken, tell_withheld
+from harness.cli.output import print_json
+from harness.component import KINDS, require_kind
+from harness.errors import BenchError, UserError, did_you_mean
 from harness.hparams import condition_text
 from harness.safe_io import visible
 
 if TYPE_CHECKING:
     from harness.registry.catalog import Catalog, Entry
+
+_EMPTY: tuple[Any, ...] = ((), [], {}, "", None, False)
+_FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "unused")
+"""Traits for the conformance kit, and those that are shown beside what they belong to."""
 
 
 def list_components(
@@ -26,46 +34,39 @@ def list_components(
     json: options.Json = False,
 ) -> None:
     """List the components that are registered, or the installed suites."""
-    from harness.component import KINDS
     from harness.registry.index import load_catalog
-    from harness.results.rows import dumps
 
     if kind == "suites":
         _list_suites(json)
         return
-    wanted = None if kind is None else kind.removesuffix("s").replace("analyse", "analysis")
-    if wanted is not None and wanted not in KINDS:
-        raise UserError(f"no kind is called '{kind}'{did_you_mean(kind or '', KINDS)}; there are: {', '.join(KINDS)}")
+    if kind is not None:
+        kind = require_kind(kind.removesuffix("s").replace("analyse", "analysis"))
     catalog = load_catalog(plugin or (), strict=strict)
-    entries = [entry for entry in catalog if wanted in (None, entry.kind)]
+    entries = [entry for entry in catalog if kind in (None, entry.kind)]
     if json:
-        found = {"components": [entry.to_json() for entry in entries], "broken": [vars(b) for b in catalog.broken]}
-        print(visible(dumps(found)))
+        broken = [vars(plugin) for plugin in catalog.broken]
+        print_json({"components": [entry.to_json() for entry in entries], "broken": broken})
         return
-    for each in KINDS:
-        rows = [entry for entry in entries if entry.kind == each]
+    for name in KINDS:
+        rows = [entry for entry in entries if entry.kind == name]
         if rows:
-            print(f"{each}:")
+            print(f"{name}:")
             width = max(16, *(len(entry.name) for entry in rows))
             for entry in rows:
                 origin = "" if entry.plugin == "built-in" else f"  [{entry.plugin}]"
                 print(visible(f"  {entry.name:<{width}} {entry.summary}{origin}"))
-    _warn(catalog)
+    tell_broken(catalog)
+    tell_withheld(catalog)
 
 
 def _list_suites(json: bool) -> None:
-    from harness.results.rows import dumps
-    from harness.suite import suites_folder
+    from harness.suite.files import installed_suites
 
-    folder = suites_folder()
-    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.yaml"))
-    names = [name for name in names if not name.startswith("common/")]
-    print(visible(dumps({"suites": names}) if json else "\n".join(names)))
-
-
-def _warn(catalog: Catalog) -> None:
-    tell_broken(catalog)
-    tell_withheld(catalog)
+    names = [f"{name}.yaml" for name in installed_suites()]
+    if json:
+        print_json({"suites": names})
+    else:
+        print("\n".join(names))
 
 
 def describe(
@@ -73,22 +74,21 @@ def describe(
         str,
         typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.", autocompletion=completion.components),
     ],
+    sources: options.Sources,
     sets: options.Sets = None,
-    data_dir: options.DataDir = None,
-    plugin: options.Plugins = None,
     json: options.Json = False,
 ) -> None:
     """Describe a component: source, hyperparameters, deviations from paper and public code; a dataset's splits."""
-    from harness.registry.index import load_catalog
-    from harness.results.rows import dumps
+    from harness.reference import deviations, headline
 
-    catalog = load_catalog(plugin or ())
+    catalog = sources.catalog()
     entries = _find(catalog, name)
-    described = [
-        {**entry.to_json(), **_sources(entry), **_dataset_facts(catalog, entry, sets, data_dir)} for entry in entries
-    ]
+    described = []
+    for entry in entries:
+        texts = {"headline": headline(entry), "deviations": deviations(entry)}
+        described.append({**entry.to_json(), **texts, **_dataset_facts(catalog, entry, sets, sources)})
     if json:
-        print(visible(dumps(described[0] if len(described) == 1 else described)), end="")
+        print_json(described[0] if len(described) == 1 else described)
         return
     print(visible("\n\n".join(_text(entry, facts) for entry, facts in zip(entries, described, strict=True))))
 
@@ -102,15 +102,7 @@ def _find(catalog: Catalog, name: str) -> list[Entry]:
     return found
 
 
-def _sources(entry: Entry) -> dict[str, Any]:
-    from harness.reference import deviations, headline
-
-    return {"headline": headline(entry), "deviations": deviations(entry)}
-
-
-def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_dir: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, sources: options.Sources) -> dict[str, Any]:
     if entry.kind != "dataset":
         return {}
     from harness.plan.datasets import DatasetFacts
@@ -118,7 +110,7 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     from harness.suite.spec import ComponentSpec
 
     params = options.component_params(entry, sets)
-    facts = DatasetFacts(catalog, options.data_folder(data_dir), Store())
+    facts = DatasetFacts(catalog, sources.data_folder(), Store())
     try:
         declared = facts.declare(ComponentSpec("dataset", entry.name, params))
     except UserError as error:
@@ -126,12 +118,8 @@ def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, data_
     return {"declaration": asdict(declared)}
 
 
-_FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "unused")
-"""Traits for the conformance kit, and those that are told beside what they are of."""
-
-
 def _text(entry: Entry, facts: dict[str, Any]) -> str:
-    width = _width()
+    width = min(max(get_terminal_size((100, 24)).columns, 60), 120)
     lines = [f"{entry.kind} {entry.name}  ({entry.module}, {entry.plugin})", ""]
     lines += [*_wrapped(facts["headline"], width, 0), ""] if facts["headline"] else []
     lines.append(entry.doc.strip())
@@ -152,8 +140,7 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
         from harness.reference import as_text
 
         lines += ["", "deviations:", *as_text(facts["deviations"], width)]
-    silent: tuple[Any, ...] = ((), [], {}, "", None, False)
-    traits = {name: value for name, value in entry.traits.items() if value not in silent and name not in _FOR_KIT}
+    traits = {name: value for name, value in entry.traits.items() if value not in _EMPTY and name not in _FOR_KIT}
     if traits:
         lines += ["", "traits:"]
     for name, value in traits.items():
@@ -166,16 +153,9 @@ def _text(entry: Entry, facts: dict[str, Any]) -> str:
 
 
 def _wrapped(text: str, width: int, indent: int) -> list[str]:
-    """One entry as lines of at most ``width`` columns; those after the first stand eight further in."""
-    import textwrap
-
+    """Wrap an entry to ``width`` columns; lines after the first are indented by eight more."""
     first, rest = " " * indent, " " * (indent + 8)
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [""]
-
-
-def _width() -> int:
-    """Columns to wrap at: the terminal's, within what can be read."""
-    return min(max(get_terminal_size((100, 24)).columns, 60), 120)
 
 
 def _declaration(declared: dict[str, Any]) -> list[str]:
@@ -191,3 +171,67 @@ def _declaration(declared: dict[str, Any]) -> list[str]:
         f"oracle fields: {', '.join(declared['oracle']) or 'none'}",
     ]
     return lines + [f"note: {note}" for note in declared["notes"]]
+
+
+def doctor(
+    folders: options.Folders,
+    json: options.Json = False,
+) -> None:
+    """Show versions, devices, plugins, the data found, the store and the state of PyGCL."""
+
+    facts = examine(folders)
+    if json:
+        print_json(facts)
+        return
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            print(f"{name}:")
+            for key, item in value.items():
+                print(f"  {key}: {item}")
+        elif isinstance(value, list):
+            print(f"{name}: {', '.join(map(str, value)) or 'none'}")
+        else:
+            print(f"{name}: {value}")
+
+
+def examine(folders: options.Folders) -> dict[str, Any]:
+    """Everything ``doctor`` shows, as JSON."""
+    from harness.engine.provenance import provenance
+    from harness.nn.pygcl import pygcl_state
+    from harness.store import data_root, index_root
+
+    made = provenance()
+    facts: dict[str, Any] = {
+        "versions": made["versions"],
+        "machine": {name: made[name] for name in ("platform", "cpu", "cores")},
+        "devices": _devices(),
+        "PyGCL": pygcl_state(),
+    }
+    try:
+        catalog = folders.catalog()
+        facts["components"] = len(list(catalog))
+        facts["broken plugins"] = [f"{item.plugin}: {item.reason}" for item in catalog.broken]
+    except BenchError as error:
+        facts["broken plugins"] = [str(error)]
+    try:
+        opened = folders.open_store()
+        opened.require_writable()
+        facts["store"] = str(opened.root)
+    except BenchError as error:
+        facts["store"] = str(error)
+    facts["index"] = str(index_root())
+    folder = folders.data_dir or data_root()
+    facts["data folder"] = str(folder)
+    facts["data found"] = sorted(p.name for p in folder.iterdir() if p.name[0] != ".") if folder.is_dir() else []
+    return facts
+
+
+def _devices() -> list[str]:
+    from harness.engine.devices import survey_devices
+
+    try:
+        return survey_devices()
+    except (ImportError, OSError) as error:
+        return [f"torch cannot be imported: {error}"]
+    except RuntimeError as error:
+        return [f"torch cannot look at its devices: {error}"]

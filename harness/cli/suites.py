@@ -1,10 +1,14 @@
-"""``bench plan``."""
+"""``bench plan``, ``bench validate`` and ``bench schema``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from harness.cli import code, options
+import typer
+
+from harness.cli import notices, options
+from harness.cli.output import chosen_format, emit, print_json
 from harness.safe_io import visible
 
 if TYPE_CHECKING:
@@ -21,15 +25,13 @@ def plan(
     from harness.plan.status import made_otherwise, survey
     from harness.run.session import open_session
 
-    session = open_session(suite, folders.session(chosen, tell=code.tell))
-    code.tell_withheld(session.catalog)
+    session = open_session(suite, folders.session(chosen, tell=notices.tell))
+    notices.tell_withheld(session.catalog)
     statuses = survey(session.plan, session.store)
     otherwise = made_otherwise(session.plan, session.store)
     if json:
-        from harness.results.rows import dumps
-
-        plugins = code.as_json(session.suite.plugins)
-        print(dumps({**_as_json(session.suite.name, statuses, otherwise), "plugins": plugins}), end="")
+        plugins = notices.as_json(session.suite.plugins)
+        print_json({**_as_json(session.suite.name, statuses, otherwise), "plugins": plugins})
         return
     notes = [f"note: {line}" for line in otherwise]
     for line in [*_lines(session.suite.name, len(session.plan.cells), statuses), *([""] if notes else []), *notes]:
@@ -93,3 +95,69 @@ def _as_json(name: str, statuses: list[StageStatus], otherwise: list[str]) -> di
             for status in statuses
         ],
     }
+
+
+def validate(
+    suite: options.Suite,
+    chosen: options.SuiteOptions,
+    folders: options.Folders,
+    json: options.Json = False,
+) -> None:
+    """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
+    from harness.cli.output import counted
+    from harness.errors import Problem, SuiteError, UserError
+    from harness.results.rows import dumps
+    from harness.run.session import open_session
+
+    try:
+        session = open_session(suite, folders.session(chosen, tell=notices.tell))
+    except UserError as error:
+        if not json:
+            raise
+        found = error.problems if isinstance(error, SuiteError) else (Problem("", str(error)),)
+        problems = [vars(problem) for problem in found]
+        print_json({"valid": False, "problems": problems})
+        raise typer.Exit(2) from None
+    opened = session.suite
+    notices.tell_withheld(session.catalog)
+    sizes = {
+        "dataset": len(opened.datasets),
+        "method": len(opened.methods),
+        "seed": len(opened.seeds),
+        "cell": len(session.plan.cells),
+    }
+    if json:
+        counts = {f"{noun}s": number for noun, number in sizes.items()}
+        print(
+            dumps(
+                {
+                    "valid": True,
+                    "suite": str(opened.path),
+                    **counts,
+                    "plugins": notices.as_json(opened.plugins),
+                    "problems": [],
+                }
+            ),
+            end="",
+        )
+        return
+    print(f"{opened.path}: valid; {', '.join(counted(number, noun) for noun, number in sizes.items())}")
+
+
+def schema(
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    built_in: Annotated[bool, typer.Option("--built-in", help="Only the components that come with bench.")] = False,
+    plugin: options.Plugins = None,
+    strict: options.Strict = False,
+) -> None:
+    """Print a JSON Schema of suites with every component that is registered, for completion in an editor."""
+    from harness.registry.catalog import Catalog
+    from harness.registry.discovery import BUILT_IN
+    from harness.registry.index import load_catalog
+    from harness.results.rows import dumps
+    from harness.suite import json_schema
+
+    chosen_format("json", output)
+    catalog = load_catalog(plugin or (), strict=strict)
+    known = Catalog(entry for entry in catalog if entry.plugin == BUILT_IN) if built_in else catalog
+    emit(dumps(json_schema(known)), output)

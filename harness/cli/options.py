@@ -281,7 +281,7 @@ def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
     Raises:
         UserError: an unknown name, or a value that does not fit.
     """
-    from harness.suite.paths import located
+    from harness.suite.components import located
     from harness.suite.tree import Place, Problems, Table, plain
     from harness.suite.yaml import read_value
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
+from pathlib import Path
 from typing import Any
 
 from harness.component import KINDS
@@ -12,9 +15,7 @@ from harness.errors import did_you_mean
 from harness.hparams import HParam, effective
 from harness.registry.catalog import Catalog, Entry
 from harness.suite.effects import Effects, Scope, Uses, Written
-from harness.suite.once import Once
-from harness.suite.paths import located
-from harness.suite.settings import CALL, POSITIONAL, SELECT, TRAIN, SelectSettings, TrainSettings
+from harness.suite.settings import CALL, POSITIONAL, TRAIN, TrainSettings
 from harness.suite.spec import MODEL, ComponentSpec, ModelSettings
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 from harness.suite.yaml import read_value
@@ -48,20 +49,9 @@ class Parts:
     def __init__(self, catalog: Catalog, problems: Problems, own: str = "") -> None:
         self.catalog, self.problems, self.own = catalog, problems, own
         self.lacking = False
-        self._specs: dict[tuple[str, str, str], ComponentSpec] = {}
-        self._arguments: dict[tuple[str, Place], Tree] = {}
-        self._parts: dict[tuple[int, Place], Part] = {}
-        self.once = Once(problems)
-
-    def spec(self, kind: str, name: str, params: Mapping[str, Any]) -> ComponentSpec:
-        """The component with values; equal ones are one object, so that what follows from it is worked out once."""
-        return self._specs.setdefault((kind, name, repr(params)), ComponentSpec(kind, name, params))
 
     def component(self, kind: str, table: Table) -> Part | None:
         """The component of a table in normal form, or None after a noted problem."""
-        return self.once.of(lambda: self._component(kind, table), kind, table)
-
-    def _component(self, kind: str, table: Table) -> Part | None:
         use = table.get("use")
         if not isinstance(use, Leaf):
             self.problems.add(table.place, f"this {kind} has no name; write {kind}: NAME or {{use: NAME, …}}")
@@ -71,22 +61,17 @@ class Parts:
         if entry is None:
             return None
         settled = table.get(POSITIONAL)
-        if isinstance(settled, Leaf):
-            table = table.without([POSITIONAL])
-            if str(entry.traits.get("positional")) not in table:
-                argument = str(settled.value)
-        if argument is not None:
-            filled = self._positional(entry, argument, use.place, table)
-            if filled is None:
-                return None
-            table = filled
+        if isinstance(settled, Leaf) and str(entry.traits.get("positional")) not in table:
+            argument = str(settled.value)
         before = len(self.problems)
-        params = self.params(entry, table.without(["use"]))
+        table = table.without(["use", POSITIONAL])
+        if argument is not None:
+            table = self._positional(entry, argument, use.place, table)
+        params = self._params(entry, table)
         if len(self.problems) > before:
             return None
-        spec = self.spec(kind, name, located(entry, params, table))
         places = {key: (table.key(key), key) for key in params}
-        return self._parts.setdefault((id(spec), use.place), Part(entry, spec, use.place, places))
+        return Part(entry, ComponentSpec(kind, name, located(entry, params, table)), use.place, places)
 
     def alone(self, kind: str, table: Table) -> Part | None:
         """As :meth:`component`, of one that no other value of the suite reaches: values without effect are refused."""
@@ -98,7 +83,7 @@ class Parts:
         scope.idle({}, {}, {}, uses)
         effects.add(uses)
         effects.refuse(self.problems, table, ())
-        return replace(part, spec=self.spec(kind, part.spec.name, effective(part.entry.hparams, part.spec.params)[0]))
+        return replace(part, spec=replace(part.spec, params=effective(part.entry.hparams, part.spec.params)[0]))
 
     def find(self, kind: str, name: str, place: Place) -> Entry | None:
         """A component by name."""
@@ -110,31 +95,22 @@ class Parts:
             self.problems.add(place, text + also)
         return entry
 
-    def _positional(self, entry: Entry, argument: str, place: Place, table: Table) -> Table | None:
+    def _positional(self, entry: Entry, argument: str, place: Place, table: Table) -> Table:
+        """The table with the value in parentheses under its name; faults are noted."""
         target = entry.traits.get("positional")
         if not target:
             self.problems.add(place, f"'{entry.name}' takes no value in parentheses; write {{use: {entry.name}, …}}")
-            return None
-        if target in table:
+        elif target in table:
             self.problems.add(table.key(target), f"'{target}' is given twice, here and in parentheses")
-            return None
-        if (argument, place) not in self._arguments:
-            read = read_value(argument, place, self.problems)
-            if read is None:
-                return None
-            self._arguments[argument, place] = read
-        return table.put(target, self._arguments[argument, place], place)
+        else:
+            value = read_value(argument, place, self.problems)
+            return table if value is None else table.put(target, value, place)
+        return table
 
-    def params(self, entry: Entry, table: Table) -> dict[str, Any]:
+    def _params(self, entry: Entry, table: Table) -> dict[str, Any]:
         """The given hyperparameters in their declared types, sorted by name."""
-        found = {}
-        for name in sorted(table):
-            declared = self.hparam(entry, name, table.key(name))
-            if declared is not None:
-                ok, value = self.value(declared, table.entries[name])
-                if ok:
-                    found[name] = value
-        return found
+        declared = {name: self.hparam(entry, name, table.key(name)) for name in sorted(table)}
+        return self.values({name: item for name, item in declared.items() if item is not None}, table)
 
     def hparam(self, entry: Entry, name: str, place: Place) -> HParam | None:
         """A component's hyperparameter by name."""
@@ -155,105 +131,104 @@ class Parts:
             self.problems.add(tree.place, str(error))
             return False, None
 
-    def settings(self, declared: Mapping[str, HParam], table: Table) -> dict[str, Any]:
-        """Typed values of a settings table whose keys are known."""
-        found = {}
-        for name, tree in table.entries.items():
-            if name in declared:
-                ok, value = self.value(declared[name], tree)
-                if ok:
-                    found[name] = value
-        return found
+    def values(self, declared: Mapping[str, HParam], table: Table) -> dict[str, Any]:
+        """Those values of a table that are declared, in their types and in the order of declaration."""
+        typed = {name: self.value(item, table.entries[name]) for name, item in declared.items() if name in table}
+        return {name: value for name, (fits, value) in typed.items() if fits}
 
     def train(self, table: Table) -> TrainSettings:
         """``train``."""
-        return self.once.of(lambda: self.once.one(TrainSettings(**self.settings(TRAIN, table))), "train", table)
-
-    def select(self, table: Table) -> SelectSettings:
-        """``select``."""
-        return self.once.of(lambda: SelectSettings(**self.settings(SELECT, table)), "select", table)
+        return TrainSettings(**self.values(TRAIN, table))
 
     def model(self, table: Table) -> tuple[Part, ModelSettings] | None:
         """``model``: the backbone with flat and own hyperparameters, readout and head."""
-        return self.once.of(lambda: self._model(table), "model", table)
-
-    def _model(self, table: Table) -> tuple[Part, ModelSettings] | None:
         backbone = table.table("backbone")
-        if "use" not in backbone:
-            self.problems.add(
-                table.place, f"no backbone is named; there are: {', '.join(self.catalog.names('backbone'))}"
-            )
+        use = backbone.get("use")
+        if not isinstance(use, Leaf):
+            known = ", ".join(self.catalog.names("backbone"))
+            self.problems.add(table.place, f"no backbone is named; there are: {known}")
             return None
-        flat = table.without(["backbone", *MODEL])
-        for name in flat:
-            backbone = backbone.put(name, flat.entries[name], flat.key(name))
-        use = backbone.entries["use"]
-        assert isinstance(use, Leaf)
         entry = self.catalog.find("backbone", _call(str(use.value))[0])
-        if entry is not None:
-            for name in [name for name in flat if name not in entry.hparams]:
+        for name in table.without(["backbone", *MODEL]):
+            if entry is None or name in entry.hparams:
+                backbone = backbone.put(name, table.entries[name], table.key(name))
+            else:
                 allowed = [*MODEL, "backbone", *entry.hparams]
-                hint = did_you_mean(name, allowed)
-                message = (
-                    f"unknown key '{name}' in 'model' with backbone '{entry.name}'{hint}; allowed: {', '.join(allowed)}"
-                )
-                self.problems.add(flat.key(name), message)
-                backbone = backbone.without([name])
+                what = f"unknown key '{name}' in 'model' with backbone '{entry.name}'{did_you_mean(name, allowed)}"
+                self.problems.add(table.key(name), f"{what}; allowed: {', '.join(allowed)}")
         part = self.component("backbone", backbone)
-        own = self.settings(MODEL, table)
-        return None if part is None else (part, self.once.one(ModelSettings(part.spec, **own)))
+        own = self.values(MODEL, table)
+        return None if part is None else (part, ModelSettings(part.spec, **own))
 
     def pool(self, part: Part, pool: Table) -> tuple[ComponentSpec, ...] | None:
         """The encoder's architectures: every combination of the pooled lists, in canonical order."""
-        axes: list[tuple[str, list[Any]]] = []
+        before = len(self.problems)
+        axes: dict[str, list[Any]] = {}
         for name in sorted(pool):
-            values = self.several(pool.entries[name], f"'{name}' in 'pool'")
-            declared = self.hparam(part.entry, name, pool.key(name))
-            if values is None or declared is None:
-                return None
-            coerced = [self.value(declared, value) for value in values]
-            if not all(ok for ok, _ in coerced):
-                return None
-            axes.append((name, _unique(sorted((value for _, value in coerced), key=lambda v: (v is None, v)))))
-        size = 1
-        for _, options in axes:
-            size *= len(options)
+            values = self.axis(self.hparam(part.entry, name, pool.key(name)), pool.entries[name], f"'{name}' in 'pool'")
+            distinct = [value for at, value in enumerate(values) if value not in values[:at]]
+            axes[name] = sorted(distinct, key=lambda value: (value is None, value))
+        size = prod(map(len, axes.values()))
         if size > MAX_POOL:
             self.problems.add(pool.place, f"the pool has {size:,} architectures; at most {MAX_POOL:,} are allowed")
+        if len(self.problems) > before:
             return None
-        names = [name for name, _ in axes]
-        points = product(*(options for _, options in axes))
-        return tuple(
-            ComponentSpec(
-                part.spec.kind, part.spec.name, _sorted({**part.spec.params, **dict(zip(names, point, strict=True))})
-            )
-            for point in points
-        )
+        points = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
+        return tuple(replace(part.spec, params=dict(sorted({**part.spec.params, **point}.items()))) for point in points)
 
-    def several(self, tree: Tree, what: str) -> tuple[Tree, ...] | None:
-        """The values of a list that must not be empty."""
+    def axis(self, declared: HParam | None, tree: Tree, what: str) -> tuple[Any, ...]:
+        """The typed values of a list that must not be empty; faults are noted."""
         if isinstance(tree, Items) and tree.items:
-            return tree.items
+            values = [self.value(declared, item) for item in tree.items if declared is not None]
+            return tuple(value for fits, value in values if fits)
         found = "an empty list" if isinstance(tree, Items) else describe(tree)
         self.problems.add(tree.place, f"{what} takes a list of values, found {found}")
-        return None
+        return ()
+
+
+def located(entry: Entry, params: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """Hyperparameters with their paths as absolute ones, where these can be told.
+
+    A file of code (``names_code``) starts at the folder of the suite file that names it. A data file or folder
+    (``names_files``) does so where it is there; else it is left as it is, and goes by the data folder. What the command
+    line names starts at the current folder.
+    """
+    found = dict(params)
+    for name in entry.traits.get("names_code", ()):
+        if name in found:
+            found[name] = _code(found[name], _folder(table, name))
+    for name in entry.traits.get("names_files", ()):
+        value, folder = found.get(name), _folder(table, name)
+        if isinstance(value, list):
+            found[name] = [_data(text, folder) for text in value]
+        elif value:
+            found[name] = _data(value, folder)
+    return found
+
+
+def _folder(table: Table, name: str) -> Path:
+    tree = table.get(name)
+    place = Place("") if tree is None else tree.place
+    return Path(place.file).parent if place.line else Path()
+
+
+def _code(text: str, folder: Path) -> str:
+    place, _, name = text.rpartition(":")
+    return f"{_absolute(place, folder)}:{name}" if place.endswith(".py") else text
+
+
+def _data(text: str, folder: Path) -> str:
+    path = _absolute(text, folder)
+    return path if os.path.exists(path) else text  # noqa: PTH110 - Path.exists raises for names that are too long
+
+
+def _absolute(text: str, folder: Path) -> str:
+    return os.path.normpath((folder / os.path.expanduser(text)).absolute())  # noqa: PTH111 - as it is without a home
 
 
 def _call(text: str) -> tuple[str, str | None]:
     match = CALL.match(text.strip())
     return (match[1], match[2]) if match else (text, None)
-
-
-def _sorted(params: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(sorted(params.items()))
-
-
-def _unique(values: Iterable[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for value in values:
-        if value not in kept:
-            kept.append(value)
-    return kept
 
 
 def _article(kind: str) -> str:

@@ -37,8 +37,8 @@ from harness.suite.overlay import over_component
 from harness.suite.overrides import Overrides, apply_sets, chosen, distinct_seeds, seeds_of_text
 from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, written_dataset, written_method
 from harness.suite.search import Base, Search
-from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SELECT, TRAIN
-from harness.suite.spec import MODEL, AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings
+from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
 from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, plain
 
 Declare = Callable[[ComponentSpec], Declaration]
@@ -181,15 +181,8 @@ class _Loader:
 
     def _settings(self) -> None:
         """Check the suite's own settings, also where no dataset or method is sound."""
-        layers = Layers.of(self.tree.place, self.protocol, self.tree)
         if self.protocol:
-            self.parts.model(layers.model)
-        self._typed(layers.model, layers.train, layers.select)
-
-    def _typed(self, model: Table, train: Table, select: Table) -> None:
-        self.parts.settings(MODEL, model)
-        self.parts.settings(TRAIN, train)
-        self.parts.settings(SELECT, select)
+            self.parts.model(Layers.of(self.tree.place, self.protocol, self.tree).model)
 
     def _report(self, labels: list[str], taken: list[str]) -> ReportSettings:
         table = self.tree.table("report")
@@ -239,15 +232,12 @@ class _Loader:
                 continue
             table = method.tree.table(role)
             part = self.parts.component(KIND_OF[role], table.without(["pool"]))
-            if part is None:
-                continue
-            parts[role] = part
-            if role == "encoder":
-                pooled = self.parts.pool(part, table.table("pool"))
-                pool = pooled or ()
+            if part is not None:
+                parts[role] = part
+            if part is not None and role == "encoder":
+                pool = self.parts.pool(part, table.table("pool")) or ()
         envs = self._environment_part(method.tree.table("envs"))
         self.search.check(method.tree, parts)
-        self._typed(*(method.tree.table(name) for name in SECTIONS))
         sound = len(self.problems) == before and FAULTY not in method.tree
         return CheckedMethod(method, parts, pool, envs) if sound else None
 
@@ -265,7 +255,6 @@ class _Loader:
                 message = f"dataset '{label}' has no component; write {{use: NAME, …}}"
                 self.problems.add(table.key(label), message)
                 continue
-            self._typed(*(table.table(label).table(name) for name in SECTIONS))
             part = self.parts.alone("dataset", own)
             if part is None or label not in taken:
                 continue
@@ -301,15 +290,15 @@ class _Loader:
         pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
         environment = self._environment(pair, dataset, method)
         model, train = self.parts.model(layers.model), self.parts.train(layers.train)
-        select = self.parts.select(layers.select)
+        select = SelectSettings(**plain(layers.select))
         check_split(pair, select, layers.select, self.problems)
         check_tasks(pair, method.parts, self.problems)
         used = [*method.parts.values(), *([environment] if environment else [])]
         check_oracle(pair, used, self.problems)
         if model is None or len(self.problems) > before:
             return None
-        facts = self.parts.once.one(facts_of(dataset.declared, environments_of(method.learner, environment)))
-        written = self.parts.once.one({name: (layers.train.key(name), name) for name in layers.train})
+        facts = facts_of(dataset.declared, environments_of(method.learner, environment))
+        written = {name: (layers.train.key(name), name) for name in layers.train}
         base = Base(method.parts, method.pool, environment, model[0], model[1], train, written, facts)
         found = self.search.configurations(tree, base)
         if found is None:

@@ -107,13 +107,8 @@ _SPECIAL: dict[str, _Merge] = {
 }
 
 
-def decided(method: Table) -> dict[str, str]:
-    """Each dotted path that a method decides, and how: ``given``, ``pool``, ``tune`` or ``matrix``."""
-    return {path: ways[0] for path, ways in decisions(method).items()}
-
-
 def decisions(method: Table) -> dict[str, list[str]]:
-    """Each dotted path with every way in which it is decided."""
+    """Each dotted path that a method decides, and every way: ``given``, ``pool``, ``tune`` or ``matrix``."""
     found: dict[str, list[str]] = {}
     for part in PARTS:
         table = method.table(part)
@@ -172,10 +167,10 @@ def _displace(base: Table, top: Table) -> Table:
             base = base.put(part, settle_call(base.table(part)), base.key(part))
     if "*" in top.table("tune"):
         base = base.without(["tune"])
-    for path, way in decided(top).items():
+    for path, ways in decisions(top).items():
         if path not in PARTS:
             base = drop(base, path)
-        elif way == "tune":
+        elif ways[0] == "tune":
             base = _forget_axes(base, path, ("tune",))
     return base
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Any
 
 from harness.errors import did_you_mean
@@ -18,7 +19,7 @@ from harness.hparams import DATASET, HParam, effective
 from harness.suite.components import Part, Parts
 from harness.suite.effects import Scope, Uses, Written
 from harness.suite.methods import value_text
-from harness.suite.overlay import decided
+from harness.suite.overlay import decisions
 from harness.suite.settings import PARTS, TRAIN, TrainSettings
 from harness.suite.spec import MODEL, ComponentSpec, Configuration, ModelSettings, Pipeline
 from harness.suite.tree import Leaf, Place, Table
@@ -61,12 +62,6 @@ class Base:
 
 
 @dataclass(frozen=True)
-class _Axis:
-    path: str
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
 class Found:
     """The configurations of a row, and what the values written for it do."""
 
@@ -81,27 +76,19 @@ class Search:
         self.parts, self.problems, self.budget = parts, parts.problems, budget
 
     def configurations(self, tree: Table, base: Base) -> Found | None:
-        """All configurations, at most ``budget``; None after a noted problem. Like datasets share them."""
-        own = (base.parts, base.pool, base.environment, base.backbone, base.model, base.train, base.written, base.facts)
-        return self.parts.once.of(lambda: self._configurations(tree, base), "configurations", tree, *own)
-
-    def _configurations(self, tree: Table, base: Base) -> Found | None:
+        """All configurations, at most ``budget``; None after a noted problem."""
         axes = self._axes(tree, base)
         if axes is None:
             return None
-        size = 1
-        for axis in axes:
-            size *= len(axis.values)
+        size = prod(map(len, axes.values()))
         if size > MAX_GRID:
             message = f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed"
             self.problems.add(tree.table("tune").place, message)
             return None
-        names = [axis.path for axis in axes]
-        row = _Row(self.parts, base, tree)
-        grid = product(*(axis.values for axis in axes))
-        points = _distinct(row.point(dict(zip(names, values, strict=True))) for values in grid)
+        row = _Row(base, tree)
+        points = _distinct(row.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
         drawn = _draw(points, self.budget)
-        return Found(tuple(row.configuration(_name(point, names), point) for point in drawn), row.uses)
+        return Found(tuple(row.configuration(_name(point, list(axes)), point) for point in drawn), row.uses)
 
     def check(self, tree: Table, parts: Mapping[str, Part]) -> None:
         """Note what is wrong with the axes of a method's own components, on whatever dataset."""
@@ -109,43 +96,35 @@ class Search:
         for path in tune:
             head, dot, _ = path.partition(".")
             if dot and head in parts:
-                self._axis(path, tune, parts.get)
+                self._values(path, tune, parts.get)
 
-    def _axes(self, tree: Table, base: Base) -> list[_Axis] | None:
+    def _axes(self, tree: Table, base: Base) -> dict[str, tuple[Any, ...]] | None:
+        """Path -> the values to try, in the order of the paths; None after a noted problem."""
         before = len(self.problems)
         tune = tree.table("tune")
-        axes: dict[str, _Axis] = {}
-        for path in tune:
-            axis = self._axis(path, tune, base.part) if "." in path else None
-            if axis is not None:
-                axes[path] = axis
+        axes = {path: self._values(path, tune, base.part) for path in tune if "." in path}
         whole = [path for path in tune if "." not in path]
-        taken = {*decided(tree), *axes} if whole else set()
+        taken = {*decisions(tree), *axes} if whole else set()
         for path in whole:
             heads = [role for role in PARTS if role in base.parts] if path == "*" else [path]
-            found = [axis for head in heads for axis in _class_axes(head, base, taken)]
-            if not found:
+            spaces = [space for head in heads for space in _search_spaces(head, base, taken)]
+            if not spaces:
                 whose = "this method's components declare" if path == "*" else f"this {path} declares"
                 message = f"'tune: default', but {whose} no search space for what is left to tune"
                 self.problems.add(tune.key(path), message)
-            axes.update({axis.path: axis for axis in found})
-        return [axes[path] for path in sorted(axes)] if len(self.problems) == before else None
+            axes.update(spaces)
+        return dict(sorted(axes.items())) if len(self.problems) == before else None
 
-    def _axis(self, path: str, tune: Table, part_of: Callable[[str], Part | None]) -> _Axis | None:
-        tree, place = tune.entries[path], tune.key(path)
-        declared = self._declared(path, place, part_of)
+    def _values(self, path: str, tune: Table, part_of: Callable[[str], Part | None]) -> tuple[Any, ...]:
+        tree = tune.entries[path]
+        declared = self._declared(path, tune.key(path), part_of)
         if declared is None:
-            return None
-        if isinstance(tree, Leaf) and tree.value == "default":
-            if declared.search is None:
-                self.problems.add(tree.place, f"'{path}' has no search space on its class; list the values to try")
-                return None
-            return _Axis(path, declared.search)
-        items = self.parts.several(tree, f"'{path}' in 'tune'")
-        if items is None:
-            return None
-        values = [self.parts.value(declared, item) for item in items]
-        return _Axis(path, tuple(value for _, value in values)) if all(ok for ok, _ in values) else None
+            return ()
+        if not isinstance(tree, Leaf) or tree.value != "default":
+            return self.parts.axis(declared, tree, f"'{path}' in 'tune'")
+        if declared.search is None:
+            self.problems.add(tree.place, f"'{path}' has no search space on its class; list the values to try")
+        return declared.search or ()
 
     def _declared(self, path: str, place: Place, part_of: Callable[[str], Part | None]) -> HParam | None:
         head, _, name = path.partition(".")
@@ -166,27 +145,21 @@ class Search:
         return self.parts.hparam(part.entry, name, place)
 
 
-def _class_axes(head: str, base: Base, taken: set[str]) -> list[_Axis]:
+def _search_spaces(head: str, base: Base, taken: set[str]) -> list[tuple[str, tuple[Any, ...]]]:
     """The search spaces that a component's class declares, of hyperparameters that nothing else decides."""
     part = base.part(head)
     if part is None:
         return []
-    free = {
-        name: declared
-        for name, declared in part.entry.hparams.items()
-        if declared.search and f"{head}.{name}" not in taken
-    }
-    fixed = {name: value for name, value in part.values.items() if name not in free}
-    return [
-        _Axis(f"{head}.{name}", declared.search or ()) for name, declared in free.items() if declared.is_active(fixed)
-    ]
+    spaces = {name: item for name, item in part.entry.hparams.items() if item.search and f"{head}.{name}" not in taken}
+    fixed = {name: value for name, value in part.values.items() if name not in spaces}
+    return [(f"{head}.{name}", item.search or ()) for name, item in spaces.items() if item.is_active(fixed)]
 
 
 class _Row:
     """A method on a dataset: its points without what has no effect there, and the configurations that they make."""
 
-    def __init__(self, parts: Parts, base: Base, tree: Table) -> None:
-        self.parts, self.base, self.uses = parts, base, Uses()
+    def __init__(self, base: Base, tree: Table) -> None:
+        self.base, self.uses = base, Uses()
         self._tune = tree.table("tune")
         self._scopes = {head: self._scope(head, part, tree) for head, part in base.components.items()}
         self._scopes["train"] = Scope("'train'", TRAIN, [vars(base.train)], base.written)
@@ -214,30 +187,31 @@ class _Row:
         return self._idle[known]
 
     def configuration(self, name: str, values: Mapping[str, Any]) -> Configuration:
-        """The configuration with these tuned values; whatever they leave as it is, all configurations share."""
+        """The configuration with these tuned values."""
         base = self.base
         specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in base.components.items()}
         pipeline = None
         if "baseline" not in specs:
             own = _below("encoder", values)
-            pool = {id(spec): spec for spec in (self._spec(spec, base.parts["encoder"], own) for spec in base.pool)}
-            pipeline = Pipeline(tuple(pool.values()), specs["quantifier"], specs["decorrelator"])
+            pool = [self._spec(spec, base.parts["encoder"], own) for spec in base.pool]
+            distinct = tuple(spec for at, spec in enumerate(pool) if spec not in pool[:at])
+            pipeline = Pipeline(distinct, specs["quantifier"], specs["decorrelator"])
         model = {key: value for key, value in _below("model", values).items() if key in MODEL}
-        data = {DATASET: base.facts[DATASET]}
+        train = replace(base.train, **_below("train", values))
         return Configuration(
             id=name,
             values=dict(values),
             learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
             pipeline=pipeline,
             environment=specs.get("envs"),
-            model=self.parts.once.one(replace(base.model, backbone=specs["model"], **model)),
-            train=self.parts.once.one(replace(base.train, **_below("train", values)).effective(data)),
+            model=replace(base.model, backbone=specs["model"], **model),
+            train=train.effective({DATASET: base.facts[DATASET]}),
         )
 
     def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:
         declared = part.entry.hparams
-        given = dict(sorted({**spec.params, **{key: value for key, value in own.items() if key in declared}}.items()))
-        return self.parts.spec(spec.kind, spec.name, effective(declared, given, self.base.facts)[0])
+        values = {**spec.params, **{key: value for key, value in own.items() if key in declared}}
+        return replace(spec, params=effective(declared, dict(sorted(values.items())), self.base.facts)[0])
 
 
 def _below(head: str, values: Mapping[str, Any]) -> dict[str, Any]:

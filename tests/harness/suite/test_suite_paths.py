@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.plan.identity import identity
+from harness.plan.components import identity
 
 from harness.cli.options import component_params
 from harness.hparams import HParam
 from harness.registry.catalog import Entry
 from harness.suite import find_suite
-from harness.suite.paths import located
+from harness.suite.components import located
 from harness.suite.spec import ComponentSpec
 from harness.suite.tree import Items, Leaf, Place, Table
 

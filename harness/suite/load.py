@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,10 @@ from unicodedata import combining, normalize
 
 from harness.data import Declaration
 from harness.engine.cluster.profile import Profile
-from harness.errors import BenchError, did_you_mean
+from harness.errors import BenchError, UserError, did_you_mean
 from harness.registry.catalog import Catalog
 from harness.results.published import publications
 from harness.suite.analyses import read_analyses, read_trackers, written_analysis
-from harness.suite.bounds import Cells
 from harness.suite.checks import (
     Pair,
     check_environment,
@@ -39,11 +39,13 @@ from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, writte
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings
 from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
-from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, plain
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, plain, shortened
 
 Declare = Callable[[ComponentSpec], Declaration]
 
 DEFAULT_PROTOCOL = "equad"
+MAX_CELLS = "BENCH_MAX_CELLS"
+"""The variable with the most cells of a suite, so that a slip in a grid does not fill the memory."""
 
 
 def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Overrides | None = None) -> Suite:
@@ -65,6 +67,18 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
         problems.check()
     tree = apply_sets(gathered.tree, overrides.sets, problems)
     return _Loader(path, Parts(catalog, problems, str(path)), declare, overrides, tree, gathered).suite()
+
+
+def max_cells() -> int:
+    """The most cells that a suite may have, as the variable :data:`MAX_CELLS` says; a million unless it is set.
+
+    Raises:
+        UserError: the variable is no number.
+    """
+    text = os.environ.get(MAX_CELLS) or "1000000"
+    if not re.fullmatch(r"[0-9]{1,19}", text):
+        raise UserError(f"{MAX_CELLS}={shortened(text)}: expected a whole number of cells")
+    return int(text)
 
 
 class _Loader:
@@ -91,12 +105,10 @@ class _Loader:
         methods = self._checked_methods(all_methods)
         report = self._report([method.label for method in all_methods], [method.row.label for method in methods])
         datasets = self._datasets()
-        cells = Cells(self.tree.place, self.problems)
-        few = bool(self.protocol) and cells.fit(datasets, methods, seeds)
         analyses = self._analyses(datasets, [method.label for method in all_methods])
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
         cluster = self._cluster()
-        rows = self._rows(datasets, methods, cells, len(seeds)) if few else ()
+        rows = self._rows(datasets, methods, len(seeds)) if self.protocol else ()
         if len(rows) == len(self.tree.table("datasets")) * len(all_methods):
             swept = [(f"methods.{method.label}", written) for method in all_methods for written in method.swept]
             self.effects.refuse(self.problems, self.tree.table("train"), swept)
@@ -119,17 +131,25 @@ class _Loader:
             resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses, trackers),
         )
 
-    def _rows(
-        self, datasets: Iterable[CheckedDataset], methods: Iterable[CheckedMethod], cells: Cells, seeds: int
-    ) -> tuple[Row, ...]:
+    def _rows(self, datasets: list[CheckedDataset], methods: list[CheckedMethod], seeds: int) -> tuple[Row, ...]:
         rows: list[Row] = []
-        for dataset, method in product(datasets, methods):
+        count = len(datasets) * len(methods) * seeds
+        for dataset, method in product(datasets, methods) if self._few(count) else ():
             row = self._row(dataset, method)
             if row is not None:
                 rows.append(row)
-                if not cells.add(seeds * len(row.configurations)):
-                    break
+                count += seeds * (len(row.configurations) - 1)
+            if not self._few(count):
+                break
         return tuple(rows)
+
+    def _few(self, count: int) -> bool:
+        """Return True if a suite may have so many cells; else this is noted."""
+        most = max_cells()
+        if count > most:
+            message = f"the suite has {count:,} cells or more; at most {most:,} are allowed ({MAX_CELLS}=N allows N)"
+            self.problems.add(self.tree.place, message)
+        return count <= most
 
     def _name(self) -> str:
         leaf = self.tree.get("name")

@@ -223,11 +223,18 @@ def read_value(text: str, place: Place, problems: Problems) -> Tree | None:
     YAML takes `` #`` for the start of a comment and would leave the rest out. Plain text is then taken as it stands;
     anything else with such a part is a fault.
     """
-    if _is_read_whole(text):
+    try:
+        tokens = list(yaml.scan(text, Loader=yaml.SafeLoader))
+    except yaml.YAMLError:
+        tokens = []
+    content = [token for token in tokens if not isinstance(token, _FRAME)]
+    ends = [0, *(token.end_mark.index for token in tokens)]
+    gaps = [text[end : token.start_mark.index] for end, token in zip(ends, tokens, strict=False)]
+    if not any(isinstance(token, _LEFT_OUT) for token in tokens) and not "".join(gaps).strip():
         before = len(problems)
         value = read_text(text, str(place), problems, fixed=place)
         return Leaf(None, place) if value is None and len(problems) == before else value
-    if _is_plain(text):
+    if not content or (len(content) == 1 and isinstance(content[0], yaml.ScalarToken) and content[0].plain):
         return Leaf(text.strip(), place)
     problems.add(place, "YAML would leave out a part of the value (behind ' #' is a comment): put text in quotes")
     return None
@@ -235,30 +242,6 @@ def read_value(text: str, place: Place, problems: Problems) -> Tree | None:
 
 _LEFT_OUT = (yaml.DirectiveToken, yaml.DocumentStartToken, yaml.DocumentEndToken, yaml.AnchorToken)
 _FRAME = (*_LEFT_OUT, yaml.StreamStartToken, yaml.StreamEndToken)
-
-
-def _is_read_whole(text: str) -> bool:
-    """Whether every part of a text enters the value that YAML reads from it; also where it is not YAML."""
-    end = 0
-    for token in _tokens(text):
-        if isinstance(token, _LEFT_OUT) or text[end : token.start_mark.index].strip():
-            return False
-        end = max(end, token.end_mark.index)
-    return True
-
-
-def _is_plain(text: str) -> bool:
-    """Whether what YAML reads from a text is at most one scalar without quotes."""
-    content = [token for token in _tokens(text) if not isinstance(token, _FRAME)]
-    return not content or (len(content) == 1 and isinstance(content[0], yaml.ScalarToken) and content[0].plain)
-
-
-def _tokens(text: str) -> list[yaml.Token]:
-    """The tokens of a text; none where it is not YAML."""
-    try:
-        return list(yaml.scan(text, Loader=yaml.SafeLoader))
-    except yaml.YAMLError:
-        return []
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> str:

@@ -9,8 +9,7 @@ import pytest
 from suite_kit import declare, made_up_catalog
 
 from harness.errors import SuiteError, UserError, did_you_mean
-from harness.suite import bounds
-from harness.suite.load import load_suite
+from harness.suite.load import MAX_CELLS, load_suite, max_cells
 from harness.suite.tree import MAX_MESSAGE, MAX_PROBLEMS
 
 BODY = "bench: 1\nseeds: [1, 2]\ndatasets: {A: {use: spmotif}}\nmethods: {E: {baseline: erm}}\n"
@@ -80,14 +79,14 @@ def test_a_suites_name_is_a_name(tmp_path: Path, name: str) -> None:
 def test_too_many_cells_are_told_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(BODY, encoding="utf-8")
-    assert bounds.MOST_CELLS == 1_000_000
-    monkeypatch.setenv(bounds.VARIABLE, "1")
+    assert max_cells() == 1_000_000
+    monkeypatch.setenv(MAX_CELLS, "1")
     assert refused(tmp_path, BODY) == [
         "the suite has 2 cells or more; at most 1 are allowed (BENCH_MAX_CELLS=N allows N)"
     ]
-    monkeypatch.setenv(bounds.VARIABLE, "2")
+    monkeypatch.setenv(MAX_CELLS, "2")
     load_suite(path, made_up_catalog(), declare)
-    monkeypatch.setenv(bounds.VARIABLE, "many")
+    monkeypatch.setenv(MAX_CELLS, "many")
     with pytest.raises(UserError, match="BENCH_MAX_CELLS=many"):
         load_suite(path, made_up_catalog(), declare)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.plan.components import identity
 
 from harness.cli.options import component_params
 from harness.hparams import HParam
+from harness.plan.components import identity
 from harness.registry.catalog import Entry
 from harness.suite import find_suite
 from harness.suite.components import located

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from harness.results.summary import mean
+from harness.suite.settings import best_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,7 @@ class Standings:
         if not self._store.has(key):
             return
         rows = self._store.open(key).read_json("scores")
-        values = [row["value"] for row in rows if row["role"] == "val" and row["rule"] == f"best@{row['split']}"]
+        values = [row["value"] for row in rows if row["role"] == "val" and row["rule"] == best_rule(row["split"])]
         if not values or values[0] is None:
             return
         for cell in self._cells[key]:

@@ -10,8 +10,8 @@ from harness.plan.datasets import DatasetFacts
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
 from harness.results.cell import CellId
-from harness.results.rows import LAST
 from harness.store import Stage, digest
+from harness.suite.settings import LAST
 from harness.suite.spec import Configuration, Row, Suite
 
 
@@ -118,7 +118,7 @@ def _reads_validation(stage: Stage, catalog: Catalog) -> bool:
         return True
     if stage.kind != "train":
         return False
-    loop, learner = stage.payload["loop"], stage.payload["learner"]
+    loop, learner = stage.payload["settings"], stage.payload["learner"]
     may_stop = 0 < loop["patience"] < loop["epochs"] - loop["warmup"]
     listens = catalog.get(learner["kind"], learner["name"]).traits.get("reads_validation_score")
     return bool(stage.payload["quantify"] or may_stop or listens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -18,10 +18,6 @@ _SILENT_DEFAULTS = (
     *("groups_per_batch", "drop_last", "max_batch_nodes", "average_over"),
 )
 """Training settings that leave no trace in a key at their default."""
-_LOOP = (
-    *("epochs", "batch_size", "eval_batch_size", "patience", "warmup"),
-    *("lr_drop_epoch", "lr_drop_factor", "groups_per_batch", "drop_last", "max_batch_nodes"),
-)
 _ENVIRONMENT_LOOP = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", "max_batch_nodes")
 """Training settings that environments use which train networks."""
 
@@ -115,16 +111,12 @@ class Components:
 
     def networks(self, configuration: Configuration) -> dict[str, Any]:
         """Return the facts from which a worker makes and trains the suite's networks."""
-        model, train = configuration.model, configuration.train
+        model = configuration.model
         return {
             "backbone": self.reference(model.backbone),
             "readout": model.readout,
             "head_layers": model.head_layers,
-            "lr": train.lr,
-            "weight_decay": train.weight_decay,
-            "optimizer": train.optimizer,
-            "average_over": train.average_over,
-            "loop": {name: getattr(train, name) for name in _LOOP},
+            "settings": asdict(configuration.train),
         }
 
     def networks_identity(self, configuration: Configuration) -> dict[str, Any]:

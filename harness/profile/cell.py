@@ -25,8 +25,9 @@ from harness.safe_io import file_name
 from harness.stages import train
 from harness.stages.context import Context
 from harness.store import Stage
+from harness.suite.settings import TrainSettings
 from harness.training import bases
-from harness.training.loop import LoopSettings, TrainingData
+from harness.training.loop import TrainingData
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _plain(stage: Stage) -> Stage:
     payload = {
         **stage.payload,
         "learner": {**learner, "file": bases.__file__, "plugin": "built-in", "params": {}},
-        "loop": {**stage.payload["loop"], "groups_per_batch": 0},
+        "settings": {**stage.payload["settings"], "groups_per_batch": 0},
         **{"annotate": None, "environment": None, "quantify": [], "upstream": {}},
     }
     return replace(stage, payload=payload)
@@ -165,7 +166,7 @@ def _measure(stage: Stage, context: Context, limits: Limits, *, functions: bool 
     """Measure the training of a stage whose inputs are in the store."""
     measured: list[Measurement] = []
 
-    def fit(learner: bases.Learner, data: TrainingData, settings: LoopSettings, *, seed: int) -> None:
+    def fit(learner: bases.Learner, data: TrainingData, settings: TrainSettings, *, seed: int) -> None:
         measured.append(Measurement(learner, data, settings, seed, limits, context.device, functions=functions))
         raise EnoughError
 

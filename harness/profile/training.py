@@ -20,9 +20,10 @@ from harness.engine.devices import CPU
 from harness.errors import UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator
+from harness.suite.settings import TrainSettings
 from harness.training import loop
 from harness.training.bases import Learner
-from harness.training.loop import LoopSettings, TrainingData
+from harness.training.loop import TrainingData
 from harness.training.sampler import epoch_batches
 
 Result = TypeVar("Result")
@@ -82,7 +83,7 @@ class Measurement:
         self,
         learner: Learner,
         data: TrainingData,
-        settings: LoopSettings,
+        settings: TrainSettings,
         seed: int,
         limits: Limits,
         device: str,
@@ -115,14 +116,14 @@ class Measurement:
             parameters=sum(value.numel() for value in learner.parameters()),
         )
 
-    def _predicting(self, learner: Learner, graphs: PackedGraphs, settings: LoopSettings) -> float:
+    def _predicting(self, learner: Learner, graphs: PackedGraphs, settings: TrainSettings) -> float:
         """Return the seconds of predicting a split, from as many batches as there is time for."""
         batches = list(self._in_time(graphs.batches(settings.eval_batch_size)))
         logits, seconds = self._clock(loop.predict, learner, self._in_time(batches))
         return seconds * len(graphs) / len(logits)
 
     def _train(
-        self, learner: Learner, data: TrainingData, settings: LoopSettings, seed: int, per_epoch: int
+        self, learner: Learner, data: TrainingData, settings: TrainSettings, seed: int, per_epoch: int
     ) -> tuple[list[float], list[float]]:
         """Train until all phases are through; returns the seconds of the learner's start of training and of epochs."""
         fit_start, epoch_start = learner.on_fit_start, learner.on_epoch_start

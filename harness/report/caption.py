@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from harness.results.aggregate import AverageColumn, ResultTable, TableRow
-from harness.results.rows import LAST, METRICS, DatasetFacts
+from harness.results.rows import METRICS, DatasetFacts
 from harness.store import span
+from harness.suite.settings import LAST
 
 _FEW = 3
 _BRACKETS = re.compile(r"\([^()]*\)")

@@ -15,7 +15,8 @@ from harness.results.aggregate import ResultTable, TableRow
 from harness.results.compare import tuned_paths, unequal
 from harness.results.intervals import LEVEL, Interval, Sample, welch_interval
 from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
-from harness.results.rows import LAST, DatasetFacts
+from harness.results.rows import DatasetFacts
+from harness.suite.settings import LAST
 
 WITHIN, OUTSIDE, UNCLEAR, INCOMPARABLE = "within noise", "outside noise", "no verdict", "not comparable"
 HEADER = ("Dataset", "Method", "Ours", "Published", "Difference", "Verdict")

@@ -24,15 +24,9 @@ from harness.safe_io import for_spreadsheet, parse_json, parse_json_as, read_tex
 from harness.suite.settings import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
-LAST = "last"
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 """The metrics in words."""
 FORMAT = 1
-
-
-def checkpoint_rule(checkpoint: str, split: str) -> str:
-    """The name of a checkpoint rule in the table: ``last``, or ``best@SPLIT`` for the first best score on a split."""
-    return LAST if checkpoint == LAST else f"best@{split}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class ResultRow(CellId):
 
     Attributes:
         hyperparameters: the configuration's tuned values by axis.
-        split: where it was measured; ``checkpoint`` the rule that chose the weights (:func:`checkpoint_rule`).
+        split: where it was measured; ``checkpoint`` the rule that chose the weights (see ``suite.settings``).
         metric: ``accuracy``, ``rocauc`` or ``mcc``; ``value`` a fraction, None unless ``status`` is ``ok``.
         epoch: the chosen checkpoint's epoch, from 0.
         status: one of :data:`STATUSES`; ``reason`` one line, ``traceback`` short.

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
-from harness.results.rows import LAST, MethodFacts, ResultRow, RunResults, checkpoint_rule
+from harness.results.rows import MethodFacts, ResultRow, RunResults
 from harness.results.summary import mean
+from harness.suite.settings import LAST, checkpoint_rule
 
 
 @dataclass(frozen=True)

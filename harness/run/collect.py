@@ -15,7 +15,6 @@ from harness.results.rows import (
     MethodFacts,
     ResultRow,
     RunResults,
-    checkpoint_rule,
     spread_out,
     status_of_failure,
 )
@@ -23,6 +22,7 @@ from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.safe_io import parse_json_as, read_text, shown
 from harness.store import Failure, Store
+from harness.suite.settings import checkpoint_rule
 
 TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
 """Costs in the store's record of a stage."""

@@ -23,7 +23,7 @@ from harness.errors import BenchError, UserError, did_you_mean
 from harness.plan import build_plan
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.index_worker import traits
-from harness.results.rows import LAST, RunResults
+from harness.results.rows import RunResults
 from harness.results.selection import mark_selected
 from harness.run.collect import collect
 from harness.run.execute import run_targets
@@ -34,8 +34,9 @@ from harness.stages.context import Context
 from harness.stages.reading import as_float32, read_graphs, read_info
 from harness.store import Scratch
 from harness.suite import load_suite
+from harness.suite.settings import LAST, best_rule
 from harness.training.bases import Baseline
-from harness.training.loop import best_rule, predict
+from harness.training.loop import predict
 
 if TYPE_CHECKING:
     from harness.graphs import Batch
@@ -168,8 +169,8 @@ def _predict(stage: Stage, context: Context) -> None:
     rules = [*(best_rule(split) for split in payload["validation"]), LAST]
     predictions: dict[str, Tensor] = {}
     for split in payload["splits"]:
-        graphs = read_graphs(store, payload["data"], split, max_batch_nodes=payload["loop"]["max_batch_nodes"])
-        logits = as_float32(predict(learner, graphs.batches(payload["loop"]["eval_batch_size"])))
+        graphs = read_graphs(store, payload["data"], split, max_batch_nodes=payload["settings"]["max_batch_nodes"])
+        logits = as_float32(predict(learner, graphs.batches(payload["settings"]["eval_batch_size"])))
         predictions |= {f"{rule}/{split}": logits.clone() for rule in rules}
     facts = {
         "epochs": 0,

@@ -24,8 +24,9 @@ from harness.stages.reading import (
     read_oracle,
 )
 from harness.store import Stage
+from harness.suite.settings import TrainSettings
 from harness.training.bases import Environment
-from harness.training.loop import LoopSettings, total_steps
+from harness.training.loop import total_steps
 
 
 def body(stage: Stage, context: Context) -> None:
@@ -35,7 +36,7 @@ def body(stage: Stage, context: Context) -> None:
     environment.rng = generator(payload["seed"], "environment")
     train = read_graphs(context.store, payload["data"], payload["train"], labels=True, env=True)
     train = train.to(context.device)
-    train.max_batch_nodes = payload.get("loop", {}).get("max_batch_nodes", 0)
+    train.max_batch_nodes = payload.get("settings", {}).get("max_batch_nodes", 0)
     if environment.requires not in ("", "env"):
         groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
         environment.groups = placed(groups, context.device)
@@ -56,7 +57,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedGraphs) -> None:
-    loop = LoopSettings(*(payload["loop"][name] for name in ("epochs", "batch_size", "eval_batch_size")))
+    loop = TrainSettings(**{**payload["settings"], "groups_per_batch": 0, "drop_last": False})
     info = read_info(payload, train, environments=0, total_steps=total_steps(train, loop))
     environment.setup(
         info,

@@ -15,7 +15,7 @@ from harness.stages.context import Context
 from harness.stages.learners import embedded, restore
 from harness.stages.reading import read_graphs, read_labels, read_oracle, read_task
 from harness.stages.reading_numpy import read_arrays
-from harness.training.loop import LAST, best_rule
+from harness.suite.settings import LAST, best_rule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class TrainedCell:
 
     def _read(self, split: str, *, parts: bool = False) -> PackedGraphs:
         """A split's graphs, in batches as bounded as those that the network was trained on."""
-        bound = self._trained["loop"]["max_batch_nodes"]
+        bound = self._trained["settings"]["max_batch_nodes"]
         return read_graphs(self._context.store, self._trained["data"], split, parts=parts, max_batch_nodes=bound)
 
     def labels(self, split: str) -> Array:
@@ -114,7 +114,8 @@ class TrainedCell:
         """(n, d) graph embeddings of the trained network."""
         pack = self._read(split, parts=type(self.learner).reads_parts)
         with torch.no_grad():
-            found = [embedded(self.learner, batch) for batch in pack.batches(self._trained["loop"]["eval_batch_size"])]
+            size = self._trained["settings"]["eval_batch_size"]
+            found = [embedded(self.learner, batch) for batch in pack.batches(size)]
         joined: NDArray[np.float32] = torch.cat(found).float().numpy()
         return joined
 

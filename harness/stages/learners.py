@@ -15,8 +15,9 @@ from harness.hparams import holds
 from harness.registry.returned import expect_array
 from harness.stages.context import Context, component, component_class
 from harness.stages.reading import read_graphs, read_info, read_model, read_optimizer
+from harness.suite.settings import LAST, TrainSettings, best_rule
 from harness.training.bases import Learner
-from harness.training.loop import LAST, LoopSettings, best_rule, total_steps
+from harness.training.loop import total_steps
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ def embedded(learner: Learner, batch: Batch) -> Tensor:
     return found
 
 
-def make_learner(payload: Mapping[str, Any], settings: LoopSettings, train: PackedGraphs, environments: int) -> Learner:
+def make_learner(
+    payload: Mapping[str, Any], settings: TrainSettings, train: PackedGraphs, environments: int
+) -> Learner:
     """Make the learner of a training and bind it to its data.
 
     Raises:
@@ -91,7 +94,7 @@ def restore(
     Raises:
         DivergedError: there is no last checkpoint; another would have been chosen by validation scores.
     """
-    settings = LoopSettings(**payload["loop"])
+    settings = TrainSettings(**payload["settings"])
     parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
     train = read_graphs(context.store, payload["data"], payload["train"], parts=parts, max_batch_nodes=bound)
     train = train.to(context.device)

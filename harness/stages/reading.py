@@ -37,7 +37,7 @@ def read_model(payload: Mapping[str, Any]) -> ModelSpec:
 
 def read_optimizer(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The optimizer settings that a payload carries, as arguments of ``setup``."""
-    return {name: payload[name] for name in ("lr", "weight_decay", "optimizer")}
+    return {name: payload["settings"][name] for name in ("lr", "weight_decay", "optimizer")}
 
 
 def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: int, total_steps: int) -> LearnerInfo:
@@ -49,9 +49,9 @@ def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: 
         num_environments=environments,
         num_train=len(train),
         total_steps=total_steps,
-        epochs=payload["loop"]["epochs"],
+        epochs=payload["settings"]["epochs"],
         has_parts=train.parts is not None,
-        average_over=payload["average_over"],
+        average_over=payload["settings"]["average_over"],
     )
 
 

@@ -24,16 +24,17 @@ from harness.stages.reading import (
     read_task,
 )
 from harness.store import Stage
+from harness.suite.settings import TrainSettings
 from harness.training.bases import Decorrelator, Environment, Learner
 from harness.training.candidates import Kept, keep_lowest
-from harness.training.loop import LoopSettings, Trained, TrainingData, fit, predict
+from harness.training.loop import Trained, TrainingData, fit, predict
 from harness.training.metrics import score
 
 
 def body(stage: Stage, context: Context) -> None:
     """Write ``history``, ``checkpoints``, ``predictions`` (``<rule>/<split>``) and ``weights-<rule>``."""
     payload, store = stage.payload, context.store
-    settings = LoopSettings(**payload["loop"])
+    settings = TrainSettings(**payload["settings"])
     parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
     train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts, max_batch_nodes=bound)
     environment, train, count = _environments(context, payload, train)
@@ -148,7 +149,7 @@ def _info(
 
 
 def _predictions(
-    learner: Learner, trained: Trained, graphs: Mapping[str, PackedGraphs], settings: LoopSettings
+    learner: Learner, trained: Trained, graphs: Mapping[str, PackedGraphs], settings: TrainSettings
 ) -> dict[str, Tensor]:
     """Logits of every split under every checkpoint rule; the learner is left with the last of them."""
     found: dict[str, Tensor] = {}

@@ -43,7 +43,7 @@ class Stage:
     @property
     def trains(self) -> bool:
         """Return True if networks are trained, so that the stage runs on a run's device; others run on the CPU."""
-        return self.kind in ("encode", "train") or (self.kind == "annotate" and "loop" in self.payload)
+        return self.kind in ("encode", "train") or (self.kind == "annotate" and "settings" in self.payload)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,19 @@ CALL = re.compile(r"^([^()\s]+)\s*\((.*)\)$", re.DOTALL)
 """``NAME(value)``."""
 
 
+LAST = "last"
+
+
+def best_rule(split: str) -> str:
+    """Return the name of the checkpoint rule "first best score on this validation split"."""
+    return f"best@{split}"
+
+
+def checkpoint_rule(checkpoint: str, split: str) -> str:
+    """Return the name of a checkpoint setting's rule in results: ``last``, or ``best@SPLIT``."""
+    return LAST if checkpoint == LAST else best_rule(split)
+
+
 def setting(
     default: Any,
     help: str,
@@ -97,7 +110,7 @@ class TrainSettings:
 class SelectSettings:
     """How a checkpoint and a configuration are chosen; ``oracle`` is flagged everywhere and never a default."""
 
-    checkpoint: str = setting("best-val", "which epoch's weights are reported", choices=("best-val", "last"))
+    checkpoint: str = setting("best-val", "which epoch's weights are reported", choices=("best-val", LAST))
     config: str = setting(
         "mean-val",
         "how one of the tuned configurations is chosen; oracle looks at the test score and is flagged",

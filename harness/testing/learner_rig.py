@@ -18,13 +18,14 @@ from harness.randomness import generator, seeded
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
 from harness.stages.learners import UpstreamTraining
+from harness.suite.settings import TrainSettings
 from harness.testing.fake_device import ELSEWHERE
 from harness.testing.rig import SEED, Rig, Trial, noting_draws
 from harness.testing.toys import FEATURES, WIDTH, KitBackbone, Toy, toy
 from harness.testing.watch import Watch
 from harness.training.bases import Decorrelator, Environment, Learner, LearnerInfo, ModelSpec
 from harness.training.candidates import keep_lowest
-from harness.training.loop import LoopSettings, TrainingData, fit, predict, total_steps
+from harness.training.loop import TrainingData, fit, predict, total_steps
 from harness.training.metrics import score
 
 EPOCHS, BATCH = 3, 8
@@ -108,7 +109,7 @@ class Prepared:
 
     learner: Learner
     data: TrainingData
-    settings: LoopSettings
+    settings: TrainSettings
     seed: int
 
     def fit(self) -> None:
@@ -134,7 +135,7 @@ def prepare(
 ) -> Prepared:
     """Set up a learner with environments, annotations, upstream results and votes as far as it declares them."""
     train, annotations, assign_batch, count = _environments(learner, data, seed)
-    settings = LoopSettings(epochs, batch_size, 256)
+    settings = TrainSettings(epochs, batch_size, 256)
     info = LearnerInfo(
         task=data.task,
         node_features=FEATURES,

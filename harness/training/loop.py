@@ -15,32 +15,11 @@ from harness.errors import DivergedError, UserError
 from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
 from harness.registry.returned import expect, expect_array, is_number
+from harness.suite.settings import LAST, TrainSettings, best_rule
 from harness.training.bases import Learner
 from harness.training.sampler import MIN_BATCH, Epoch, epoch_batches, expected_steps
 
 State = dict[str, Tensor]
-LAST = "last"
-
-
-def best_rule(split: str) -> str:
-    """Name of the checkpoint rule "first best score on this validation split"."""
-    return f"best@{split}"
-
-
-@dataclass(frozen=True)
-class LoopSettings:
-    """What the loop needs of the suite's training settings (see :class:`harness.suite.spec.TrainSettings`)."""
-
-    epochs: int
-    batch_size: int
-    eval_batch_size: int
-    patience: int = 0
-    warmup: int = 0
-    lr_drop_epoch: int = 0
-    lr_drop_factor: float = 0.1
-    groups_per_batch: int = 0
-    drop_last: bool = False
-    max_batch_nodes: int = 0
 
 
 @dataclass
@@ -83,7 +62,7 @@ class Trained:
     """Whether the validation predictions were finite after at least one epoch."""
 
 
-def total_steps(train: PackedGraphs, settings: LoopSettings) -> int:
+def total_steps(train: PackedGraphs, settings: TrainSettings) -> int:
     """Optimizer steps of a whole training without early stopping, of a learner that takes each graph once an epoch.
 
     Where batches are bounded by nodes, their number varies a little from epoch to epoch, and this is an estimate.
@@ -99,7 +78,7 @@ def total_steps(train: PackedGraphs, settings: LoopSettings) -> int:
 def fit(
     learner: Learner,
     data: TrainingData,
-    settings: LoopSettings,
+    settings: TrainSettings,
     *,
     seed: int,
 ) -> Trained:
@@ -159,7 +138,7 @@ def _drop_learning_rates(optimizers: list[torch.optim.Optimizer], factor: float)
             group["lr"] *= factor
 
 
-def _begin_epoch(learner: Learner, data: TrainingData, settings: LoopSettings, order: torch.Generator) -> Epoch:
+def _begin_epoch(learner: Learner, data: TrainingData, settings: TrainSettings, order: torch.Generator) -> Epoch:
     """Call the learner's hooks of an epoch's start, and return the batches."""
     learner.train()
     learner.on_epoch_start(data.train)

@@ -7,8 +7,8 @@ from integration_kit import HERE, Workshop
 from safetensors.numpy import load_file
 
 from harness.report import make_report, render
-from harness.results.rows import LAST
 from harness.run.execute import RunOutcome
+from harness.suite.settings import LAST
 
 PLUGIN = """\
 import numpy as np

@@ -19,10 +19,11 @@ from harness.report.html.trainings import Trainings, cost_table
 from harness.report.render import render
 from harness.report.table import Text, TextTable
 from harness.results.findings import Finding, load_findings
-from harness.results.rows import LAST, METRICS, RunResults
+from harness.results.rows import METRICS, RunResults
 from harness.results.run_record import RunRecord
 from harness.safe_io import MOST_SUITE, read_text
 from harness.store import Failure, Store
+from harness.suite.settings import LAST
 
 COPIES = ("latex", "markdown", "csv")
 STATISTICS_UP_TO = 40

@@ -142,7 +142,7 @@ class TestTrainingSettings:
     def test_what_has_no_effect_changes_nothing(self, train: dict[str, Any]) -> None:
         assert key("erm", train=train) == key("erm")
         stage = chain("erm", train=train)[-1]
-        assert {name: stage.payload["loop"][name] for name in train} == {
+        assert {name: stage.payload["settings"][name] for name in train} == {
             name: getattr(TrainSettings, name) for name in train
         }
 
@@ -159,9 +159,9 @@ class TestTrainingSettings:
 
     def test_all_reach_the_worker(self) -> None:
         payload = chain("irm", environment="fixed", train=NEW)[-1].payload
-        given = {**payload["loop"], **{name: payload[name] for name in ("optimizer", "average_over")}}
+        given = payload["settings"]
         assert {name: given[name] for name in NEW} == NEW
-        assert set(given) | {"lr", "weight_decay"} == set(asdict(TrainSettings()))
+        assert set(given) == set(asdict(TrainSettings()))
 
     def test_of_an_environment_that_trains_networks_only_optimizer_and_node_bound_are_new(self) -> None:
         used = ("optimizer", "max_batch_nodes")
@@ -180,17 +180,17 @@ class TestEnvironmentsPerBatch:
     @pytest.mark.parametrize(("learner", "environment"), [("erm", None), ("irm", "drawn"), ("erm", "fixed")])
     def test_others_shuffle_plainly_and_share_their_training(self, learner: str, environment: str | None) -> None:
         stage = chain(learner, environment=environment, train=GROUPED)[-1]
-        assert stage.payload["loop"]["groups_per_batch"] == 0
+        assert stage.payload["settings"]["groups_per_batch"] == 0
         assert stage.key == key(learner, environment=environment)
 
     def test_what_they_build_on_shuffles_plainly_too(self) -> None:
         stages = of_kind(chain("plain-student", train=GROUPED), "train")
-        assert [stage.payload["loop"]["groups_per_batch"] for stage in stages] == [0, 0]
+        assert [stage.payload["settings"]["groups_per_batch"] for stage in stages] == [0, 0]
         assert stages[0].key == key("erm")
 
     def test_fixed_environments_are_grouped(self) -> None:
         stage = chain("irm", environment="fixed", train=GROUPED)[-1]
-        assert stage.payload["loop"]["groups_per_batch"] == 4
+        assert stage.payload["settings"]["groups_per_batch"] == 4
 
 
 class TestUpstream:
@@ -224,11 +224,13 @@ class TestUpstream:
     def test_the_suites_training_settings_hold_but_for_overrides(self) -> None:
         train: dict[str, Any] = {"optimizer": "adamw", "epochs": 9}
         own, other = chain("student", train=train), chain("student", train=train, assistant_epochs=2)
-        assert [(s.payload["loop"]["epochs"], s.payload["optimizer"]) for s in (own[-2], other[-2])] == [
+        assert [
+            (s.payload["settings"]["epochs"], s.payload["settings"]["optimizer"]) for s in (own[-2], other[-2])
+        ] == [
             (9, "adamw"),
             (2, "adamw"),
         ]
-        assert other[-1].payload["loop"]["epochs"] == 9
+        assert other[-1].payload["settings"]["epochs"] == 9
         assert own[-2].key == key("erm", train=train)
 
     @pytest.mark.parametrize(

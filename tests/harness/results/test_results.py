@@ -17,7 +17,6 @@ from harness.results.rows import (
     MethodFacts,
     ResultRow,
     RunResults,
-    checkpoint_rule,
     dumps,
     loads,
     rows_to_csv,
@@ -25,6 +24,7 @@ from harness.results.rows import (
     status_of_failure,
     write_text,
 )
+from harness.suite.settings import checkpoint_rule
 from harness.suite.spec import SelectSettings
 
 ROW = ResultRow(

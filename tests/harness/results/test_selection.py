@@ -140,11 +140,3 @@ def test_selected_is_marked_on_the_rows():
 def test_a_default_is_never_the_oracle():
     assert SelectSettings().config == "mean-val"
     assert set(SELECTORS) == {"mean-val", "oracle"}
-
-
-def test_rule_names_agree_with_the_training_loop():
-    from harness.results.rows import LAST, checkpoint_rule
-    from harness.training import loop
-
-    assert (checkpoint_rule("best-val", "v"), checkpoint_rule("last", "v")) == (loop.best_rule("v"), loop.LAST)
-    assert LAST == loop.LAST

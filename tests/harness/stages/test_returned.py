@@ -38,7 +38,8 @@ from harness.stages import annotate, quantify
 from harness.stages.analyse import answered
 from harness.stages.cell import TrainedCell
 from harness.stages.encode import embedded, snapshots
-from harness.training.loop import LoopSettings, TrainingData, fit
+from harness.suite.settings import TrainSettings
+from harness.training.loop import TrainingData, fit
 from harness.training.networks import LearnerInfo, ModelSpec
 
 EDGES = np.array([[0, 1], [1, 0]])
@@ -192,7 +193,7 @@ def train(cls: type[Baseline] = Method) -> None:
     learner = cls()
     learner.setup(info, ModelSpec(Line, {"hidden": 3}), seed=0)
     data = TrainingData(graphs(), {"val": graphs().without_labels()}, lambda *_: 0.5, "val")
-    fit(learner, data, LoopSettings(1, 3, 6), seed=0)
+    fit(learner, data, TrainSettings(1, 3, 6), seed=0)
 
 
 def test_a_sound_learner_passes() -> None:

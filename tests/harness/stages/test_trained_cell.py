@@ -20,7 +20,7 @@ TRAINED = {
     "monitor": "val",
     "seed": 1,
     "data": "key",
-    "loop": {"eval_batch_size": 100, "max_batch_nodes": 6},
+    "settings": {"eval_batch_size": 100, "max_batch_nodes": 6},
 }
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from training_kit import Watched, data, packed, ready
 
 from harness.errors import UserError
-from harness.training.loop import LAST, LoopSettings, fit
+from harness.suite.settings import LAST, TrainSettings
+from harness.training.loop import fit
 
 
 class Separate(Watched):
@@ -36,7 +37,7 @@ def rates(learner: Watched) -> list[list[float]]:
     return [epoch[0] for epoch in by_epoch]
 
 
-def trained(settings: LoopSettings, cls: type[Watched] = Watched, **more: Any) -> Watched:
+def trained(settings: TrainSettings, cls: type[Watched] = Watched, **more: Any) -> Watched:
     learner = ready(settings, 12, cls=cls, **more)
     fit(learner, data(packed(12)), settings, seed=0)
     return learner
@@ -46,16 +47,16 @@ class TestLearningRate:
     """The drop is that of a multi-step schedule with one milestone."""
 
     def test_every_optimizer_drops_at_the_epoch(self) -> None:
-        learner = trained(LoopSettings(5, 4, 32, lr_drop_epoch=3, lr_drop_factor=0.5), Separate, lr=0.01)
+        learner = trained(TrainSettings(5, 4, 32, lr_drop_epoch=3, lr_drop_factor=0.5), Separate, lr=0.01)
         assert rates(learner) == [[0.01, 0.5]] * 3 + [[0.005, 0.25]] * 2
 
     def test_it_is_a_tenth_by_default_and_none_at_epoch_0(self) -> None:
-        assert rates(trained(LoopSettings(3, 4, 32, lr_drop_epoch=1), lr=1.0)) == [[1.0], [0.1], [0.1]]
-        assert rates(trained(LoopSettings(3, 4, 32), lr=1.0)) == [[1.0]] * 3
-        assert rates(trained(LoopSettings(2, 4, 32, lr_drop_epoch=9), lr=1.0)) == [[1.0]] * 2
+        assert rates(trained(TrainSettings(3, 4, 32, lr_drop_epoch=1), lr=1.0)) == [[1.0], [0.1], [0.1]]
+        assert rates(trained(TrainSettings(3, 4, 32), lr=1.0)) == [[1.0]] * 3
+        assert rates(trained(TrainSettings(2, 4, 32, lr_drop_epoch=9), lr=1.0)) == [[1.0]] * 2
 
     def test_it_is_torchs_multi_step_schedule(self) -> None:
-        learner = trained(LoopSettings(5, 4, 32, lr_drop_epoch=2, lr_drop_factor=0.3), lr=0.7)
+        learner = trained(TrainSettings(5, 4, 32, lr_drop_epoch=2, lr_drop_factor=0.3), lr=0.7)
         parameter = torch.zeros(1, requires_grad=True)
         optimizer = torch.optim.SGD([parameter], lr=0.7)
         schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2], gamma=0.3)
@@ -68,17 +69,17 @@ class TestLearningRate:
 
     def test_the_weights_follow(self) -> None:
         """A factor of 0 stops training, in all of its parts."""
-        settings = LoopSettings(4, 4, 32, lr_drop_epoch=2, lr_drop_factor=0.0)
-        short = trained(LoopSettings(2, 4, 32), Separate).state_dict()
+        settings = TrainSettings(4, 4, 32, lr_drop_epoch=2, lr_drop_factor=0.0)
+        short = trained(TrainSettings(2, 4, 32), Separate).state_dict()
         stopped = trained(settings, Separate).state_dict()
-        longer = trained(LoopSettings(4, 4, 32), Separate).state_dict()
+        longer = trained(TrainSettings(4, 4, 32), Separate).state_dict()
         assert all(torch.equal(short[name], stopped[name]) for name in short)
         assert not any(torch.equal(short[name], longer[name]) for name in short)
 
 
 @pytest.mark.parametrize(("name", "reference"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
 def test_the_suites_optimizer(name: str, reference: Any) -> None:
-    settings = LoopSettings(3, 4, 32)
+    settings = TrainSettings(3, 4, 32)
     learner = trained(settings, lr=0.01, weight_decay=0.1, optimizer=name)
     twin = ready(settings, 12, lr=0.01, weight_decay=0.1, optimizer=name)
     object.__setattr__(
@@ -97,26 +98,26 @@ def falling(*scores: float | None) -> Any:
 class TestWhichEpochsCount:
     """``selectable_from`` with checkpoints, patience and short trainings."""
 
-    def run(self, settings: LoopSettings, scores: Any, cls: type[Watched] = Late) -> dict[str, Any]:
+    def run(self, settings: TrainSettings, scores: Any, cls: type[Watched] = Late) -> dict[str, Any]:
         learner = ready(settings, 12, cls=cls)
         found = fit(learner, data(packed(12), scores), settings, seed=0)
         return {"epochs": len(found.history), **{rule: point.epoch for rule, point in found.checkpoints.items()}}
 
     def test_the_first_of_equal_scores_is_chosen_and_an_undefined_one_never(self) -> None:
         scores = falling(None, 0.6, None, 0.7, 0.7)
-        assert self.run(LoopSettings(5, 4, 32), scores, Watched) == {"epochs": 5, "best@val": 3, LAST: 4}
+        assert self.run(TrainSettings(5, 4, 32), scores, Watched) == {"epochs": 5, "best@val": 3, LAST: 4}
 
     def test_no_earlier_epoch_is_chosen(self) -> None:
         scores = falling(0.9, 0.8, 0.7, 0.6, 0.4, 0.5, 0.5)
-        assert self.run(LoopSettings(7, 4, 32), scores) == {"epochs": 7, "best@val": 5, LAST: 6}
+        assert self.run(TrainSettings(7, 4, 32), scores) == {"epochs": 7, "best@val": 5, LAST: 6}
 
     def test_patience_waits_for_the_first_epoch_that_may_be_chosen(self) -> None:
         """Without, patience 2 would end training after epoch 1, before anything could be chosen."""
         scores = falling(*[0.5] * 10)
-        assert self.run(LoopSettings(10, 4, 32, patience=2), scores) == {"epochs": 7, "best@val": 4, LAST: 6}
+        assert self.run(TrainSettings(10, 4, 32, patience=2), scores) == {"epochs": 7, "best@val": 4, LAST: 6}
 
     def test_the_longer_of_warm_up_and_that_wait_holds(self) -> None:
-        settings = LoopSettings(12, 4, 32, patience=2, warmup=6)
+        settings = TrainSettings(12, 4, 32, patience=2, warmup=6)
         assert self.run(settings, falling(*[0.5] * 12)) == {"epochs": 8, "best@val": 4, LAST: 7}
         assert self.run(settings, falling(*[0.5] * 12), Watched) == {"epochs": 8, "best@val": 0, LAST: 7}
 
@@ -124,18 +125,18 @@ class TestWhichEpochsCount:
     def test_a_shorter_training_chooses_its_last_epoch(self, epochs: int) -> None:
         scores = falling(0.9, 0.8, 0.7, 0.6)
         last = epochs - 1
-        assert self.run(LoopSettings(epochs, 4, 32), scores) == {"epochs": epochs, "best@val": last, LAST: last}
+        assert self.run(TrainSettings(epochs, 4, 32), scores) == {"epochs": epochs, "best@val": last, LAST: last}
 
 
 def test_batches_of_one_graph_are_refused() -> None:
-    settings = LoopSettings(1, 1, 32)
+    settings = TrainSettings(1, 1, 32)
     with pytest.raises(UserError, match="at least 2"):
         fit(ready(settings, 12), data(packed(12)), settings, seed=0)
 
 
 def test_dropping_the_last_batch_changes_which_graphs_are_seen() -> None:
     def seen(drop_last: bool) -> list[Tensor]:
-        settings = LoopSettings(2, 5, 32, drop_last=drop_last)
+        settings = TrainSettings(2, 5, 32, drop_last=drop_last)
         learner = ready(settings, 12)
         fit(learner, data(packed(12)), settings, seed=0)
         return [torch.cat(epoch) for epoch in learner.seen]

@@ -13,7 +13,8 @@ from training_kit import Watched, data, packed, ready
 
 from harness import PackedGraphs, RawGraph
 from harness.randomness import generator
-from harness.training.loop import LAST, LoopSettings, fit, predict, total_steps
+from harness.suite.settings import LAST, TrainSettings
+from harness.training.loop import fit, predict, total_steps
 from harness.training.sampler import epoch_batches, fitting, grouped_order, steps_per_epoch
 
 SIZES = (40, 3, 17, 1, 9)
@@ -55,7 +56,7 @@ class TestShuffling:
         assert steps_per_epoch(n, size, drop_last=drop_last) == len(expected)
 
     def test_a_learner_may_take_graphs_several_times(self) -> None:
-        settings = LoopSettings(epochs=2, batch_size=4, eval_batch_size=8)
+        settings = TrainSettings(epochs=2, batch_size=4, eval_batch_size=8)
         learner = ready(settings, 7)
         learner.training_order = lambda order: torch.cat([order, order[order < 2]])  # type: ignore[method-assign]
         fit(learner, data(packed(7)), settings, seed=0)
@@ -141,7 +142,7 @@ class TestTraining:
     """What a learner sees of it."""
 
     def test_the_loop_draws_groups_anew_in_each_epoch(self) -> None:
-        settings = LoopSettings(3, 10, 32, groups_per_batch=2)
+        settings = TrainSettings(3, 10, 32, groups_per_batch=2)
         learner = ready(settings, len(ENV))
         fit(learner, data(packed(len(ENV), ENV)), settings, seed=0)
         assert [len(epoch) for epoch in learner.seen] == [7, 7, 7]
@@ -160,7 +161,7 @@ class TestTraining:
     @pytest.mark.parametrize("drop_last", [False, True])
     @pytest.mark.parametrize("size", [2, 4, 10, 69, 71])
     def test_total_steps_are_those_that_are_made(self, groups: int, drop_last: bool, size: int) -> None:
-        settings = LoopSettings(2, size, 32, groups_per_batch=groups, drop_last=drop_last)
+        settings = TrainSettings(2, size, 32, groups_per_batch=groups, drop_last=drop_last)
         learner = ready(settings, len(ENV))
         fit(learner, data(packed(len(ENV), ENV)), settings, seed=0)
         assert learner.step == learner.total_steps == total_steps(packed(len(ENV)), settings)
@@ -246,7 +247,7 @@ class TestBatchesBoundedByNodes:
                 places.append((self.epoch_step, self.epoch_steps))
                 return super().training_step(batch, optimizers)
 
-        settings, train = LoopSettings(6, 8, 32, groups_per_batch=groups, max_batch_nodes=25), uneven(25)
+        settings, train = TrainSettings(6, 8, 32, groups_per_batch=groups, max_batch_nodes=25), uneven(25)
         learner = ready(settings, len(train), cls=Placed, train=train)
         fit(learner, data(train), settings, seed=0)
         lengths = [len(epoch) for epoch in learner.seen]
@@ -256,7 +257,7 @@ class TestBatchesBoundedByNodes:
         assert groups or len(set(lengths)) > 1, "orders differ in their number of batches"
 
     def test_predictions_do_not_depend_on_it(self) -> None:
-        settings = LoopSettings(1, 8, 32)
+        settings = TrainSettings(1, 8, 32)
         learner = ready(settings, 90)
         trained = fit(learner, data(uneven(0)), settings, seed=0)
         learner.load_state_dict(trained.checkpoints[LAST].state)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from harness import Backbone, Baseline, Features, PackedGraphs, RawGraph, Task
-from harness.training.loop import LoopSettings, TrainingData, total_steps
+from harness.suite.settings import TrainSettings
+from harness.training.loop import TrainingData, total_steps
 from harness.training.networks import LearnerInfo, ModelSpec
 
 CLASSES = 3
@@ -66,7 +67,7 @@ class Watched(Baseline):
 
 
 def ready(
-    settings: LoopSettings, n: int, *, cls: type[Watched] = Watched, train: PackedGraphs | None = None, **setup: Any
+    settings: TrainSettings, n: int, *, cls: type[Watched] = Watched, train: PackedGraphs | None = None, **setup: Any
 ) -> Watched:
     """A learner, set up for n training graphs: by default those of :func:`packed`."""
     info = LearnerInfo(

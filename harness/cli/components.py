@@ -105,12 +105,12 @@ def _find(catalog: Catalog, name: str) -> list[Entry]:
 def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, sources: options.Sources) -> dict[str, Any]:
     if entry.kind != "dataset":
         return {}
-    from harness.plan.datasets import DatasetFacts
+    from harness.plan.datasets import Declarations
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
     params = options.component_params(entry, sets)
-    facts = DatasetFacts(catalog, sources.data_folder(), Store())
+    facts = Declarations(catalog, sources.data_folder(), Store())
     try:
         declared = facts.declare(ComponentSpec("dataset", entry.name, params))
     except UserError as error:

@@ -196,13 +196,13 @@ def verify(
 def describe(name: Name, folders: options.Folders, sets: Sets = None, json: options.Json = False) -> None:
     """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
     from harness.cli.data_tables import show_description
-    from harness.plan.datasets import DatasetFacts
+    from harness.plan.datasets import Declarations
     from harness.run import dataset
     from harness.suite.spec import ComponentSpec
 
     catalog, entry, params = _named(name, sets, folders)
     root, store = folders.data_folder(), folders.open_store()
-    facts, spec = DatasetFacts(catalog, root, store), ComponentSpec("dataset", entry.name, params)
+    facts, spec = Declarations(catalog, root, store), ComponentSpec("dataset", entry.name, params)
 
     def begin() -> None:
         print(f"preparing {name}; the store keeps it …", file=sys.stderr, flush=True)
@@ -222,7 +222,7 @@ def path(
     json: options.Json = False,
 ) -> None:
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
-    from harness.plan.datasets import DatasetFacts
+    from harness.plan.datasets import Declarations
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
@@ -232,7 +232,7 @@ def path(
         print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
         return
     catalog, entry, params = _named(name, sets, sources)
-    facts = DatasetFacts(catalog, root, Store())
+    facts = Declarations(catalog, root, Store())
     files = [str(file) for file in facts.paths(ComponentSpec("dataset", entry.name, params))]
     if json:
         print_json({"folder": str(root), "dataset": name, "settings": params, "files": files})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from harness.component import LEARNER_KINDS
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
 from harness.results.cell import CellId
@@ -60,7 +60,7 @@ class Plan:
         return seen
 
 
-def build_plan(suite: Suite, catalog: Catalog, facts: DatasetFacts) -> Plan:
+def build_plan(suite: Suite, catalog: Catalog, facts: Declarations) -> Plan:
     """Return the plan of a suite.
 
     Raises:

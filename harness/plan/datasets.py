@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 
-class DatasetFacts:
+class Declarations:
     """Reads declarations and files of datasets, each once, by value.
 
     Args:

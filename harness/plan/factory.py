@@ -19,7 +19,7 @@ from harness.plan.components import (
     upstream_identity,
     with_used_settings,
 )
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.store import PROTOCOL_VERSION, Stage, digest, tier_key
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
@@ -71,7 +71,7 @@ class Data:
 class StageFactory:
     """Makes the chain of stages of a cell; equal inputs give equal keys, whatever the suite around them."""
 
-    def __init__(self, catalog: Catalog, facts: DatasetFacts) -> None:
+    def __init__(self, catalog: Catalog, facts: Declarations) -> None:
         self._facts = facts
         self._components = Components(catalog)
 

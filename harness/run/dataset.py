@@ -11,7 +11,7 @@ from harness.data import Task
 from harness.engine import make_engine
 from harness.engine import run as run_stages
 from harness.errors import BenchError, DataError
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
 from harness.results.rows import METRICS
@@ -29,7 +29,7 @@ SEALED = "sealed"
 
 
 def prepare(
-    catalog: Catalog, facts: DatasetFacts, spec: ComponentSpec, store: Store, data_dir: Path, begin: Callable[[], None]
+    catalog: Catalog, facts: Declarations, spec: ComponentSpec, store: Store, data_dir: Path, begin: Callable[[], None]
 ) -> tuple[Artifact, float]:
     """Build a dataset unless the store has it, as ``bench run`` would; ``begin`` is called before it is built.
 
@@ -59,7 +59,7 @@ def prepare(
     return store.open(stage.key), seconds
 
 
-def describe(facts: DatasetFacts, spec: ComponentSpec, artifact: Artifact) -> dict[str, Any]:
+def describe(facts: Declarations, spec: ComponentSpec, artifact: Artifact) -> dict[str, Any]:
     """Return all that may be told of a prepared dataset, as JSON. Labels and environments of test splits are sealed."""
     declared, info = facts.declare(spec), artifact.read_json("info")
     task, plain = declared.task, asdict(declared)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.plan import Plan, build_plan
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.run.suite_code import SuiteCode, Tell, named_code, plugin_code
@@ -43,7 +43,7 @@ class Session:
 
     suite: Suite
     catalog: Catalog
-    facts: DatasetFacts
+    facts: Declarations
     plan: Plan
     store: Store
     data_dir: Path | None = None
@@ -67,7 +67,7 @@ def open_session(name: str, options: Options) -> Session:
             options.tell(code)
     catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
-    facts = DatasetFacts(catalog, options.data_dir, store, _naming(options.tell))
+    facts = Declarations(catalog, options.data_dir, store, _naming(options.tell))
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
     plan = build_plan(suite, catalog, facts)
     if suite.cluster is not None and options.tell is not None:

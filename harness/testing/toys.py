@@ -23,7 +23,7 @@ from harness.nn.conv import GINConv
 from harness.nn.front import make_front
 from harness.nn.layers import pool
 from harness.plan import build_plan
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.randomness import derive
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import Source
@@ -327,7 +327,7 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     path.write_text(suite_text, encoding="utf-8")
     catalog = Catalog(map(kit_entry, COMPONENTS))
     store = Store(folder / "store")
-    facts = DatasetFacts(catalog, None, store)
+    facts = Declarations(catalog, None, store)
     suite = load_suite(path, catalog, facts.declare)
     session = Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)
     targets = [cell.score for cell in session.plan.cells]

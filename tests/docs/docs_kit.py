@@ -12,7 +12,7 @@ import typer
 
 from harness.cli import app
 from harness.engine import EngineOptions
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.results.rows import RunResults
@@ -131,7 +131,7 @@ class Desk:
         (folder / "mine.csv").write_text(MOLECULES, encoding="utf-8")
         self.catalog: Catalog = load_catalog(list(plugins))
         self.store = Store(folder / "store")
-        self.facts = DatasetFacts(self.catalog, folder, self.store)
+        self.facts = Declarations(self.catalog, folder, self.store)
 
     def write(self, text: str) -> Path:
         path = self.folder / "suite.yaml"

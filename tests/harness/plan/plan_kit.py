@@ -9,7 +9,7 @@ from harness import upstream
 from harness.data import Declaration, Features, Task
 from harness.hparams import HParam
 from harness.plan.build import Plan, build_plan
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog, Entry
 from harness.store import digest
 from harness.suite.spec import (
@@ -119,4 +119,4 @@ def plan_of(
         methods=tuple(dict.fromkeys(row.method for row in rows)),
         rows=tuple(rows),
     )
-    return build_plan(suite, catalog, cast("DatasetFacts", facts))
+    return build_plan(suite, catalog, cast("Declarations", facts))

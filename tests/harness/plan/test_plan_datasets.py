@@ -10,13 +10,13 @@ import pytest
 
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.index import load_catalog
 from harness.suite.spec import ComponentSpec
 
 
 def declare(name: str, **params: Any) -> None:
-    DatasetFacts(load_catalog(), None, lambda _: "").declare(ComponentSpec("dataset", name, params))
+    Declarations(load_catalog(), None, lambda _: "").declare(ComponentSpec("dataset", name, params))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from harness import upstream
 from harness.data import Declaration, Features, Task
 from harness.errors import UserError
 from harness.hparams import HParam
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog, Entry
 from harness.store import Stage
@@ -101,7 +101,7 @@ def chain(learner: str, *, environment: str | None = None, train: dict[str, Any]
         ModelSettings(ComponentSpec("backbone", "gin")),
         TrainSettings(**(train or {})),
     )
-    factory = StageFactory(CATALOG, cast("DatasetFacts", Facts()))
+    factory = StageFactory(CATALOG, cast("Declarations", Facts()))
     dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
     (stages,) = factory.cells(
         factory.data(dataset), Row("M", "D", (configuration,), SelectSettings()), configuration, [1]

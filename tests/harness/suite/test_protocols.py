@@ -9,7 +9,7 @@ import pytest
 from suite_kit import Load, only
 
 import harness
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.index import load_catalog
 from harness.suite import load_suite
 from harness.suite.files import protocols
@@ -174,7 +174,7 @@ def test_another_name_is_refused_with_all_that_there_are(faults: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_sound_with_the_real_components(name: str, tmp_path: Path) -> None:
     catalog = load_catalog()
-    facts = DatasetFacts(catalog, None, lambda _: "")
+    facts = Declarations(catalog, None, lambda _: "")
     path = tmp_path / "suite.yaml"
     path.write_text(f"bench: 1\nprotocol: {name}\ndatasets: {{S: {{use: spmotif}}, T: {{use: two-piece}}}}\n{METHODS}")
     suite = load_suite(path, catalog, facts.declare)

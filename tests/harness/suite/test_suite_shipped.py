@@ -11,7 +11,7 @@ import yaml
 
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
-from harness.plan.datasets import DatasetFacts
+from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.results.published import load_published
@@ -30,7 +30,7 @@ def real() -> Catalog:
 
 def load(path: Path, catalog: Catalog, overrides: Overrides | None = None) -> Suite:
     """A suite whose data need not be there."""
-    facts = DatasetFacts(catalog, None, lambda _: "")
+    facts = Declarations(catalog, None, lambda _: "")
 
     def declare(spec: ComponentSpec) -> Declaration:
         try:

@@ -1,11 +1,11 @@
-"""Which configuration of a method a table shows: small named rules over scores that are there already. No torch."""
+"""Selection of the configuration of a method that a table shows, by scores that are there already. No torch."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.results.rows import MethodFacts, ResultRow, RunResults
 from harness.results.summary import mean
@@ -17,8 +17,8 @@ class Candidate:
     """A configuration's scores on the split that decides.
 
     Attributes:
-        values: one per seed of the suite, None where there is none; ``statuses`` says why (``missing`` where the
-            cell has not run yet).
+        values: one per seed of the suite, None without a score; ``statuses`` says why (``missing`` if the cell has
+            not run yet).
     """
 
     config_id: str
@@ -27,12 +27,12 @@ class Candidate:
 
     @property
     def finished(self) -> bool:
-        """Whether every seed has run."""
+        """True if every seed has run."""
         return "missing" not in self.statuses
 
     @property
     def clean(self) -> bool:
-        """Whether no seed that has run lacks a score."""
+        """True if no seed that has run lacks a score."""
         return all(status in ("ok", "missing") for status in self.statuses)
 
     @property
@@ -51,10 +51,9 @@ class Choice:
     """The outcome of a selection.
 
     Attributes:
-        config_id: the chosen configuration, or None where none is eligible; ``reason`` then says why.
-        rule: name of the rule; ``oracle`` whether it looked at test scores.
+        config_id: the chosen configuration, or None if none is eligible; ``reason`` then says why.
+        rule: name of the rule; ``oracle`` is True if it looked at test scores.
         provisional: the grid is unfinished, so that the choice may still change.
-        ineligible: configuration id -> why it could not be chosen.
     """
 
     config_id: str | None
@@ -62,11 +61,10 @@ class Choice:
     provisional: bool = False
     oracle: bool = False
     reason: str = ""
-    ineligible: Mapping[str, str] = field(default_factory=dict)
 
 
 def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True, rule: str = "mean-val") -> Choice:
-    """The configuration with the best mean over seeds.
+    """Choose the configuration with the best mean over seeds.
 
     A configuration that lacks the score of any seed is not eligible; ties take the first declared. While the grid is
     unfinished the choice is provisional: among the complete configurations if there are any, else among those
@@ -83,14 +81,14 @@ def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True,
         pool = [c for c in started if c.count == most]
     if not pool:
         reason = f"no configuration has a score for every seed ({_summary(ineligible)})" if ineligible else "no scores"
-        return Choice(None, rule, provisional, reason=reason, ineligible=ineligible)
+        return Choice(None, rule, provisional, reason=reason)
     sign = 1.0 if higher_is_better else -1.0
     best = max(pool, key=lambda candidate: sign * candidate.mean)
-    return Choice(best.config_id, rule, provisional, ineligible=ineligible)
+    return Choice(best.config_id, rule, provisional)
 
 
 def _why_not(candidate: Candidate) -> str:
-    """Why a configuration is not eligible; empty where it is."""
+    """Say why a configuration is not eligible; empty if it is."""
     counts = Counter(status for status in candidate.statuses if status != "ok")
     return ", ".join(f"{count} of {len(candidate.statuses)} seeds {status}" for status, count in counts.items())
 
@@ -112,7 +110,7 @@ class ScoreTable:
             self._cells[row.dataset, row.method, row.config_id][row.seed] = row
 
     def rows(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> tuple[ResultRow | None, ...]:
-        """One row per seed of the suite; None where the cell has not run.
+        """Return one row per seed of the suite; None if the cell has not run.
 
         A cell that ran but has no such row had no checkpoint to choose by this rule, and is undefined here.
         """
@@ -123,7 +121,7 @@ class ScoreTable:
         )
 
     def candidate(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> Candidate:
-        """A configuration's scores on one split."""
+        """Return a configuration's scores on one split."""
         rows = self.rows(entry, config_id, split, rule)
         return Candidate(
             config_id,
@@ -132,7 +130,7 @@ class ScoreTable:
         )
 
     def candidates(self, entry: MethodFacts, split: str, rule: str) -> list[Candidate]:
-        """All configurations of a method, in the order of declaration."""
+        """Return the scores of all configurations of a method, in the order of declaration."""
         return [self.candidate(entry, config_id, split, rule) for config_id in entry.configurations]
 
 
@@ -144,58 +142,27 @@ def _without_checkpoint(cell: ResultRow | None, split: str, rule: str) -> Result
     return replace(cell, split=split, checkpoint=rule, value=None, epoch=None, status=status, reason=reason)
 
 
-class Selector(Protocol):
-    """A way to choose a configuration."""
-
-    name: ClassVar[str]
-
-    def choose(self, scores: ScoreTable, entry: MethodFacts, rule: str, test: str) -> Choice:
-        """Choose for the table's column of one test split, under one checkpoint rule."""
-        ...
-
-
-class MeanVal:
-    """The best mean over seeds on the validation split."""
-
-    name: ClassVar[str] = "mean-val"
-
-    def choose(self, scores: ScoreTable, entry: MethodFacts, rule: str, test: str) -> Choice:
-        """The test split plays no part."""
-        del test
-        higher = scores.results.dataset(entry.dataset).higher_is_better
-        split = scores.results.validation_split(entry)
-        return best_mean(scores.candidates(entry, split, rule), higher_is_better=higher, rule=self.name)
-
-
-class Oracle:
-    """The best mean over seeds on the test split: an upper bound, flagged wherever it is shown, never a default."""
-
-    name: ClassVar[str] = "oracle"
-
-    def choose(self, scores: ScoreTable, entry: MethodFacts, rule: str, test: str) -> Choice:
-        """Every test split has a choice of its own."""
-        higher = scores.results.dataset(entry.dataset).higher_is_better
-        choice = best_mean(scores.candidates(entry, test, rule), higher_is_better=higher, rule=self.name)
-        return replace(choice, oracle=entry.tuned)
-
-
-_SELECTORS: tuple[Selector, ...] = (MeanVal(), Oracle())
-SELECTORS: Mapping[str, Selector] = {selector.name: selector for selector in _SELECTORS}
-
-
 def rule_of(results: RunResults, entry: MethodFacts, checkpoint: str | None = None) -> str:
-    """The checkpoint rule of a method in the flat table, by the suite's setting or by the one given instead."""
+    """Return the checkpoint rule of a method in the flat table, by the suite's setting or by the one given instead."""
     return checkpoint_rule(checkpoint or entry.select.checkpoint, results.validation_split(entry))
 
 
 def choose(scores: ScoreTable, entry: MethodFacts, test: str, checkpoint: str | None = None) -> Choice:
-    """The configuration that the suite's settings select for one method, dataset and test split."""
-    rule = rule_of(scores.results, entry, checkpoint)
-    return SELECTORS[entry.select.config].choose(scores, entry, rule, test)
+    """Choose the configuration of a method on a dataset, for the table's column of one test split.
+
+    By the rule ``mean-val`` the best mean over seeds on the validation split decides. By ``oracle`` that on the test
+    split does: an upper bound, flagged wherever it is shown, never a default.
+    """
+    results, oracle = scores.results, entry.select.config == "oracle"
+    split = test if oracle else results.validation_split(entry)
+    candidates = scores.candidates(entry, split, rule_of(results, entry, checkpoint))
+    higher = results.dataset(entry.dataset).higher_is_better
+    choice = best_mean(candidates, higher_is_better=higher, rule=entry.select.config)
+    return replace(choice, oracle=oracle and entry.tuned)
 
 
 def mark_selected(results: RunResults) -> RunResults:
-    """The run with ``selected`` set on the rows of the chosen configurations.
+    """Return the run with ``selected`` set on the rows of the chosen configurations.
 
     The choice is made for each of the method's two checkpoint rules; under ``oracle`` it is that of the first test
     split.
@@ -207,17 +174,14 @@ def mark_selected(results: RunResults) -> RunResults:
         for checkpoint in ("best-val", LAST):
             choice = choose(scores, entry, test, checkpoint)
             chosen.add((entry.dataset, entry.method, choice.config_id, rule_of(results, entry, checkpoint)))
-    return results.with_rows(_marked(results.rows, chosen))
-
-
-def _marked(rows: Iterable[ResultRow], chosen: set[tuple[Any, ...]]) -> Iterable[ResultRow]:
-    for row in rows:
-        selected = (row.dataset, row.method, row.config_id, row.checkpoint) in chosen
-        yield row if row.selected == selected else replace(row, selected=selected)
+    selected = [(row, (row.dataset, row.method, row.config_id, row.checkpoint) in chosen) for row in results.rows]
+    return results.with_rows(
+        row if row.selected == is_chosen else replace(row, selected=is_chosen) for row, is_chosen in selected
+    )
 
 
 def without_value(results: RunResults) -> int:
-    """How many trained cells have no value on any test split, under the checkpoint rule that the suite reports."""
+    """Count the trained cells without a value on any test split, under the checkpoint rule that the suite reports."""
     rules = {(entry.dataset, entry.method): rule_of(results, entry) for entry in results.entries}
     trained, valued = set[str](), set[str]()
     for row in results.rows:

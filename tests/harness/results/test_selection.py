@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
-from harness.results.selection import SELECTORS, Candidate, ScoreTable, best_mean, choose, mark_selected
+from harness.results.selection import Candidate, ScoreTable, best_mean, choose, mark_selected
 from harness.suite.spec import SelectSettings
 
 
@@ -47,7 +47,6 @@ def test_lower_can_be_better():
 def test_a_configuration_with_a_lost_seed_is_not_eligible(status):
     choice = best_mean([candidate("a", 0.9, status), candidate("b", 0.1, 0.1)])
     assert (choice.config_id, choice.provisional) == ("b", False)
-    assert choice.ineligible == {"a": f"1 of 2 seeds {status}"}
 
 
 def test_an_unfinished_grid_is_provisional():
@@ -139,4 +138,3 @@ def test_selected_is_marked_on_the_rows():
 
 def test_a_default_is_never_the_oracle():
     assert SelectSettings().config == "mean-val"
-    assert set(SELECTORS) == {"mean-val", "oracle"}

@@ -1,4 +1,4 @@
-"""The suite's ``analyses``, which questions are asked of the cells once they have run, and its ``trackers``."""
+"""Read the ``analyses`` of a suite, which look at its cells after the run, and its ``trackers``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_analyses(
         datasets: what is taken of the suite, with what it declares.
         known: ``datasets`` and ``methods`` -> every label of the suite, taken or not.
     """
-    found = []
+    specs = []
     for label in table:
         own = table.table(label)
         before = len(parts.problems)
@@ -41,8 +41,8 @@ def read_analyses(
             continue
         spec = AnalysisSpec(label, part.spec, globs["datasets"], globs["methods"])
         if _fields_there(spec, part.entry.traits.get("oracle", ()), datasets, parts, table):
-            found.append(spec)
-    return tuple(found)
+            specs.append(spec)
+    return tuple(specs)
 
 
 def named_analyses(
@@ -81,8 +81,8 @@ def read_trackers(tree: Tree | None, more: Sequence[str], parts: Parts) -> tuple
     for name in more:
         place = Place(f"--tracker {name}")
         tables.append(Table(place).put("use", Leaf(name, place)))
-    found = [parts.alone("tracker", table) for table in tables]
-    return tuple(part.spec for part in found if part is not None)
+    components = [parts.alone("tracker", table) for table in tables]
+    return tuple(part.spec for part in components if part is not None)
 
 
 def written_analysis(spec: AnalysisSpec) -> dict[str, object]:
@@ -92,7 +92,7 @@ def written_analysis(spec: AnalysisSpec) -> dict[str, object]:
 
 
 def fits(label: str, globs: Sequence[str]) -> bool:
-    """Whether a dataset or method is taken; no globs take all."""
+    """Return True if a dataset or method is taken; no globs take all."""
     return not globs or any(label == glob or fnmatchcase(label, glob) for glob in globs)
 
 
@@ -101,7 +101,7 @@ def _globs(own: Table, name: str, label: str, parts: Parts, known: Sequence[str]
     if tree is None:
         return ()
     items: Sequence[Tree] = tree.items if isinstance(tree, Items) else (tree,)
-    found = []
+    globs = []
     for item in items:
         if not (isinstance(item, Leaf) and isinstance(item.value, str) and item.value.strip()):
             message = f"analysis '{label}': '{name}' lists names or globs of the suite's {name}, found {describe(item)}"
@@ -111,8 +111,8 @@ def _globs(own: Table, name: str, label: str, parts: Parts, known: Sequence[str]
             message = f"analysis '{label}': '{item.value}' fits none of the suite's {name}{hint}; there are: "
             parts.problems.add(item.place, message + ", ".join(known))
         else:
-            found.append(item.value)
-    return tuple(found)
+            globs.append(item.value)
+    return tuple(globs)
 
 
 def _fields_there(

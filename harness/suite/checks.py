@@ -1,4 +1,4 @@
-"""Whether a method can run on a dataset: tasks, environments, oracle fields, validation split."""
+"""Check that a method can run on a dataset: tasks, environments, oracle fields, validation split."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pair:
 
 
 def check_tasks(pair: Pair, parts: Mapping[str, Part], problems: Problems) -> None:
-    """Every component must support the dataset's task."""
+    """Check that every component supports the dataset's task."""
     kind = pair.declared.task.kind
     for role, part in parts.items():
         supported = part.entry.traits.get("tasks")
@@ -40,7 +40,7 @@ def check_tasks(pair: Pair, parts: Mapping[str, Part], problems: Problems) -> No
 
 
 def check_oracle(pair: Pair, parts: Iterable[Part], problems: Problems) -> None:
-    """A component that opens oracle fields needs a dataset that has them."""
+    """Check that the dataset has the oracle fields that the components open."""
     for part in parts:
         missing = sorted(set(part.entry.traits.get("oracle", ())) - set(pair.declared.oracle))
         if missing:
@@ -53,7 +53,7 @@ def check_oracle(pair: Pair, parts: Iterable[Part], problems: Problems) -> None:
 
 
 def check_split(pair: Pair, select: SelectSettings, table: Table, problems: Problems) -> None:
-    """``select.split`` names a validation split of the dataset."""
+    """Check that ``select.split`` names a validation split of the dataset."""
     splits = [name for name, role in pair.declared.splits.items() if role == "val"]
     if select.split != "auto" and select.split not in splits:
         message = (
@@ -64,20 +64,20 @@ def check_split(pair: Pair, select: SelectSettings, table: Table, problems: Prob
 
 
 def wants_environments(learner: Entry) -> bool:
-    """Whether the suite must supply environments: the learner needs them and declares no stage that infers them."""
+    """Return True if the suite must supply environments: the learner needs some and infers none itself."""
     inferred = any(stage.get("kind") == "environment" for stage in learner.traits.get("upstream", {}).values())
     return "environments" in learner.traits.get("needs", ()) and not inferred
 
 
 def environments_of(learner: Part, given: Part | None) -> str:
-    """How a training gets environments: ``fixed`` before it, ``drawn per batch``, or ``none``."""
+    """Return the source of a training's environments: ``fixed`` before it, ``drawn per batch``, or ``none``."""
     if given is None or "environments" not in learner.entry.traits.get("needs", ()):
         return "none"
     return "drawn per batch" if given.entry.traits.get("per_batch") else "fixed"
 
 
 def environment_uses(learner: Part, method: Table, *, wanted: bool) -> Uses:
-    """What the ``envs`` of a method do: nothing where its learner takes none."""
+    """Return the effect of a method's ``envs``: none where its learner takes none."""
     uses, written = Uses(), (method.key("envs"), "envs")
     if wanted:
         uses.active.add(written)
@@ -88,7 +88,7 @@ def environment_uses(learner: Part, method: Table, *, wanted: bool) -> Uses:
 
 
 def check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
-    """What a learner needs of its environment beside ids must be provided by it."""
+    """Check that an environment provides all that its learner needs beside ids."""
     provided = set(given.entry.traits.get("provides", ())) if given is not None else set()
     missing = set(learner.entry.traits.get("needs", ())) - {"environments"} - provided
     if not missing:
@@ -107,7 +107,7 @@ def own_environments(catalog: Catalog) -> str | None:
 
 
 def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
-    """A method that needs environments must get some, of a kind that the dataset allows."""
+    """Check that a method that needs environments gets some, of a kind that the dataset allows."""
     has_own = pair.declared.environments > 0
     if given is not None:
         _check_groups(pair, given, problems)
@@ -134,7 +134,7 @@ def check_number(
     catalog: Catalog,
     problems: Problems,
 ) -> None:
-    """A method that compares environments must get two or more in its training, and in a batch if it does so there."""
+    """Check that a method that compares environments gets two or more of them, in a batch if it compares them there."""
     for configuration in configurations:
         learner, spec = configuration.learner, configuration.environment
         owner = catalog.get(learner.kind, learner.name)

@@ -74,7 +74,7 @@ class Parts:
         return Part(entry, ComponentSpec(kind, name, located(entry, params, table)), use.place, places)
 
     def alone(self, kind: str, table: Table) -> Part | None:
-        """As :meth:`component`, of one that no other value of the suite reaches: values without effect are refused."""
+        """Return :meth:`component` of a table that no other part of the suite changes; refuse values without effect."""
         part = self.component(kind, table)
         if part is None:
             return None
@@ -124,7 +124,7 @@ class Parts:
         return declared
 
     def value(self, declared: HParam, tree: Tree) -> tuple[bool, Any]:
-        """Whether a value fits, and the value in its declared type."""
+        """Return True with the value in its declared type, or False after a noted problem."""
         try:
             return True, coerced(declared, plain(tree))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the values that a suite writes do.
+"""Find the values of a suite that have no effect.
 
 A value that cannot change the outcome of a row (``hparam(active=…)``) is left out of it and of its keys. One that the
 suite's own file or the command line writes is refused where no row has a use for it: a value that a row takes over from
@@ -20,7 +20,7 @@ Written = tuple[Place, str]
 
 
 def facts_of(declared: Declaration, environments: str) -> dict[str, Any]:
-    """What conditions may name of a row beside hyperparameters.
+    """Return the facts of a row that conditions may name beside hyperparameters.
 
     Args:
         declared: what the dataset says of itself.

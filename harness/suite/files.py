@@ -1,4 +1,4 @@
-"""Finding and reading suite files: installed suites, includes, plugin files, protocols and bundles."""
+"""Find and read suite files: installed suites, includes, plugin files, protocols and bundles."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _leaves(table: Table, name: str) -> list[Leaf]:
 
 
 def _shown(found: Path, path: Path) -> str:
-    """How an included file is called in messages: near to how the suite was called."""
+    """Return the name of an included file in messages: relative where the suite's is."""
     return str(found) if path.is_absolute() else os.path.relpath(found)
 
 

@@ -1,4 +1,4 @@
-"""From a suite's file to the resolved :class:`harness.suite.spec.Suite`, or to every fault of the file at once."""
+"""Load a suite's file as a resolved :class:`harness.suite.spec.Suite`, or report every fault of the file at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the methods of the file to the rows of the table: ``like``, ``bundle`` and ``matrix``."""
+"""Turn the methods of a file into rows of the table: ``like``, ``bundle`` and ``matrix``."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _Copier:
 
 
 def _complete(tree: Table, name: str, place: Place, problems: Problems) -> bool:
-    """Whether a method has what it needs to be a row; each path is decided in one way only.
+    """Return True if a method is complete and decides each path in one way only.
 
     A method already known to be faulty passes, so that the rest of it is still looked at.
     """
@@ -206,7 +206,7 @@ def _placeholders_known(name: str, paths: list[str], place: Place, problems: Pro
 
 
 def _distinct_names(options: tuple[Tree, ...]) -> bool:
-    """Whether the values of an axis are components that their names tell apart."""
+    """Return True if the values of an axis are components with different names."""
     names = [plain(option).get("use") for option in options if isinstance(option, Table)]
     return len(names) == len(options) == len(set(names)) and None not in names
 

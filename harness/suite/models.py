@@ -64,7 +64,7 @@ def component(kind: str, fields: Fields, check: Any = None) -> Any:
 
 
 def _path_text(kind: str, path: str, value: Any) -> str:
-    """What is wrong with a path in a method's ``tune`` or ``matrix``, or nothing."""
+    """Return the fault of a path in a method's ``tune`` or ``matrix``; empty where there is none."""
     head, dot, _ = path.partition(".")
     heads = (*PARTS, "model", "train")
     default = kind == "tune" and value == "default"

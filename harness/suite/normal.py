@@ -1,4 +1,4 @@
-"""From the tables of a file to one normal form, without what is faulty in them.
+"""Bring the tables of a file to one normal form, without their faulty parts.
 
 Normal form: every component is a table with ``use``; what a component tunes or puts in a matrix stands in the
 method's ``tune`` and ``matrix`` under a dotted path (``decorrelator.gamma``), so that files, ``like``, bundles and
@@ -12,9 +12,6 @@ from typing import Any
 
 from harness.suite.settings import PARTS
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, mark_faulty
-
-EVERYWHERE = "*"
-"""The path in ``tune`` that stands for every component of the method; ``tune: default`` is short for it."""
 
 
 def read_suite(tree: Tree | None, file: str, problems: Problems, *, fragment: bool) -> Table:
@@ -116,7 +113,7 @@ def _method(tree: Table, problems: Problems) -> Table:
 def _under(axes: Table, written: Tree | None, kind: str, problems: Problems) -> Table:
     """The axes of a method's components, and those that the method writes itself."""
     if isinstance(written, Leaf):
-        return axes.put(EVERYWHERE, written)
+        return axes.put("*", written)  # every component of the method
     own = written if isinstance(written, Table) else Table(axes.place)
     for path, values in own.entries.items():
         if path in axes:

@@ -1,4 +1,4 @@
-"""How one table is laid over another: the single rule behind files, protocols, ``like``, bundles and ``--set``.
+"""Lay one table over another: the single rule behind files, protocols, ``like``, bundles and ``--set``.
 
 Tables merge key by key and the later value wins. A component given with ``use`` (or as a name) replaces the one
 below it together with what was tuned on it. A hyperparameter that the upper table decides in any way (a value,
@@ -155,7 +155,7 @@ def _edit(table: Table, name: str, change: Callable[[Table], Table]) -> Table:
 
 
 def _displace(base: Table, top: Table) -> Table:
-    """What is left of ``base`` once ``top`` has decided what it decides."""
+    """Return ``base`` without the paths that ``top`` decides."""
     if "baseline" in top:
         base = _without_parts(base, PIPELINE)
     if any(part in top for part in PIPELINE):

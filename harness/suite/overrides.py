@@ -1,4 +1,4 @@
-"""What the command line changes in a suite: ``--seeds``, ``--epochs``, ``--set KEY=VALUE``, and which rows to take."""
+"""Apply the command line's changes to a suite: ``--seeds``, ``--epochs``, ``--set KEY=VALUE``, and globs of rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DOTTED_BELOW = ("tune", "matrix", "pool")
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line says.
+    """The options of a command line that change a suite.
 
     Attributes:
         seeds: a list such as ``1,2,3``, or None.
@@ -105,15 +105,6 @@ def _nest(steps: list[str], value: Tree, place: Place) -> Table:
     return value
 
 
-def parse_seeds(text: str) -> list[int]:
-    """``1,2,3`` as numbers.
-
-    Raises:
-        ValueError: something else.
-    """
-    return [int(part) for part in text.split(",")]
-
-
 def chosen(
     globs: Sequence[str], labels: Sequence[str], option: str, problems: Problems, also: Callable[[str], str] = str
 ) -> list[str]:
@@ -143,7 +134,7 @@ def chosen(
 def seeds_of_text(text: str, place: Place, problems: Problems) -> list[int]:
     """Seeds as a command line or a text in a suite gives them; faults are noted."""
     try:
-        numbers = parse_seeds(text)
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
         problems.add(place, f"seeds are whole numbers, such as 1,2,3; found {text!r}")
         return []

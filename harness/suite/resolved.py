@@ -1,4 +1,4 @@
-"""Datasets and methods once they are checked, and how a whole suite is written down again."""
+"""Checked datasets and methods, and the form in which they are written down again."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class CheckedMethod:
 
     @property
     def learner(self) -> Part:
-        """What trains the classifier."""
+        """The component that trains the classifier."""
         return self.parts.get("baseline") or self.parts["decorrelator"]
 
 

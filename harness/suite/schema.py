@@ -27,7 +27,7 @@ def json_schema(catalog: Catalog) -> Schema:
 
 
 def _schema_of(model: Any) -> Schema:
-    """What pydantic writes for a model, without its titles; definitions of components by reference."""
+    """Return a model's schema without pydantic's titles; definitions of components are references."""
     from pydantic import TypeAdapter
 
     schema: Schema = _tidy(TypeAdapter(model).json_schema())

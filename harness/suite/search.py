@@ -1,4 +1,4 @@
-"""From a method's tuned hyperparameters to its configurations: the grid, ``tune: default`` and the budget.
+"""Turn a method's tuned hyperparameters into configurations: the grid, ``tune: default`` and the budget.
 
 Axes are sorted by path, so that the order of keys in a file changes neither the configurations nor their order;
 the order of values in a list does (ties are won by the first declared).
@@ -215,7 +215,7 @@ class _Row:
 
 
 def _below(head: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a point says of one component, by name."""
+    """Return the values of a point for one component, by name."""
     return {path.partition(".")[2]: value for path, value in values.items() if path.partition(".")[0] == head}
 
 

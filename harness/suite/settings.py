@@ -59,7 +59,7 @@ def declared(settings: type) -> dict[str, HParam]:
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How the final classifier is trained."""
+    """The settings of the final classifier's training."""
 
     epochs: int = setting(50, "passes over the training graphs", low=1)
     batch_size: int = setting(32, "graphs per training batch", low=1)
@@ -108,7 +108,7 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class SelectSettings:
-    """How a checkpoint and a configuration are chosen; ``oracle`` is flagged everywhere and never a default."""
+    """The rules by which a checkpoint and a configuration are chosen; ``oracle`` is flagged and never a default."""
 
     checkpoint: str = setting("best-val", "which epoch's weights are reported", choices=("best-val", LAST))
     config: str = setting(

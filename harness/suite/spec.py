@@ -98,7 +98,7 @@ class AnalysisSpec:
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What the report shows: the reference row for differences, published numbers, statistics."""
+    """The contents of the report: the reference row for differences, published numbers, statistics."""
 
     reference: str | None = None
     published: str | None = None

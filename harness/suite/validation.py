@@ -39,7 +39,7 @@ EXAMPLES = {
     "methods": "{ERM: {baseline: erm}}",
     "cluster": "{kind: slurm, workers: 8}",
 }
-"""How some tables are written, for messages."""
+"""Examples of some tables, for messages."""
 
 
 def fault(text: str) -> PydanticCustomError:
@@ -217,7 +217,7 @@ def _without(tree: Any, loc: Loc) -> Any:
 
 
 def _text(model: Any, line: Any, value: Tree, title: str) -> str:
-    """What a fault says."""
+    """Return the message of a fault."""
     kind, loc = line["type"], tuple(step for step in line["loc"] if step != KEY)
     if kind == "fault":
         text: str = line["ctx"]["text"]
@@ -240,7 +240,7 @@ _ROW = {"datasets": "dataset", "methods": "method", "analyses": "analysis"}
 
 
 def _title(loc: Loc, title: str) -> str:
-    """What messages call the value at a location."""
+    """Return the name of the value at a location in messages."""
     if not loc:
         return title
     if len(loc) == 2 and loc[0] in _ROW:

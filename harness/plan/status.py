@@ -194,7 +194,7 @@ class Clock:
 
 
 def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
-    """A line for each way in which what is cached was made otherwise than it would be now; see ``storage.makers``.
+    """Return a line for each way in which cached stages were made otherwise than they would be now.
 
     Args:
         device: where a run would train networks.

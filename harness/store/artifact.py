@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from harness.errors import BenchError
 from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, read_text, writing
-from harness.store.keys import hash_file, sha256
+from harness.store.keys import DIGEST, hash_file, sha256
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,9 +122,10 @@ class Meta:
                 if not isinstance(getattr(meta, name), kind):
                     raise TypeError(f"'{name}' of a Meta is a {type(getattr(meta, name)).__name__}")
             for name, item in meta.files.items():
-                int(item["size"]), str(item["sha256"])
                 if name == META or not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
                     raise ValueError(f"{name!r} cannot name a file of an artifact")
+                if type(item["size"]) is not int or item["size"] < 0 or not DIGEST.fullmatch(str(item["sha256"])):
+                    raise ValueError(f"{name} has no size or checksum")
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"{META} is damaged ({error})") from None
         return meta

@@ -1,1 +1,1 @@
-"""What starts an author off: a working component of each kind, as one file or as a whole distribution."""
+"""Working components of each kind to start from, as one file or as a distribution."""

@@ -47,27 +47,27 @@ def analyse(
     specs = _specs(session, names or [], sets or [], datasets or [], methods or [])
     chosen = workers.options(retry_failed=retry_failed)
     with make_progress(session, quiet=json) as progress:
-        found = execute_analyses(session, chosen, progress.observe, record, specs)
-    labels = {item.label for item in found}
+        findings = execute_analyses(session, chosen, progress.observe, record, specs)
+    labels = {finding.label for finding in findings}
     _show([item for item in load_findings(opened.runs / record.id) if item[0].label in labels], json)
-    raise typer.Exit(1 if any(item.status != "ok" for item in found) else 0)
+    raise typer.Exit(1 if any(finding.status != "ok" for finding in findings) else 0)
 
 
-def _show(found: Sequence[tuple[Finding, Path]], json: bool) -> None:
+def _show(findings: Sequence[tuple[Finding, Path]], json: bool) -> None:
     from harness.report.findings import finding_json, finding_table
     from harness.report.plain import plain_table
 
     if json:
-        print_json({"analyses": [finding_json(*item) for item in found]})
+        print_json({"analyses": [finding_json(*item) for item in findings]})
         return
-    text = "\n\n".join(plain_table(finding_table(*item)) for item in found) + "\n"
+    text = "\n\n".join(plain_table(finding_table(*item)) for item in findings) + "\n"
     emit(text)
 
 
 def _specs(
     session: Session, names: list[str], sets: list[str], datasets: list[str], methods: list[str]
 ) -> list[AnalysisSpec]:
-    """The suite's own analyses, or those named, with the options' values."""
+    """Return the suite's own analyses, or the named ones with the options' values."""
     from harness.suite.analyses import named_analyses, read_analyses
     from harness.suite.components import Parts
     from harness.suite.tree import Problems
@@ -84,6 +84,6 @@ def _specs(
     suite = session.suite
     declared = {dataset.label: session.facts.declare(dataset.component) for dataset in suite.datasets}
     known_labels = {"datasets": list(declared), "methods": list(suite.methods)}
-    found = read_analyses(table, Parts(session.catalog, problems), datasets=declared, known=known_labels)
+    specs = read_analyses(table, Parts(session.catalog, problems), datasets=declared, known=known_labels)
     problems.check()
-    return list(found)
+    return list(specs)

@@ -64,7 +64,7 @@ def _package_steps(kind: str, name: str, folder: Path) -> list[tuple[str, str]]:
 
 
 def _shown(path: Path) -> str:
-    """A path as one would type it here."""
+    """Return a path as a user would type it in the current folder."""
     short = os.path.relpath(path)
     return shlex.quote(str(path.absolute()) if short.startswith("..") else short)
 

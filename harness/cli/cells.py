@@ -83,7 +83,7 @@ def _say(text: str) -> None:
 
 
 def _failed(error: BaseException, enter: bool) -> int:
-    """Show where an exception comes from, or enter the debugger there; the exit code."""
+    """Print a traceback, or enter the debugger where the exception was raised; return the exit code."""
     import pdb
     import traceback
     from bdb import BdbQuit

@@ -95,11 +95,11 @@ def describe(
 
 def _find(catalog: Catalog, name: str) -> list[Entry]:
     kind, _, short = name.rpartition("/")
-    found = [entry for entry in catalog if entry.name == short and kind in ("", entry.kind)]
-    if not found:
+    entries = [entry for entry in catalog if entry.name == short and kind in ("", entry.kind)]
+    if not entries:
         known = sorted({entry.name for entry in catalog})
         raise UserError(f"no component is called '{name}'{did_you_mean(short, known)}; `bench list` shows them")
-    return found
+    return entries
 
 
 def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, sources: options.Sources) -> dict[str, Any]:
@@ -195,15 +195,15 @@ def doctor(
 
 
 def examine(folders: options.Folders) -> dict[str, Any]:
-    """Everything ``doctor`` shows, as JSON."""
+    """Return all that ``bench doctor`` shows, as JSON."""
     from harness.engine.provenance import provenance
     from harness.nn.pygcl import pygcl_state
     from harness.store import data_root, index_root
 
-    made = provenance()
+    about = provenance()
     facts: dict[str, Any] = {
-        "versions": made["versions"],
-        "machine": {name: made[name] for name in ("platform", "cpu", "cores")},
+        "versions": about["versions"],
+        "machine": {name: about[name] for name in ("platform", "cpu", "cores")},
         "devices": _devices(),
         "PyGCL": pygcl_state(),
     }

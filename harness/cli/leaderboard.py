@@ -1,4 +1,4 @@
-"""The best rows so far while a run goes on: means of validation scores, so that nobody peeks at test."""
+"""Best rows so far of a running suite: means of validation scores, so that nobody looks at test scores."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _AT_ONCE = 200
-"""Most artifacts that one look reads: a display must not stand still over a large store."""
+"""Artifacts that one call reads at most: a display must not wait for a large store."""
 
 
 class Standings:
-    """Reads each score once, when it is there, and keeps what follows for its row."""
+    """Best rows by dataset; each score is read once."""
 
     def __init__(self, session: Session) -> None:
         self._store = session.store
@@ -32,11 +32,11 @@ class Standings:
         self._best: dict[str, dict[str, float]] = {cell.dataset: {} for cell in session.plan.cells}
 
     def add(self, keys: Iterable[str]) -> None:
-        """Tell of score artifacts that are there; other keys do not matter."""
+        """Add score artifacts that are in the store; other keys are ignored."""
         self._unread += [key for key in keys if key in self._cells]
 
     def best(self) -> list[tuple[str, str, float]]:
-        """(dataset, method, score): the best methods of each dataset by their best configuration's mean."""
+        """Return (dataset, method, score) of each dataset's best methods, by their best configuration's mean."""
         now, self._unread = self._unread[:_AT_ONCE], self._unread[_AT_ONCE:]
         for key in now:
             self._read(key)

@@ -1,4 +1,4 @@
-"""The Typer application, and how errors become messages and exit codes."""
+"""The Typer application with its commands; errors become messages and exit codes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from harness.cli import cache, data
 from harness.cli.analyse import analyse
 from harness.cli.authoring import check, new
 from harness.cli.cells import debug, reproduce
-from harness.cli.compare import compare
 from harness.cli.components import describe, doctor, list_components
 from harness.cli.options import Commands, register
 from harness.cli.profile import profile
-from harness.cli.report import report
+from harness.cli.report import compare, report
 from harness.cli.run import run
 from harness.cli.runs import export, runs
 from harness.cli.suites import plan, schema, validate
@@ -72,12 +71,12 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
 
 
 def _tell(text: str) -> None:
-    """To the error stream, without what a name in a message could do to the terminal."""
+    """Print to the error stream; control characters are escaped."""
     print(visible(text), file=sys.stderr)
 
 
 def _discard_output() -> None:
-    """Send what is still buffered nowhere, so that Python's exit does not fail on it once more."""
+    """Discard what is still buffered, so that Python's exit does not fail on it again."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -149,16 +148,16 @@ for _name, (_help, _commands) in _SUBCOMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the ``bench`` script."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    flags = tuple(flag for flag in _ANYWHERE if flag in given)
+    """Run the command line; the entry point of the ``bench`` script."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    flags = tuple(flag for flag in _ANYWHERE if flag in words)
     with _without_plugins() if _ANYWHERE[1] in flags else nullcontext():
-        app(args=[item for item in given if item not in flags], prog_name="bench", obj=tuple(given))
+        app(args=[item for item in words if item not in flags], prog_name="bench", obj=tuple(words))
 
 
 @contextmanager
 def _without_plugins() -> Iterator[None]:
-    """Through the environment, so that it holds in every process that is started."""
+    """Set the environment variable, so that it holds in every child process."""
     from harness.registry.discovery import NO_PLUGINS
 
     before = os.environ.get(NO_PLUGINS)

@@ -1,4 +1,4 @@
-"""Code that comes with a suite, on the error stream before it runs; and what ``--no-plugins`` leaves out."""
+"""Notices on the error stream: code of a suite before it runs, plugins that were not loaded."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 
 def tell(code: SuiteCode) -> None:
-    """Tell of code, whatever it is: for commands that are asked what a suite would do."""
+    """Print a notice of code of a suite; for commands that say what a suite would do."""
     print(visible(f"code of this suite: {code}"), file=sys.stderr, flush=True)
 
 
 def tell_strange(code: SuiteCode) -> None:
-    """Tell of code that has not run before and is no file below the current folder: for commands that run suites."""
+    """Print a notice of code that has not run before and is no file below the current folder."""
     if not code.known and not (code.digest and Path(code.place).is_relative_to(Path.cwd())):
         tell(code)
 
 
 def tell_broken(catalog: Catalog) -> None:
-    """Tell which plugins could not be loaded, and why."""
+    """Print the plugins that could not be loaded, with the reasons."""
     for broken in catalog.broken:
         print(visible(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}"), file=sys.stderr)
 
 
 def tell_withheld(catalog: Catalog) -> None:
-    """Tell what ``--no-plugins`` leaves out."""
+    """Print the plugins that ``--no-plugins`` leaves out."""
     for name in catalog.withheld:
         print(visible(f"not loaded, as --no-plugins asks: {name}"), file=sys.stderr)
 
 
 def cluster_of(suite: Suite) -> Profile | None:
-    """The suite's own cluster.
+    """Return the suite's own cluster.
 
     Raises:
         UserError: ``--no-plugins`` forbids it, as its options say what is run on which machines.
@@ -54,7 +54,7 @@ def cluster_of(suite: Suite) -> Profile | None:
 
 
 def as_json(plugins: Sequence[Path]) -> list[dict[str, str]]:
-    """The plugin files of a suite for commands that print JSON."""
+    """Return the plugin files of a suite for JSON output."""
     from harness.run.suite_code import plugin_code
 
     return [{"file": code.place, "sha256": code.digest} for code in plugin_code(plugins)]

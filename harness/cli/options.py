@@ -1,4 +1,4 @@
-"""Options that several commands share, and their translation into what the harness understands."""
+"""Options that several commands share, each declared once, and the groups of options that commands take."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2*
 
 
 def one_device(text: str) -> str:
-    """The device of a command that runs in this process.
+    """Return the device of a command that runs in this process.
 
     Raises:
         UserError: no such device, or several.
@@ -276,7 +276,7 @@ def one_device(text: str) -> str:
 
 
 def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
-    """The hyperparameters that ``--set KEY=VALUE`` gives to one component, with paths by the current folder.
+    """Return the hyperparameters that ``--set KEY=VALUE`` gives to a component; paths go by the current folder.
 
     Raises:
         UserError: an unknown name, or a value that does not fit.
@@ -307,7 +307,7 @@ def _no_value(entry: Entry, key: str) -> str:
 
 
 def parse_bytes(text: str | None, option: str = "--memory") -> int | None:
-    """``4G``, ``500M``, ``2GiB`` or a plain number of bytes.
+    """Return the bytes of ``4G``, ``500M``, ``2GiB`` or a plain number.
 
     Raises:
         UserError: anything else; the text names the option.
@@ -325,7 +325,7 @@ def parse_bytes(text: str | None, option: str = "--memory") -> int | None:
 
 
 def parse_seconds(text: str | None, option: str = "--timeout") -> float | None:
-    """``90``, ``90s``, ``15m``, ``2h`` or ``30d``.
+    """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``30d``.
 
     Raises:
         UserError: anything else; the text names the option.

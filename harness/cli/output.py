@@ -25,15 +25,15 @@ _OTHER_FILES = (".parquet", ".yaml", ".yml", ".safetensors", ".gz", ".tgz", ".zi
 
 
 def chosen_format(style: str | None, output: Path | None, *, page: bool = False) -> str:
-    """The format of a table: the one that is asked for, else that of the file's ending, else for the terminal.
+    """Return the format of a table: the requested one, else that of the file's ending, else ``terminal``.
 
     Args:
-        style: what ``--format``, ``--json`` or ``--html`` asks for; None where none is given.
+        style: the format that ``--format``, ``--json`` or ``--html`` requests, or None.
         output: the file.
         page: the command can write a web page.
 
     Raises:
-        UserError: the file's ending means another one, or none where none is asked for.
+        UserError: the file's ending means another format, or no format and none is requested.
     """
     if output is None:
         return style or "terminal"
@@ -51,12 +51,12 @@ def chosen_format(style: str | None, output: Path | None, *, page: bool = False)
 
 
 def note(text: str) -> None:
-    """Tell on the error stream what a reader of the output must know."""
+    """Print a note on the error stream."""
     print(visible(f"note: {text}"), file=sys.stderr)
 
 
 def require_known(option: str, value: str | None, known: Sequence[str], more: str = "") -> None:
-    """Refuse a word that an option does not take; None is an option that is not given.
+    """Refuse a value that an option does not take; None means that the option is absent.
 
     Raises:
         UserError: it is none of the known ones; ``more`` ends the text.
@@ -66,7 +66,7 @@ def require_known(option: str, value: str | None, known: Sequence[str], more: st
 
 
 def require_folder_name(path: Path, option: str) -> None:
-    """Refuse the name of a file where a folder is to be made; one that is there may be called anything.
+    """Refuse a path with the ending of a file where a folder is written, unless that folder exists.
 
     Raises:
         UserError: it has the ending of a file.
@@ -145,18 +145,18 @@ def table_text(headings: Sequence[str], rows: Rows, right: Collection[int] = ())
     """Return a table as aligned plain text."""
     lines = [headings, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
-    made = []
+    texts = []
     for line in lines:
         cells = (
             cell.rjust(width) if position in right else cell.ljust(width)
             for position, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
-        made.append("  ".join(cells).rstrip())
-    return "\n".join(made)
+        texts.append("  ".join(cells).rstrip())
+    return "\n".join(texts)
 
 
 def show_text(text: str = "") -> None:
-    """Print a line in what the output can encode; on a terminal, wrapped with the rest indented."""
+    """Print a line in characters that the output can encode; on a terminal it is wrapped and indented."""
     from harness.safe_io import encodable
 
     lines = [text]

@@ -73,7 +73,7 @@ def profile(
 
 
 def _observe(event: Event) -> None:
-    """Tell of stages that have to run before anything can be measured."""
+    """Print the stages that run before anything can be measured."""
     if event.kind == "started":
         print(f"running first: {event.stage.title}", file=sys.stderr)
 
@@ -104,13 +104,13 @@ def show(profile: CellProfile) -> None:
 
 
 def _say(text: str) -> None:
-    """A sentence or a table's title, set apart from what is above."""
+    """Print a sentence or a table's title below an empty line."""
     print()
     show_text(text)
 
 
 def _parts(own: TrainingProfile, erm: TrainingProfile) -> list[tuple[str, ...]]:
-    """The rows of the one table: parts of a step, then of an epoch."""
+    """Return the rows of the table: parts of a step, then of an epoch."""
     rows = [(_PARTS[part], own.sections[part], erm.sections[part], own.step) for part in _PARTS]
     steps = own.steps_per_epoch * own.step, erm.steps_per_epoch * erm.step
     rows += [

@@ -22,7 +22,7 @@ _DONE = ("finished", "cached", "failed", "skipped")
 
 
 class Tally:
-    """What has happened so far, and how long the rest may take."""
+    """Counts of finished stages, failures, and an estimate of the time left."""
 
     def __init__(self, session: Session) -> None:
         from harness.plan.status import Clock, needed
@@ -49,7 +49,7 @@ class Tally:
         self._standings.add(key for key in session.plan.stages if key not in self._left)
 
     def add(self, event: Event) -> None:
-        """Take one event."""
+        """Count one event."""
         stage = event.stage
         if stage.key not in self._known:  # of an analysis, which is planned once the scores are there
             self._known.add(stage.key)
@@ -72,7 +72,7 @@ class Tally:
             self.failures.append(f"{stage.title}: {_brief(event.failure)}")
 
     def _leave(self, key: str) -> None:
-        """Take a stage from what is left to do."""
+        """Remove a stage from the stages that are left."""
         if key in self._left:
             kind, seconds = self._left.pop(key)
             self._left_of[kind] -= 1
@@ -81,11 +81,11 @@ class Tally:
 
     @property
     def done(self) -> int:
-        """Stages that are over, one way or another."""
+        """Return the number of stages that are finished, cached, failed or skipped."""
         return sum(self.counts[kind] for kind in _DONE)
 
     def seconds_left(self) -> float | None:
-        """Work left, from recorded stages and from this run's own, divided by the workers seen at work at once."""
+        """Estimate the time left by this run's and recorded stages, divided by the most workers seen at once."""
         total = 0.0
         for kind, count in self._left_of.items():
             if self._ran[kind]:
@@ -97,17 +97,17 @@ class Tally:
         return total / min(self._workers, max(len(self._left), 1))
 
     def best(self) -> list[tuple[str, str, float]]:
-        """(dataset, method, mean validation score) of the best rows of each dataset so far."""
+        """Return (dataset, method, mean validation score) of the best rows of each dataset so far."""
         return self._standings.best()
 
 
 def _brief(failure: Failure) -> str:
-    """Status and the first line of the reason, and of a stored failure how to try again."""
+    """Return the status, the first line of the reason, and for a stored failure how to run it again."""
     return visible(f"{failure.status}: {failure.reason.partition(chr(10))[0]}{failure.remark}")
 
 
 def clock_text(seconds: float | None) -> str:
-    """``3m 20s``; ``unknown`` where nothing is known."""
+    """Return seconds as ``3m 20s``; None as ``unknown``."""
     if seconds is None:
         return "unknown"
     minutes, rest = divmod(int(seconds), 60)
@@ -129,7 +129,7 @@ class Lines:
         self._tally, self._stream = tally, stream
 
     def observe(self, event: Event) -> None:
-        """Print what ended, was retried or waits."""
+        """Print a stage that ended, was retried or waits."""
         self._tally.add(event)
         if event.kind == "started":
             return
@@ -144,7 +144,7 @@ class Lines:
 
 
 class Screen:
-    """A live display: a bar, what is running, failures, the best rows so far."""
+    """A live display: a bar, running stages, failures, the best rows so far."""
 
     def __init__(self, tally: Tally, live: Any) -> None:
         self._tally, self._live, self._next = tally, live, 0.0
@@ -158,7 +158,7 @@ class Screen:
             self._live.update(self.render(), refresh=True)
 
     def render(self) -> Any:
-        """The display now."""
+        """Return the display."""
         from rich.console import Group
         from rich.markup import escape
         from rich.progress_bar import ProgressBar
@@ -188,7 +188,7 @@ class Screen:
 
 @contextmanager
 def make_progress(session: Session, *, quiet: bool = False) -> Iterator[Quiet | Lines | Screen]:
-    """The progress display that fits the error stream: the table alone goes to the output stream."""
+    """Return the progress display that fits the error stream."""
     if quiet:
         yield Quiet()
         return

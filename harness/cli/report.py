@@ -1,4 +1,4 @@
-"""``bench report``."""
+"""``bench report`` and ``bench compare``."""
 
 from __future__ import annotations
 
@@ -16,19 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.report import Located, ReportOptions
+    from harness.results.compare import Comparison
     from harness.results.rows import RunResults
     from harness.results.run_record import RunRecord
     from harness.store import Store
-CHECKPOINTS = ("suite", "best-val", "last", "both")
+
+
+_RUN = "A suite (its latest run) or the id of a run."
+CHECKPOINTS = ("suite", "best-val", "last")
+Checkpoint = Annotated[
+    str,
+    typer.Option(
+        "--checkpoint",
+        help=f"{', '.join(CHECKPOINTS)}; `bench report` also both.",
+        autocompletion=completion.one_of(*CHECKPOINTS, "both"),
+    ),
+]
 
 
 def report(
     run: options.Run,
     style: options.Format = None,
     output: options.OutputFile = None,
-    checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help=", ".join(CHECKPOINTS), autocompletion=completion.one_of(*CHECKPOINTS))
-    ] = "suite",
+    checkpoint: Checkpoint = "suite",
     validation: Annotated[bool, typer.Option("--validation", help="Validation beside test.")] = False,
     differences: Annotated[bool, typer.Option("--differences", help="Difference to the reference row.")] = False,
     average: Annotated[bool, typer.Option("--average", help="Averages over datasets.")] = False,
@@ -53,7 +63,7 @@ def report(
     from harness.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
-    require_known("--checkpoint", checkpoint, CHECKPOINTS)
+    require_known("--checkpoint", checkpoint, (*CHECKPOINTS, "both"))
     if html and (json or style is not None):
         raise UserError("--html is a format of its own: leave out --format and --json")
     asked = WEB_PAGE if html else "json" if json else style
@@ -76,7 +86,7 @@ def report(
 
 
 def _tell_finished(record: RunRecord, store: Store) -> None:
-    """The latest run is shown, finished or not; where it was cut short, a finished one may be what is looked for."""
+    """Name an earlier finished run if the latest run, which is shown, was cut short."""
     from harness.run.find import finished_before
 
     finished = finished_before(record, store)
@@ -94,13 +104,67 @@ def show(
     """Print a report, or write it to a file; ``findings`` are the run's analyses."""
     from harness.report import make_report, render
 
-    made = make_report(results, chosen, findings)
+    table = make_report(results, chosen, findings)
     if style == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
         from harness.report.terminal import print_report
 
-        print_report(made, Console())
+        print_report(table, Console())
         return
-    text = render(made, "plain" if style == "terminal" else style)
+    text = render(table, "plain" if style == "terminal" else style)
     emit(text, output)
+
+
+def compare(
+    first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST", autocompletion=completion.runs)],
+    second: Annotated[
+        str,
+        typer.Argument(
+            help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND", autocompletion=completion.runs
+        ),
+    ],
+    style: options.Format = None,
+    output: options.OutputFile = None,
+    checkpoint: Checkpoint = "suite",
+    datasets: options.Datasets = None,
+    methods: options.Methods = None,
+    force: Annotated[bool, typer.Option("--force", help="Compare although protocol or data differ.")] = False,
+    store: options.StoreDir = None,
+    second_store: Annotated[
+        Path | None, typer.Option("--second-store", help="Store of the second run.", show_default="--store")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
+    from harness.results.compare import compare as compare_sides
+    from harness.results.compare import narrowed, open_side
+    from harness.run.collect import collect
+    from harness.run.find import find_run
+    from harness.store import Store
+
+    require_known("--format", style, FORMATS)
+    require_known("--checkpoint", checkpoint, CHECKPOINTS)
+    wanted = chosen_format("json" if json else style, output)
+    rule = None if checkpoint == "suite" else checkpoint
+    opened = Store(store)
+    other = opened if second_store is None else Store(second_store)
+    sides = []
+    for name, place in ((first, opened), (second, other)):
+        record = find_run(name, place, note)
+        sides.append(open_side(record, collect(record, place), place, rule))
+    left, right = (narrowed(side, datasets or (), methods or ()) for side in sides)
+    _show(compare_sides(left, right, checkpoint=rule, force=force), wanted, output)
+
+
+def _show(compared: Comparison, style: str, output: Path | None) -> None:
+    from harness.report.comparison import comparison_table, render_comparison
+
+    if style == "terminal" and sys.stdout.isatty():
+        from rich.console import Console
+
+        from harness.report.terminal import print_table
+
+        print_table(comparison_table(compared), Console())
+        return
+    emit(render_comparison(compared, "plain" if style == "terminal" else style), output)

@@ -105,7 +105,7 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
 
 
 def _show_tracebacks(record: RunRecord) -> None:
-    """The short tracebacks of the stages that failed, also of those whose failure is from an earlier run."""
+    """Print the short tracebacks of failed stages, also of failures of an earlier run."""
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     for key, failure in record.failures.items():
         if failure.traceback:

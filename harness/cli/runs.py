@@ -80,9 +80,9 @@ def export(
     require_folder_name(output, "--output")
     opened = Store(store)
     record = find_run(run, opened, note)
-    cells = [one for one in record.cells if cell in ("", one.id)]
+    cells = [item for item in record.cells if cell in ("", item.id)]
     if not cells:
-        known = [one.id for one in record.cells]
+        known = [item.id for item in record.cells]
         raise UserError(f"run {record.id} has no cell '{cell}'{did_you_mean(cell, known)}")
     try:
         output.mkdir(parents=True, exist_ok=True)

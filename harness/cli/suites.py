@@ -60,7 +60,7 @@ def _lines(name: str, cells: int, statuses: list[StageStatus]) -> list[str]:
 
 
 def _reasons(statuses: list[StageStatus]) -> list[str]:
-    """Each reason once, with the stages it holds for."""
+    """Return each reason once, with the stages that it holds for."""
     grouped: dict[tuple[str, str, str], list[StageStatus]] = {}
     for status in statuses:
         if status.reason:
@@ -114,8 +114,8 @@ def validate(
     except UserError as error:
         if not json:
             raise
-        found = error.problems if isinstance(error, SuiteError) else (Problem("", str(error)),)
-        problems = [vars(problem) for problem in found]
+        faults = error.problems if isinstance(error, SuiteError) else (Problem("", str(error)),)
+        problems = [vars(problem) for problem in faults]
         print_json({"valid": False, "problems": problems})
         raise typer.Exit(2) from None
     opened = session.suite

@@ -1,4 +1,4 @@
-"""For each component, where paper, public code and this code differ: for a terminal, and as a page. No torch."""
+"""Deviations of components: where paper, public code and this code differ. For a terminal, and as a page. No torch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _row(row: object, where: str) -> dict[str, str]:
 
 
 def headline(entry: Entry) -> str:
-    """The first line of the module's docstring: what it is, with the citation. Empty where there is none."""
+    """Return the first line of the module's docstring, which has the citation; empty if there is none."""
     try:
         text = ast.get_docstring(ast.parse(Path(entry.file).read_bytes()))
     except (OSError, SyntaxError, ValueError):
@@ -67,7 +67,7 @@ def headline(entry: Entry) -> str:
 
 
 def as_text(rows: Iterable[Mapping[str, str]], width: int) -> list[str]:
-    """Rows for a terminal: a block each, its parts one below the other, wrapped to ``width`` columns."""
+    """Return the lines of rows for a terminal: a block each, wrapped to ``width`` columns."""
     indent = 4 + max(map(len, _PARTS.values())) + 2
     lines = []
     for row in rows:
@@ -83,12 +83,12 @@ def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
 
 
 def as_markdown(catalog: Catalog) -> str:
-    """A section for each kind, and in it a table for each built-in component that has deviations."""
+    """Return a section for each kind, with a table for each built-in component that has deviations."""
     order = {kind: position for position, kind in enumerate((*_FIRST, *KINDS)) if kind not in _FIRST[:position]}
-    told = [entry for entry in catalog if entry.plugin == "built-in" and deviations(entry)]
-    told.sort(key=lambda entry: (order[entry.kind], entry.name))
+    deviating = [entry for entry in catalog if entry.plugin == "built-in" and deviations(entry)]
+    deviating.sort(key=lambda entry: (order[entry.kind], entry.name))
     sections = []
-    for kind, entries in groupby(told, key=lambda entry: entry.kind):
+    for kind, entries in groupby(deviating, key=lambda entry: entry.kind):
         sections.append(f"## {PLURALS[kind].capitalize()}")
         sections += [_component(entry) for entry in entries]
     return "\n\n".join(sections) + "\n"
@@ -101,16 +101,16 @@ def _component(entry: Entry) -> str:
 
 
 def as_table(entry: Entry) -> str:
-    """The deviations of a component, as a Markdown table."""
+    """Return the deviations of a component as a Markdown table."""
     rows = []
-    for each in deviations(entry):
-        switch = f"`{each['switch']}`" if each["switch"] and "`" not in each["switch"] else each["switch"]
-        rows.append([escaped(each[name]) for name in ("about", "paper", "public", "ours")] + [switch])
+    for row in deviations(entry):
+        switch = f"`{row['switch']}`" if row["switch"] and "`" not in row["switch"] else row["switch"]
+        rows.append([escaped(row[name]) for name in ("about", "paper", "public", "ours")] + [switch])
     return table(["", *_PARTS.values()], rows)
 
 
 def renewed(page: str, catalog: Catalog) -> str:
-    """A page with the part below its marker line made anew.
+    """Return a page with the part below its marker line generated again.
 
     Raises:
         UserError: the page has no marker line.
@@ -122,7 +122,7 @@ def renewed(page: str, catalog: Catalog) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Renew the pages that the arguments name."""
+    """Generate the named pages again."""
     from harness.registry.index import load_catalog
 
     catalog = load_catalog(strict=True)

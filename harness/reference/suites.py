@@ -1,4 +1,4 @@
-"""The suite language as a page: every key, from the same schema that ``bench schema`` prints for editors."""
+"""Page of the suite keys, from the schema that ``bench schema`` prints for editors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = tuple(PLURALS)
 
 
 def page(catalog: Catalog) -> str:
-    """The page of all keys."""
+    """Return the page of all keys."""
     schema = json_schema(catalog)
     parts = ["# Suite keys", _INTRODUCTION, "## A suite", keys(schema)]
     for name in ("report", "cluster", "adapt", "resources"):
@@ -46,7 +46,7 @@ _COMPONENT = (
 
 
 def _common(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """What all the components of a kind have beside their own hyperparameters: the described keys of all of them."""
+    """Return the keys that all components of a kind share, beside their own hyperparameters."""
     named = [option["properties"] for option in definition["anyOf"] if "use" in option.get("required", ())]
     shared = set.intersection(*map(set, named))
     first = {name: schema for name, schema in named[0].items() if name in shared and _is_structure(schema)}
@@ -58,7 +58,7 @@ def _is_structure(schema: Mapping[str, Any]) -> bool:
 
 
 def keys(definition: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> str:
-    """A table of the properties of a definition, with what the default protocol sets where it does."""
+    """Return a table of the properties of a definition, with the values of the default protocol."""
     rows = []
     for name, schema in definition["properties"].items():
         default = [code(defaults.get(name, ""))] if defaults is not None else []
@@ -68,7 +68,7 @@ def keys(definition: Mapping[str, Any], defaults: Mapping[str, str] | None = Non
 
 
 def values(schema: Mapping[str, Any]) -> str:
-    """What a schema allows, in words."""
+    """Return the values that a schema allows, in words."""
     if "$ref" in schema:
         return _reference(schema["$ref"].rpartition("/")[2])
     if "const" in schema or "enum" in schema:
@@ -101,12 +101,12 @@ def _reference(name: str) -> str:
 
 
 def _defaults() -> dict[str, dict[str, str]]:
-    """What the protocol that a suite has unless it names one sets."""
+    """Return the settings of the default protocol."""
     problems = Problems()
-    found = plain(read_protocol(Leaf(DEFAULT_PROTOCOL, Place("")), problems))
+    protocol = plain(read_protocol(Leaf(DEFAULT_PROTOCOL, Place("")), problems))
     problems.check()
     return {
-        section: {name: _shown(value) for name, value in found[section].items()}
+        section: {name: _shown(value) for name, value in protocol[section].items()}
         for section in ("model", "train", "select")
     }
 
@@ -121,11 +121,11 @@ def _suites() -> str:
     rows = []
     for name in installed_suites():
         lines = (suites_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-        told = [line.removeprefix("#").strip() for line in lines if line.startswith("# ") and "$schema" not in line]
-        rows.append([code(f"suites/{name}.yaml"), escaped(_sentence(" ".join(told)))])
+        comment = [line.removeprefix("#").strip() for line in lines if line.startswith("# ") and "$schema" not in line]
+        rows.append([code(f"suites/{name}.yaml"), escaped(_sentence(" ".join(comment)))])
     return table(["suite", "what it compares"], rows)
 
 
 def _sentence(text: str) -> str:
-    """The first sentence, within reason."""
+    """Return the first sentence, shortened."""
     return shorten(re.split(r"(?<!Eqn)(?<=\.) ", text)[0], 260, placeholder=" …")

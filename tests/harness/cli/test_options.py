@@ -1,0 +1,57 @@
+"""Groups of options: declared once, and the same wherever a command takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from harness.cli import app, options
+
+SUITE_OPTIONS = {"seeds", "epochs", "sets", "datasets", "methods", "strict", "data_dir", "plugin", "store"}
+OPEN_A_SUITE = ("run", "plan", "validate", "debug", "profile", "cache push", "cache pull")
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        yield from ((f"{name} {word}", subcommand) for word, subcommand in inner.items()) if inner else [(name, command)]
+
+
+COMMANDS = dict(commands())
+
+
+@pytest.mark.parametrize("name", OPEN_A_SUITE)
+def test_every_command_that_opens_a_suite_takes_the_same_options(name: str) -> None:
+    assert {parameter.name for parameter in COMMANDS[name].params} >= SUITE_OPTIONS
+
+
+def test_an_option_has_one_meaning() -> None:
+    """Options of one name that come from a group are the same in each command."""
+    groups = (options.Folders, options.SuiteOptions, options.Workers)
+    shared = {field.name for group in groups for field in fields(group)} - {"sets", "jobs"}
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            if parameter.name in shared:
+                seen.setdefault(parameter.name, set()).add((*parameter.opts, parameter.help))
+    assert {name: len(forms) for name, forms in seen.items()} == dict.fromkeys(shared, 1)
+
+
+def test_a_group_arrives_as_an_object() -> None:
+    arrived: list[Any] = []
+
+    def command(name: str, folders: options.Folders, workers: options.Workers, count: int = 2) -> None:
+        arrived.extend([name, folders, workers, count])
+
+    group = typer.Typer()
+    options.register(group, {"command": command})
+    words = ["x", "--store", "here", "--plugin", "a.py", "--plugin", "b.py", "--jobs", "3", "--count", "5"]
+    assert CliRunner().invoke(group, words).exit_code == 0
+    folders = options.Folders(plugin=[Path("a.py"), Path("b.py")], store=Path("here"))
+    assert arrived == ["x", folders, options.Workers(jobs=3), 5]

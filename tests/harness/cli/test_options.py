@@ -11,19 +11,20 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from harness.cli import app, options
+from harness.cli import options
+from harness.cli.main import app
 
 SUITE_OPTIONS = {"seeds", "epochs", "sets", "datasets", "methods", "strict", "data_dir", "plugin", "store"}
 OPEN_A_SUITE = ("run", "plan", "validate", "debug", "profile", "cache push", "cache pull")
 
 
-def commands() -> Iterator[tuple[str, Any]]:
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
-        inner = getattr(command, "commands", None)
-        yield from ((f"{name} {word}", subcommand) for word, subcommand in inner.items()) if inner else [(name, command)]
+def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    for word, inner in getattr(command, "commands", {}).items():
+        yield f"{name} {word}".strip(), inner
+        yield from commands(inner, f"{name} {word}")
 
 
-COMMANDS = dict(commands())
+COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("name", OPEN_A_SUITE)

@@ -161,17 +161,13 @@ def several_tasks(rig: AnalysisRig) -> Iterator[str]:
 
 
 def _whole(rig: AnalysisRig) -> Study:
-    """An ordinary run.
+    """Return an ordinary run.
 
     Raises:
-        Skip: it gives no table; one check tells of it, not all.
+        Skip: it gives no table; one check reports it, not all.
     """
-    try:
-        study = rig.study(WHOLE)
-        rows = () if study is None else present(rig.make(), study).rows
-    except Exception:
-        study, rows = None, ()
-    if study is None or not rows:
+    study = rig.study(WHOLE) if rig.presents else None
+    if study is None:
         raise Skip("an ordinary run gives no table")
     return study
 

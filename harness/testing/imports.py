@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from harness.component import Component
@@ -36,8 +37,13 @@ def loaded_at_import(cls: type[Component], packages: Collection[str]) -> list[st
     Raises:
         RuntimeError: the module cannot be imported there.
     """
-    name = cls.__module__
-    given = json.dumps([sys.path, name, inspect.getfile(cls), name.startswith(SINGLE), sorted(packages)])
+    return list(_loaded(cls.__module__, inspect.getfile(cls), tuple(sorted(packages))))
+
+
+@lru_cache(maxsize=64)
+def _loaded(name: str, file: str, packages: tuple[str, ...]) -> list[str]:
+    """Import a module in a fresh process; several components may share it."""
+    given = json.dumps([sys.path, name, file, name.startswith(SINGLE), packages])
     command = [sys.executable, "-c", _PROBE, given]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT)
     if done.returncode:

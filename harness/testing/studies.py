@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class WatchedCell(TrainedCell):
 
 @dataclass
 class AnalysisRig(Rig[Analysis, Trial]):
-    """An analysis under test; its outputs are findings and figures of two parts of the toy run.
+    """An analysis under test; its outputs are the findings of two parts of the toy run.
 
     Attributes:
         refused: forbidden reads while it presented.
@@ -108,17 +108,35 @@ class AnalysisRig(Rig[Analysis, Trial]):
     _measured: dict[str, Answer] = field(default_factory=dict, repr=False)
 
     def trial(self, values: Mapping[str, Any], seed: int) -> Trial:
-        """Present and draw a pipeline, and tuned methods; an error of the harness's own kinds is an output too."""
+        """Present a pipeline, and tuned methods."""
         del seed
-        outputs: dict[str, Any] = {}
-        for name, part in (("pipeline", PIPELINE), ("tuned", TUNED)):
-            analysis, study = self.make(values), self.study(part, values)
-            if study is not None:
-                try:
-                    outputs[name] = present(analysis, study), drawn(analysis, study)
-                except BenchError as error:
-                    outputs[name] = str(error)
-        return Trial(outputs)
+        parts = {"pipeline": PIPELINE, "tuned": TUNED}
+        return Trial({name: self._result(present, part, values) for name, part in parts.items()})
+
+    def differ(self, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+        """Return True if two settings lead to other findings, or to other figures."""
+        if super().differ(one, two):
+            return True
+        return any(self._result(drawn, part, one) != self._result(drawn, part, two) for part in (PIPELINE, TUNED))
+
+    def _result(self, function: Callable[[Analysis, Study], Any], part: Part, values: Mapping[str, Any]) -> Any:
+        """Call a function of an analysis and a study; an error of the harness's own kinds is a result too."""
+        study = self.study(part, values)
+        if study is None:
+            return None
+        try:
+            return function(self.make(values), study)
+        except BenchError as error:
+            return str(error)
+
+    @cached_property
+    def presents(self) -> bool:
+        """True if an ordinary run gives a table with rows."""
+        try:
+            study = self.study(WHOLE)
+            return study is not None and bool(present(self.make(), study).rows)
+        except Exception:
+            return False
 
     def chosen(self, part: Part) -> tuple[ToyRun, RunResults, list[ChosenCell]]:
         """Return the cells of a part that the analysis would measure."""

@@ -217,14 +217,14 @@ def mutated(rng, whole):
     return bytes(data)
 
 
-def test_ten_thousand_mutations(tmp_path):
+def test_two_thousand_mutations(tmp_path):
     """An error, or rows whose labels are right; every twentieth file that passes is also built."""
     rng = random.Random(4)
     path = write(tmp_path)
     whole = path.read_bytes()
     truth = {smiles: label for rows in expected_rows().values() for smiles, label, _ in rows}
     passed = 0
-    for _ in range(10_000):
+    for _ in range(2_000):
         path.write_bytes(mutated(rng, whole))
         try:
             found = read_drugood(path)
@@ -235,7 +235,7 @@ def test_ten_thousand_mutations(tmp_path):
             assert all(truth.get(smiles, label) == label for smiles, label, _ in rows)
         if passed % 20 == 0:
             built(found, truth, tmp_path)
-    assert passed > 300
+    assert passed > 60
 
 
 def built(found, truth, folder):

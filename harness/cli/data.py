@@ -12,7 +12,6 @@ from harness.cli import completion, options
 from harness.cli.notices import tell_broken
 from harness.cli.output import print_json
 from harness.errors import DataError, UserError, did_you_mean
-from harness.results.rows import dumps
 from harness.safe_io import visible
 
 if TYPE_CHECKING:
@@ -229,7 +228,10 @@ def path(
     root = sources.data_folder()
     if name is None:
         _refuse_settings(sets)
-        print(dumps({"folder": str(root), "exists": root.is_dir()}) if json else f"{root}\n", end="")
+        if json:
+            print_json({"folder": str(root), "exists": root.is_dir()})
+        else:
+            print(root)
         return
     catalog, entry, params = _named(name, sets, sources)
     facts = Declarations(catalog, root, Store())

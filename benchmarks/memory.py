@@ -32,7 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.engine.meter import Meter
+from harness.engine import Meter
 from harness.run.session import Options, Session, open_session
 from harness.store import Stage
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -31,12 +32,15 @@ _ANYWHERE = ("--debug", "--no-plugins")
 
 
 class Guarded(TyperGroup):
-    """The group of all commands, which run under :func:`errors_as_messages`."""
+    """The group of all commands: takes the options that may stand anywhere, and turns errors into messages."""
 
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Return the context in which a command runs."""
-        context = super().make_context(*arguments, **options)
-        context.with_resource(errors_as_messages(debug="--debug" in (context.obj or ())))
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **options: Any) -> Any:
+        """Return the context in which a command runs; its ``obj`` holds the command line."""
+        kept = [item for item in args if item not in _ANYWHERE]
+        context = super().make_context(info_name, kept, *rest, obj=tuple(args), **options)
+        context.with_resource(errors_as_messages(debug="--debug" in args))
+        if "--no-plugins" in args:
+            context.with_resource(_without_plugins())
         return context
 
 
@@ -147,12 +151,8 @@ for _name, (_help, _commands) in _SUBCOMMANDS.items():
     app.add_typer(_group, name=_name)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; the entry point of the ``bench`` script."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    flags = tuple(flag for flag in _ANYWHERE if flag in words)
-    with _without_plugins() if _ANYWHERE[1] in flags else nullcontext():
-        app(args=[item for item in words if item not in flags], prog_name="bench", obj=tuple(words))
+main = partial(app, prog_name="bench")
+"""Entry point of the ``bench`` script; takes the words of the command line, those of the process where absent."""
 
 
 @contextmanager

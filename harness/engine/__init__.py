@@ -6,8 +6,8 @@ Nothing here imports torch, and worker processes start only when there is someth
 from harness.engine.choice import ENGINES, EngineOptions, make_engine
 from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
 from harness.engine.interruption import Terminated
-from harness.engine.meter import Meter
 from harness.engine.scheduler import run
+from harness.engine.worker import Meter
 
 __all__ = [
     "ENGINES",

@@ -31,7 +31,7 @@ def make_engine(
     devices: Sequence[str] = (),
     jobs_per_device: int | None = None,
 ) -> Engine:
-    """An engine, not yet started.
+    """Return an engine, not yet started.
 
     Args:
         name: ``processes`` (one process per slot, one thread each), ``inline`` (this process, for debugging) or

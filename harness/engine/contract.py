@@ -1,4 +1,4 @@
-"""What the scheduler, the engines, the store and the progress display agree on."""
+"""Types that the scheduler, the engines, the store and the progress display share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.store import Failure, Stage
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker must know, the same for every stage of a run.
+    """Settings of a worker, the same for every stage of a run.
 
     Attributes:
         body: import path of the function that runs one stage, as ``package.module:function``; it is called as
@@ -26,7 +26,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Report:
-    """How one attempt at a stage ended.
+    """The end of one attempt at a stage.
 
     Attributes:
         failure: why there is no artifact; ``None`` after a success. Status ``killed`` makes the scheduler try
@@ -69,7 +69,7 @@ Observer = Callable[[Event], None]
 
 @dataclass
 class Outcome:
-    """What a run of the scheduler left: keys of the stages it finished, of those found ready, and the failures."""
+    """The result of a run: keys of the stages it finished, of those found ready, and the failures."""
 
     finished: list[str] = field(default_factory=list)
     failures: dict[str, Failure] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Outcome:
     seconds: float = 0.0
 
     def then(self, other: Outcome) -> Outcome:
-        """What this run and one after it left together."""
+        """Return the result of this run and a later one together."""
         return Outcome(
             finished=self.finished + other.finished,
             failures={**self.failures, **other.failures},
@@ -94,26 +94,26 @@ class Lease(Protocol):
 
 
 class Store(Protocol):
-    """What the scheduler asks of a store."""
+    """A store as the scheduler uses it."""
 
     def has(self, key: str) -> bool:
-        """Whether the complete artifact of this key is there."""
+        """Return True if the complete artifact of this key is there."""
 
     def refresh(self, key: str) -> None:
         """Have a network file system look anew for the artifact of this key."""
 
     def try_lease(self, key: str) -> Lease | None:
-        """The lease of this key, or ``None`` at once when another process holds it."""
+        """Return the lease of this key, or ``None`` at once when another process holds it."""
 
     def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
         """Keep a failure that is a result."""
 
     def failure(self, key: str) -> Failure | None:
-        """The failure kept for this key."""
+        """Return the failure kept for this key."""
 
 
 class Engine(Protocol):
-    """Where stages run. An engine of another kind (a cluster) implements these and is otherwise free.
+    """A place to run stages. An engine of another kind (a cluster) implements these and is otherwise free.
 
     The scheduler keeps at most so many stages submitted as there are slots, and calls every method from one thread.
     """
@@ -123,11 +123,11 @@ class Engine(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many stages may run at a time, now; those in ``device_slots`` are not counted."""
+        """Number of stages that may run at a time, now; those in ``device_slots`` are not counted."""
 
     @property
     def device_slots(self) -> int:
-        """How many stages that train networks may run beside them; 0 where these share the slots with all others."""
+        """Number of stages that train networks beside them; 0 where these share the slots with all others."""
 
     def start(self, job: Job) -> None:
         """Take the job. Cheap: nothing is started before the first stage."""

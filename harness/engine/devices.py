@@ -27,7 +27,7 @@ class DeviceError(BenchError):
 
 
 def choose_devices(text: str) -> tuple[str, ...]:
-    """The devices that ``--device`` names, e.g. ``("cuda:0", "cuda:1")``; none for the CPU.
+    """Return the devices that ``--device`` names, e.g. ``("cuda:0", "cuda:1")``; none for the CPU.
 
     Args:
         text: ``cpu``; ``auto`` (every GPU that torch sees, else the CPU); ``cuda`` (every GPU); or ``cuda:0,cuda:2``.
@@ -64,7 +64,7 @@ def _check_word(word: str, text: str) -> None:
 
 
 def device_count() -> int:
-    """How many GPUs torch sees. Starts none of them."""
+    """Return the number of GPUs that torch sees; starts none of them."""
     import torch
 
     return torch.cuda.device_count()
@@ -80,7 +80,7 @@ def _why_none() -> str:
 
 
 def survey_devices() -> list[str]:
-    """A line for each device that torch sees, the CPU first."""
+    """Return a line for each device that torch sees, the CPU first."""
     import torch
 
     lines = [CPU]
@@ -172,5 +172,5 @@ def _told_of(lacking: list[str]) -> Iterator[None]:
 
 
 def determinism(lacking: list[str]) -> str:
-    """The level of determinism in words, from the operations without a deterministic kernel."""
+    """Return the level of determinism in words, from the operations without a deterministic kernel."""
     return f"not deterministic on this device: {', '.join(lacking)}" if lacking else DETERMINISTIC

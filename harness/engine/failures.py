@@ -27,7 +27,7 @@ _DISK: Final = (*DISK_FULL, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception in a stage's body stands for; a fault of files needs no traceback."""
+    """Return the failure for an exception in a stage's body; a fault of files needs no traceback."""
     status = status_of(error)
     if status in ("data", "changed"):
         return Failure(status, str(error))
@@ -35,7 +35,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def status_of(error: BaseException) -> str:
-    """The status of a :class:`~harness.store.stage.Failure`; an exception raised ``from`` another counts as that."""
+    """Return the status of the failure; an exception raised ``from`` another counts as that."""
     if isinstance(error, (DataError, ChangedError)):
         return "data" if isinstance(error, DataError) else "changed"
     link: BaseException | None = error
@@ -47,7 +47,7 @@ def status_of(error: BaseException) -> str:
 
 
 def _own_status(error: BaseException) -> str:
-    """The status that one exception alone stands for; empty for one of no special kind."""
+    """Return the status of one exception alone; empty for one of no special kind."""
     found = {
         "diverged": isinstance(error, DivergedError),
         "memory": _out_of_memory(error),
@@ -97,12 +97,12 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def of_plugin(filename: str) -> bool:
-    """Whether a file is neither the harness's nor Python's nor of a library that the harness builds on."""
+    """Return True if a file is neither the harness's nor Python's nor of a library that the harness builds on."""
     return not (filename.startswith("<") or Path(filename).is_relative_to(_CORE) or _of_library(filename))
 
 
 def _of_library(filename: str) -> bool:
-    """Whether a file belongs to Python itself or to a library that the harness builds on."""
+    """Return True if a file belongs to Python itself or to a library that the harness builds on."""
     path = Path(filename)
     if "site-packages" in path.parts:
         return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py") in _LIBRARIES
@@ -110,7 +110,7 @@ def _of_library(filename: str) -> bool:
 
 
 def short_traceback(error: BaseException) -> str:
-    """The last frames outside this package, and the exception."""
+    """Return the last frames outside this package, and the exception."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent != _HERE]
     shown = traceback.format_list(frames[-_FRAMES:])
     return "".join([*shown, *traceback.format_exception_only(error)]).rstrip()
@@ -124,14 +124,14 @@ def _out_of_memory(error: BaseException) -> bool:
 
 
 def _of_device_memory(error: BaseException) -> bool:
-    """Whether a device's memory was full: torch's own class, or what CUDA's libraries say when they start."""
+    """Return True if a device's memory was full: torch's own class, or what CUDA's libraries say when they start."""
     if type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _FULL_DEVICE)
 
 
 def spoils_device(error: BaseException) -> bool:
-    """Whether a process can use its device no more: after such an error every call fails, also of the next stage."""
+    """Return True if a process can use its device no more: all later calls fail, also of the next stage."""
     if _of_device_memory(error):
         return False
     return isinstance(error, DeviceError) or type(error).__name__ == "AcceleratorError"

@@ -1,4 +1,4 @@
-"""The stages of a run as a graph: who needs whom, and what is worth running first."""
+"""The stages of a run as a graph: their order, and the priority of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StageGraph:
                 self.dependants[need].append(key)
 
     def order(self) -> list[str]:
-        """The keys, inputs before what reads them."""
+        """Return the keys, inputs before the stages that read them."""
         missing = {key: len(needs) for key, needs in self.needs.items()}
         ordered = [key for key, count in missing.items() if not count]
         for key in ordered:  # grows while it is walked

@@ -60,12 +60,12 @@ class Processes:
 
     @property
     def slots(self) -> int:
-        """How many stages may run at a time."""
+        """Number of stages that may run at a time."""
         return self._jobs
 
     @property
     def device_slots(self) -> int:
-        """How many stages that train networks may run beside them, on devices."""
+        """Number of stages that train networks beside them, on devices."""
         return len(self._devices) * self._jobs_per_device
 
     def start(self, job: Job) -> None:
@@ -85,7 +85,7 @@ class Processes:
         return slot.submit(stage)
 
     def _place(self, stage: Stage) -> str | None:
-        """The device of the slot that a stage gets: of those for networks the one with the fewest stages at work."""
+        """Return the device of the slot that a stage gets: for networks the one with the fewest stages at work."""
         if not self._devices:
             return None
         if not stage.trains:

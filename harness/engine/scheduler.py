@@ -1,4 +1,4 @@
-"""The scheduler: what may run, what runs next, and what becomes of the rest when something fails."""
+"""The scheduler: runs stages in the order of their inputs, and skips those whose input failed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from typing import Any, Final
 from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
 from harness.engine.graph import StageGraph
 from harness.engine.interruption import terminable
-from harness.engine.ready import Heap, Ready
+from harness.engine.queue import Elsewhere, Heap, Ready
 from harness.engine.threads import one_thread
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
 from harness.store import Failure, Stage
 
-_FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
-_LAST_LOOK: Final = 2.0
 _ATTEMPTS: Final = 2
 _LATE: Final = 30.0  # seconds that a network file system may take to show what another machine has written
 
@@ -80,21 +78,8 @@ class _Running:
     """A stage in an engine."""
 
     stage: Stage
-    lease: Lease
     tries: int
     began: float = field(default_factory=time.monotonic)
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.began
-
-
-@dataclass(order=True)
-class _Waiting:
-    """A stage that another process runs."""
-
-    due: float
-    key: str
 
 
 class _Scheduler:
@@ -114,14 +99,13 @@ class _Scheduler:
         self._ready = Ready(engine)
         self._held: set[str] = set()  # in a heap, running, or put aside: not to be queued again
         self._running: dict[Future[Report], _Running] = {}
-        self._waiting: list[_Waiting] = []
-        self._delays: dict[str, float] = {}
+        self._elsewhere = Elsewhere()
         self._revived: dict[str, float] = {}
         self._healed: set[str] = set()
         self._datasets: list[str] = []
         self._unprepared: set[str] = set()
         self._later: dict[str, None] = {}  # ready, but held back until all datasets are settled
-        self._leases: dict[str, Lease] = {}  # of stages that this process runs
+        self._leases: dict[str, Lease] = {}
 
     @contextmanager
     def settling(self, wanted: Iterable[Stage], cost: Callable[[Stage], float] | None) -> Iterator[None]:
@@ -151,8 +135,8 @@ class _Scheduler:
             self._engine.kill()
             raise
         finally:
-            for running in self._running.values():
-                running.lease.release()
+            for lease in self._leases.values():
+                lease.release()
             self._engine.close()
 
     def _settle_known(self) -> None:
@@ -202,42 +186,29 @@ class _Scheduler:
 
     def hand_out(self) -> None:
         """Queue again what another process ran, and fill the free slots."""
-        self._look_again()
+        for key in self._elsewhere.take():
+            self._held.discard(key)
+            self._push(key)
         while (heap := self._ready.open(self._at_work())) is not None:
-            stage = self._pop(heap)
-            lease = None if stage is None else self._claim(stage)
-            if stage is not None and lease is not None:
-                self._submit(_Running(stage, lease, 1))
+            if (stage := self._take(heap)) is not None:
+                self._tell("started", stage)
+                self._submit(stage, 1)
 
-    def _submit(self, running: _Running) -> None:
-        try:
-            if running.tries == 1:
-                self._tell("started", running.stage)
-            self._running[self._engine.submit(running.stage)] = running
-        except BaseException:
-            running.lease.release()
-            raise
+    def _submit(self, stage: Stage, tries: int) -> None:
+        self._running[self._engine.submit(stage)] = _Running(stage, tries)
 
     def next_here(self) -> Stage | None:
         """Return a stage for this process to run, while the workers are busy with theirs; None where there is none."""
-        stage = self._pop(self._ready.here) if self._ready.here else None
-        lease = None if stage is None else self._claim(stage)
-        if stage is None or lease is None:
-            return None
-        self._leases[stage.key] = lease
-        return stage
+        return self._take(self._ready.here) if self._ready.here else None
 
     @contextmanager
     def in_this_process(self, stage: Stage) -> Iterator[Attempt]:
         """Settle a stage that the block runs."""
         began = time.monotonic()
-        try:
-            self._tell("started", stage)
-            with Attempt("inline" if self._engine.in_process else "parent") as attempt:
-                yield attempt
-            self._conclude(stage, attempt.report, began)
-        finally:
-            self._leases.pop(stage.key).release()
+        self._tell("started", stage)
+        with Attempt("inline" if self._engine.in_process else "parent") as attempt:
+            yield attempt
+        self._conclude(stage, attempt.report, began)
 
     def collect(self) -> None:
         """Wait until a stage ends, a limit is due or another look is; then take in what ended."""
@@ -249,76 +220,64 @@ class _Scheduler:
             if pause:
                 time.sleep(pause)
         for future in sorted(done, key=lambda future: self._rank[self._running[future].stage.key]):
-            running = self._running.pop(future)
-            report = future.result()
-            if report.failure is not None and report.failure.status == "killed" and running.tries < _ATTEMPTS:
-                self._tell("retried", running.stage, running.seconds, report)
-                self._submit(_Running(running.stage, running.lease, running.tries + 1))
-                continue
-            try:
-                self._conclude(running.stage, _final(report, running.tries), running.began)
-            finally:
-                running.lease.release()
+            running, report = self._running.pop(future), future.result()
+            stage, failure = running.stage, report.failure
+            if failure is None or failure.status != "killed":
+                self._conclude(stage, report, running.began)
+            elif running.tries < _ATTEMPTS:
+                self._tell("retried", stage, time.monotonic() - running.began, report)
+                self._submit(stage, running.tries + 1)
+            else:
+                final = replace(failure, reason=f"{failure.reason}, {running.tries} times")
+                self._conclude(stage, replace(report, failure=final), running.began)
 
     def _pause(self) -> float | None:
         tick = self._engine.tick() if self._running else None
         if self._ready.here or self._ready.open(self._at_work()) is not None:
             return 0.0
-        look = max(0.0, self._waiting[0].due - time.monotonic()) if self._waiting else None
-        return min((pause for pause in (tick, look) if pause is not None), default=None)
+        return min((pause for pause in (tick, self._elsewhere.pause()) if pause is not None), default=None)
 
-    def _claim(self, stage: Stage) -> Lease | None:
-        """The lease of a stage that must run; otherwise settle it or put it aside."""
-        lease = self._store.try_lease(stage.key)
+    def _take(self, heap: Heap) -> Stage | None:
+        """Pop the first stage of a heap and take its lease; None where it need not or cannot run now."""
+        key = heapq.heappop(heap)[1]
+        if key not in self.unsettled or self._missing[key]:  # settled since, or waits for an input again
+            self._held.discard(key)
+            return None
+        stage, lease = self._graph.stages[key], self._store.try_lease(key)
         if self._done(stage):  # asked with the lease in hand: nobody can add it from here on
             self._cached(stage, {"elsewhere": True})
-        elif (failure := self._kept_failure(stage.key)) is not None:
+        elif (failure := self._kept_failure(key)) is not None:
             self._fail(stage, failure, {"stored": True, "elsewhere": True})
-        elif lease is None:
-            self._put_aside(stage)
-        else:
-            return lease
+        elif lease is not None:
+            self._leases[key] = lease
+            return stage
+        elif self._elsewhere.put(key):
+            self._tell("waiting", stage)
         if lease is not None:
             lease.release()
         return None
 
-    def _put_aside(self, stage: Stage) -> None:
-        before = self._delays.get(stage.key)
-        delay = _FIRST_LOOK if before is None else min(2 * before, _LAST_LOOK)
-        if before is None:
-            self._tell("waiting", stage)
-        self._delays[stage.key] = delay
-        heapq.heappush(self._waiting, _Waiting(time.monotonic() + delay, stage.key))
-
-    def _look_again(self) -> None:
-        now = time.monotonic()
-        while self._waiting and self._waiting[0].due <= now:
-            key = heapq.heappop(self._waiting).key
-            self._held.discard(key)
-            self._push(key)
-
     def _conclude(self, stage: Stage, report: Report, began: float) -> None:
-        """Settle a stage that ran, or run it once more where it failed for want of an input."""
+        """Settle a stage that ran, or run it once more where it failed for want of an input; give its lease back."""
         self._held.discard(stage.key)
-        seconds = time.monotonic() - began
-        failure = report.failure
-        if failure is not None and self._heal(stage, began):
-            self._tell("retried", stage, seconds, report)
-            return
+        seconds, failure = time.monotonic() - began, report.failure
         if failure is None and not self._appears(stage):
             failure = Failure("failed", "the stage ended without writing its artifact")
             report = replace(report, failure=failure)
-        if failure is not None:
+        if failure is None:
+            self.outcome.finished.append(stage.key)
+            self._settle(stage)
+            self._tell("finished", stage, seconds, report)
+        elif self._heal(stage, began):
+            self._tell("retried", stage, seconds, report)
+        else:
             if failure.kept:
                 self._store.record_failure(stage.key, failure, stage)
             self._fail(stage, failure, report.detail, seconds, report.worker)
-            return
-        self.outcome.finished.append(stage.key)
-        self._settle(stage)
-        self._tell("finished", stage, seconds, report)
+        self._leases.pop(stage.key).release()
 
     def _heal(self, stage: Stage, began: float) -> bool:
-        """Whether an input of a failed stage was lost; then make it again, and the stage after it."""
+        """Run a failed stage again, after its inputs, where one of those was lost; False where none was."""
         lost = [
             need
             for need in self._graph.needs[stage.key]
@@ -401,19 +360,11 @@ class _Scheduler:
     def _at_work(self) -> list[Stage]:
         return [running.stage for running in self._running.values()]
 
-    def _pop(self, heap: Heap) -> Stage | None:
-        """The first stage of a heap; ``None`` when it was settled since, or has to wait for an input again."""
-        key = heapq.heappop(heap)[1]
-        if key in self.unsettled and not self._missing[key]:
-            return self._graph.stages[key]
-        self._held.discard(key)
-        return None
-
     def _done(self, stage: Stage) -> bool:
         return all(self._store.has(key) for key in (stage.key, *stage.outputs))
 
     def _appears(self, stage: Stage) -> bool:
-        """Whether the artifact of a stage that ended well is there; network file systems may show it late."""
+        """Return True if the artifact of a stage that ended well is there; network file systems may show it late."""
         late = time.monotonic() + _LATE
         while not self._done(stage):
             if time.monotonic() > late:
@@ -429,11 +380,3 @@ class _Scheduler:
         if self._observer is not None:
             report = report or Report()
             self._observer(Event(kind, stage, seconds, report.worker, report.failure, report.detail))
-
-
-def _final(report: Report, tries: int) -> Report:
-    """The report of the last attempt; a stage that lost every worker says so."""
-    failure = report.failure
-    if failure is None or failure.status != "killed":
-        return report
-    return replace(report, failure=replace(failure, reason=f"{failure.reason}, {tries} times"))

@@ -1,7 +1,11 @@
-"""Run stages where they run: in a worker process, or in this one for the inline engine."""
+"""Run stages and measure them: in a worker process, or in this one for the inline engine."""
 
 from __future__ import annotations
 
+import re
+import resource
+import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -10,7 +14,6 @@ from typing import Any, Self
 
 from harness.engine.contract import Job, Report
 from harness.engine.failures import failure_of, spoils_device
-from harness.engine.meter import Meter
 from harness.engine.threads import limit_threads
 from harness.store import Stage
 
@@ -84,3 +87,41 @@ def resolve(path: str) -> Callable[..., Any]:
     module, _, name = path.partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function
+
+
+class Meter:
+    """Measure a block: ``with Meter() as meter: ...``, then ``meter.reading()``.
+
+    On Linux the peak is that of the block: the kernel's high-water mark is put back to the present use first.
+    Elsewhere it is the peak of the process so far.
+    """
+
+    def __enter__(self) -> Self:
+        _reset_peak()
+        self._wall = time.perf_counter()
+        self._cpu = time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wall = time.perf_counter() - self._wall
+        self._cpu = time.process_time() - self._cpu
+        self._peak = _peak()
+
+    def reading(self) -> dict[str, Any]:
+        """``wall`` and ``cpu`` in seconds, ``peak_rss`` in bytes."""
+        return {"wall": self._wall, "cpu": self._cpu, "peak_rss": self._peak}
+
+
+def _reset_peak() -> None:
+    with suppress(OSError), open("/proc/self/clear_refs", "wb", buffering=0) as file:  # noqa: PTH123 (on the hot path)
+        file.write(b"5")  # 5: the high-water mark only; see proc(5)
+
+
+def _peak() -> int:
+    """Peak resident memory in bytes; ``ru_maxrss`` would include the peak inherited at the fork."""
+    with suppress(OSError), open("/proc/self/status", "rb", buffering=0) as file:  # noqa: PTH123 (on the hot path)
+        found = re.search(rb"VmHWM:\s*(\d+) kB", file.read())
+        if found:
+            return int(found[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

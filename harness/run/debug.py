@@ -21,10 +21,10 @@ from harness.plan.status import needed
 from harness.run.find import OpenedCell
 from harness.stages.context import Context
 from harness.stages.run import run_stage
-from harness.store import Scratch, Stage, Store
+from harness.store import STAGE_KINDS, Scratch, Stage, Store
 
 ALWAYS = ("train", "score")
-KINDS = ("prepare", "encode", "quantify", "annotate", "train", "score")
+KINDS = tuple(kind for kind in STAGE_KINDS if kind != "analyse")
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ from typing import Any
 
 from harness.engine.devices import CPU, on_device
 from harness.stages.context import Context, load_planned
-from harness.store import Stage
-
-BODIES = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
+from harness.store import STAGE_KINDS, Stage
 
 
 def body_of(stage: Stage) -> Callable[[Stage, Context], dict[str, Any] | None]:
     """The function that runs a stage and writes its artifact."""
-    if stage.kind not in BODIES:
+    if stage.kind not in STAGE_KINDS:
         raise ValueError(f"no body for stages of kind '{stage.kind}'")
     body: Callable[[Stage, Context], dict[str, Any] | None] = import_module(f"harness.stages.{stage.kind}").body
     return body

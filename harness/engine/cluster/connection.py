@@ -126,7 +126,7 @@ class Cluster:
         self._meeting = self._lock = None
 
     def _within(self, seconds: float, call: Callable[[], _Answer]) -> _Answer | None:
-        """The answer of a call over the network, or None where there is none in time."""
+        """Return the answer of a call over the network, or None where there is none in time."""
         answers: list[_Answer] = []
 
         def ask() -> None:
@@ -145,7 +145,7 @@ class Cluster:
         return int(options.get("threads_per_worker", 1))
 
     def _settled(self, order: Order) -> Order:
-        """The order with paths as the workers see them, and with what they must agree to."""
+        """Return the order with paths as the workers see them, and with the facts to compare."""
         context = dict(order.job.context)
         logs = order.logs
         if "store" in context:
@@ -239,7 +239,7 @@ class Cluster:
 
 
 def _moved(path: Path | None, here: Path, there: Path) -> Path | None:
-    """A path below one folder as the same below another; None where it is not below."""
+    """Return a path below one folder as the same below another; None where it is not below."""
     if path is None or not path.is_relative_to(here):
         return None
     return there / path.relative_to(here)

@@ -63,7 +63,7 @@ class Dask:
 
     @property
     def slots(self) -> int:
-        """How many stages to keep submitted."""
+        """Number of stages to keep submitted."""
         return self._cluster.slots
 
     @property

@@ -1,4 +1,4 @@
-"""What the workers of a run are told, and what must be equal on all its machines. No torch, no Dask."""
+"""Orders for the workers of a run, and the facts that must be equal on all its machines. No torch, no Dask."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")
 
 @dataclass(frozen=True)
 class Order:
-    """What all workers of a run are told.
+    """The message to all workers of a run.
 
     Attributes:
         job: as for every worker, with paths as the workers see them.
@@ -78,7 +78,7 @@ def facts(plugin_files: Iterable[Path] = ()) -> dict[str, str]:
 
 
 def differences(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
-    """What a worker has that differs from ``here``, in words; what only the worker has does not matter."""
+    """Return the differences of a worker in words; things that only the worker has do not matter."""
     told = []
     for name, mine in here.items():
         theirs = there.get(name)

@@ -1,4 +1,4 @@
-"""What runs inside a Dask worker: a plugin that keeps the processes of a run's stages, and the task of a stage."""
+"""The part that runs inside a Dask worker: a plugin that keeps processes for stages, and the task of a stage."""
 
 from __future__ import annotations
 
@@ -161,6 +161,6 @@ def machine() -> dict[str, Any]:
 
 
 def _environment(order: Order) -> dict[str, str]:
-    """The Dask worker's own, with its module path; without what its nanny sets to save memory at the cost of time."""
+    """Return the Dask worker's variables with its module path; without one that its nanny sets, which costs time."""
     kept = {name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"}
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **order.environment}

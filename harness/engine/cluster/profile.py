@@ -1,4 +1,4 @@
-"""Which cluster stages run on: what a suite's ``cluster`` or a profile file says, checked. No Dask."""
+"""The profile of a cluster: a suite's ``cluster`` or a profile file, checked. No Dask."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Profile:
 
     @property
     def title(self) -> str:
-        """The cluster, for messages."""
+        """Name of the cluster, for messages."""
         if self.kind == "address":
             return f"the cluster at {self.address}"
         return "the local cluster" if self.kind == "local" else f"the {self.kind.upper()} cluster"

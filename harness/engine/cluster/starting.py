@@ -23,7 +23,7 @@ _SILENT: Final = "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED"
 
 
 def need(module: str) -> Any:
-    """A module of the extra ``cluster``.
+    """Import a module of the extra ``cluster``.
 
     ``dask_jobqueue`` takes Ctrl-C and SIGTERM for itself when it is imported; they are taken back here.
 
@@ -88,7 +88,7 @@ def interrupts_held_back() -> Iterator[None]:
 
 
 def batch_class(profile: Profile) -> Any:
-    """The class of dask-jobqueue for a batch system.
+    """Return the class of dask-jobqueue for a batch system.
 
     Raises:
         UserError: this machine cannot submit jobs, or the package is missing.
@@ -100,7 +100,7 @@ def batch_class(profile: Profile) -> Any:
 
 
 def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]:
-    """What the class for this kind of cluster is called with."""
+    """Return the arguments of the class for this kind of cluster."""
     options = dict(profile.options)
     if profile.kind == "local":
         workers = 0 if profile.adapt is not None else profile.workers or jobs or available_cores()
@@ -115,7 +115,7 @@ def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]
 
 
 def connect(cluster: Any, profile: Profile) -> Any:
-    """A client of a cluster or of an address.
+    """Return a client of a cluster or of an address.
 
     Raises:
         UserError: nobody answers, or not a Dask scheduler.

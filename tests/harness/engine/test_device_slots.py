@@ -12,7 +12,7 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import make_engine, run
 from harness.engine.processes import Processes
-from harness.engine.ready import Ready
+from harness.engine.queue import Ready
 from harness.engine.worker import Attempt
 from harness.errors import UserError
 from harness.store import Stage

@@ -25,7 +25,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What to show beside the test values.
+    """The parts of a report beside the test values.
 
     Attributes:
         checkpoints: one section each: ``best-val``, ``last``, or ``suite`` for each method's own setting.

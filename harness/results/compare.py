@@ -199,7 +199,7 @@ def _missing(first: Side, second: Side, rows: Sequence[RowPair]) -> list[str]:
     """List what only one run has: columns, rows, seeds, and single cells of columns and rows that both have."""
     lines = []
     for side, other in ((first, second), (second, first)):
-        labels, other_labels = ([d.label for d in one.results.datasets] for one in (side, other))
+        labels, other_labels = ([d.label for d in run.results.datasets] for run in (side, other))
         paired = {_place(row) for pair in rows for row in pair}
         single = [row for row in side.table.rows if _place(row) not in paired]
         single = [row for row in single if row.dataset in other_labels and row.method in other.results.methods]
@@ -249,13 +249,13 @@ def _forbidding(first: Side, second: Side, rows: Sequence[RowPair], checkpoint: 
         assert ours is not None
         assert theirs is not None
         splits = first.results.validation_split(ours), second.results.validation_split(theirs)
-        found = _differs("validation split", *splits)
-        found += _differs("selection", ours.select.config, theirs.select.config)
+        changes = _differs("validation split", *splits)
+        changes += _differs("selection", ours.select.config, theirs.select.config)
         if checkpoint is None:
-            found += _differs("checkpoint", ours.select.checkpoint, theirs.select.checkpoint)
+            changes += _differs("checkpoint", ours.select.checkpoint, theirs.select.checkpoint)
         if ours.settings and theirs.settings:
-            found += _lines(ours.settings, theirs.settings, without=tuned_paths(ours) | tuned_paths(theirs))
-        of_methods += [(line, row) for line in found]
+            changes += _lines(ours.settings, theirs.settings, without=tuned_paths(ours) | tuned_paths(theirs))
+        of_methods += [(line, row) for line in changes]
     return lines + _grouped(of_methods, rows)
 
 

@@ -82,7 +82,7 @@ class ResultRow(CellId):
 
 
 def spread_out(row: ResultRow, splits: Iterable[str], checkpoints: Iterable[str]) -> list[ResultRow]:
-    """The rows of a cell without results: the given one for each split and checkpoint rule."""
+    """Return the rows of a cell without results: the given one for each split and checkpoint rule."""
     rules = list(checkpoints)
     return [replace(row, split=split, checkpoint=rule) for split in splits for rule in rules]
 
@@ -94,7 +94,7 @@ def status_of_failure(status: str) -> str:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """What a report says of a dataset (see :class:`harness.data.Declaration`).
+    """The facts of a dataset that a report shows (see :class:`harness.data.Declaration`).
 
     ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
     the data it is; ``licence`` and ``citation`` are those of its downloads. Known once the data are built:
@@ -127,7 +127,7 @@ class DatasetFacts:
         return [name for name, role in self.splits.items() if role == "test"]
 
     def validation_on(self, split: str) -> str:
-        """What validation on a split is: the dataset says it of the default one; of another, its name."""
+        """Describe validation on a split: as the dataset does for its default one, else by the name of the split."""
         if split == self.default_val:
             return self.validation
         return "in-distribution" if in_distribution(split) else f"split {split}"
@@ -135,7 +135,7 @@ class DatasetFacts:
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """What a report says of one method on one dataset.
+    """The facts of one method on one dataset that a report shows.
 
     Attributes:
         configurations: configuration id -> its tuned values, in the order of declaration.
@@ -157,7 +157,7 @@ class MethodFacts:
 
     @property
     def tuned(self) -> bool:
-        """Whether there is more than one configuration to choose from."""
+        """True if there is more than one configuration to choose from."""
         return len(self.configurations) > 1
 
 
@@ -170,8 +170,8 @@ class RunResults:
         overrides: what the command line changed, as text.
         reference: the method that differences are taken to, or None.
         published: name of the published numbers to stand beside ours, or None.
-        statistics: whether reports have statistics where nothing else is asked.
-        status: of the run: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``; empty where unknown.
+        statistics: True if reports have statistics unless asked otherwise.
+        status: of the run: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``; empty if unknown.
         stored: cell -> when it failed, for those that failed in an earlier run and were not tried again.
     """
 
@@ -191,11 +191,11 @@ class RunResults:
     stored: Mapping[str, str] = field(default_factory=dict)
 
     def dataset(self, label: str) -> DatasetFacts:
-        """The dataset with this label."""
+        """Return the dataset with this label."""
         return self._by_label[label]
 
     def entry(self, dataset: str, method: str) -> MethodFacts | None:
-        """The facts of a method on a dataset, or None where the suite does not run it there."""
+        """Return the facts of a method on a dataset, or None if the suite does not run it there."""
         return self._by_row.get((dataset, method))
 
     @cached_property
@@ -207,11 +207,11 @@ class RunResults:
         return {(entry.dataset, entry.method): entry for entry in self.entries}
 
     def validation_split(self, entry: MethodFacts) -> str:
-        """The split that checkpoint and configuration are chosen on."""
+        """Return the split that checkpoint and configuration are chosen on."""
         return entry.select.split if entry.select.split != "auto" else self.dataset(entry.dataset).default_val
 
     def with_rows(self, rows: Iterable[ResultRow]) -> RunResults:
-        """The same run with other rows."""
+        """Return the same run with other rows."""
         return replace(self, rows=tuple(rows))
 
     def to_json(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class RunResults:
 
 
 def _finite(value: Any) -> Any:
-    """The value with every non-finite number replaced by None."""
+    """Return the value with every non-finite number replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -282,7 +282,7 @@ def _finite(value: Any) -> Any:
 
 
 def dumps(data: Any, indent: int | None = 1) -> str:
-    """Strict JSON: a non-finite number becomes null. Ends with a line break."""
+    """Write strict JSON that ends with a line break; a non-finite number becomes null."""
     try:
         text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -300,7 +300,7 @@ def loads(text: str) -> Any:
 
 
 def rows_to_csv(rows: Iterable[ResultRow]) -> str:
-    """The flat table as CSV with a header; mappings and lists as JSON text, None as an empty field."""
+    """Write the flat table as CSV with a header; mappings and lists as JSON text, None as an empty field."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = [item.name for item in fields(ResultRow)]

@@ -114,11 +114,9 @@ class ScoreTable:
 
         A cell that ran but has no such row had no checkpoint to choose by this rule, and is undefined here.
         """
-        found = self._rows.get((entry.dataset, entry.method, config_id, split, rule), {})
+        rows = self._rows.get((entry.dataset, entry.method, config_id, split, rule), {})
         cells = self._cells.get((entry.dataset, entry.method, config_id), {})
-        return tuple(
-            found.get(seed) or _without_checkpoint(cells.get(seed), split, rule) for seed in self.results.seeds
-        )
+        return tuple(rows.get(seed) or _without_checkpoint(cells.get(seed), split, rule) for seed in self.results.seeds)
 
     def candidate(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> Candidate:
         """Return a configuration's scores on one split."""

@@ -89,7 +89,7 @@ def environment() -> Environment:
     """Return the templates; everything that is put into them is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -97,7 +97,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
+    templates.filters |= {
         "facts": dataset_facts,
         "first_word": lambda text: text.split()[0],
         "moment": moment,
@@ -105,7 +105,7 @@ def environment() -> Environment:
         "provenance": flat,
         "seconds": seconds_text,
     }
-    return made
+    return templates
 
 
 @cache

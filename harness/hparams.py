@@ -96,6 +96,13 @@ def holds(condition: bool | Mapping[str, Condition], values: Mapping[str, Any]) 
     return all(meets(values.get(name), one, values) for name, one in condition.items())
 
 
+def filled(declared: Any, values: Mapping[str, Any]) -> Any:
+    """Replace each text ``$name`` of a declaration by the value of that hyperparameter."""
+    if isinstance(declared, Mapping):
+        return {name: filled(item, values) for name, item in declared.items()}
+    return values[declared[1:]] if isinstance(declared, str) and declared.startswith("$") else declared
+
+
 @dataclass(frozen=True)
 class HParam:
     """One declared hyperparameter.

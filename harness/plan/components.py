@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from harness.component import LEARNER_KINDS
-from harness.hparams import ENVIRONMENTS, effective, holds
+from harness.hparams import ENVIRONMENTS, effective, filled, holds
 from harness.registry.catalog import Catalog, Entry
 from harness.suite.settings import TrainSettings
 from harness.suite.spec import ComponentSpec, Configuration
@@ -146,9 +146,5 @@ class Components:
 
 
 def _filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace ``$name`` by the component's value of that hyperparameter; leave out those that are None."""
-    filled = {
-        name: values[value[1:]] if isinstance(value, str) and value.startswith("$") else value
-        for name, value in params.items()
-    }
-    return {name: value for name, value in filled.items() if value is not None}
+    """Return :func:`harness.hparams.filled` parameters without those that are None."""
+    return {name: value for name, value in filled(params, values).items() if value is not None}

@@ -14,6 +14,7 @@ from torch import Tensor
 from harness.component import Component
 from harness.data import Features, TaskKind
 from harness.graphs import PackedGraphs
+from harness.hparams import filled
 from harness.randomness import generator, seeded
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
@@ -250,7 +251,7 @@ def upstream_outputs(component: Component, data: Toy) -> dict[str, Any]:
     for role, declared in sorted(component.upstream.items()):
         if any(component.values.get(name) not in allowed for name, allowed in declared["when"].items()):
             continue
-        text = json.dumps(_filled({**declared, "when": None}, component.values), sort_keys=True)
+        text = json.dumps(filled({**declared, "when": None}, component.values), sort_keys=True)
         rng = generator(0, f"conformance/upstream/{text}")
         if declared["kind"] == "environment":
             outputs[role] = torch.randint(2, (count,), generator=rng)
@@ -277,12 +278,3 @@ def _targets(data: Toy) -> Tensor:
     if data.task.kind == "multitask":
         return torch.nan_to_num(y, nan=0.5)
     return torch.nn.functional.one_hot(y, data.task.num_classes).float()
-
-
-def _filled(declared: Any, values: Mapping[str, Any]) -> Any:
-    """Replace each text ``$name`` of a declaration by the component's value."""
-    if isinstance(declared, Mapping):
-        return {name: _filled(item, values) for name, item in declared.items()}
-    if isinstance(declared, str) and declared.startswith("$"):
-        return values[declared[1:]]
-    return declared

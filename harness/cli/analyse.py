@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_analyses
+from harness.cli.options import Datasets, Folders, Json, Methods, RetryFailed, Run, Sets, Workers
 from harness.cli.output import emit, note, print_json
 from harness.errors import UserError
 
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def analyse(
-    run: options.Run,
-    folders: options.Folders,
-    workers: options.Workers,
+    run: Run,
+    folders: Folders,
+    workers: Workers,
     names: Annotated[
-        list[str] | None, typer.Argument(help="Analyses; none for the suite's own.", autocompletion=completion.analyses)
+        list[str] | None, typer.Argument(help="Analyses; none for the suite's own.", autocompletion=complete_analyses)
     ] = None,
-    sets: options.Sets = None,
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
-    retry_failed: options.RetryFailed = False,
-    json: options.Json = False,
+    sets: Sets = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    retry_failed: RetryFailed = False,
+    json: Json = False,
 ) -> None:
     """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
     from harness.cli.progress import make_progress

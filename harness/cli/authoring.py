@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_components_or_files
+from harness.cli.options import Json, Plugins, Sources, parse_bytes, parse_seconds
 from harness.cli.output import print_json
 from harness.component import KINDS, require_kind
 from harness.errors import UserError
@@ -26,7 +27,7 @@ def new(
     folder: Annotated[
         Path, typer.Option("--folder", metavar="DIR", help="Where to write; made if it is not there.")
     ] = Path(),
-    plugin: options.Plugins = None,
+    plugin: Plugins = None,
 ) -> None:
     """Write a working, commented component to start from, and a suite that compares it."""
     from harness.authoring.make import distribution, example, names_of, single_file, write
@@ -70,13 +71,13 @@ def _shown(path: Path) -> str:
 
 
 def check(
-    sources: options.Sources,
+    sources: Sources,
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME|KIND/NAME|PATH",
             help="A component, or a plugin file.",
-            autocompletion=completion.components_or_files,
+            autocompletion=complete_components_or_files,
         ),
     ] = None,
     all_components: Annotated[bool, typer.Option("--all", help="Every component that is registered.")] = False,
@@ -87,7 +88,7 @@ def check(
     rules: Annotated[
         bool, typer.Option("--rules", help="List the rules, of the kinds that are named or of all.")
     ] = False,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
     if rules:
@@ -99,10 +100,10 @@ def check(
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
-    limit = options.parse_seconds(timeout) or 0.0
+    limit = parse_seconds(timeout) or 0.0
     if limit <= 0:
         raise UserError(f"--timeout {timeout}: expected more than nothing")
-    most = options.parse_bytes(memory) or 0
+    most = parse_bytes(memory) or 0
     if most <= 0:
         raise UserError(f"--memory {memory}: expected more than nothing")
     entries = find(names or (), sources.plugin or ())

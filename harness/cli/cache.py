@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_suites
+from harness.cli.options import Commands, Folders, Json, StoreDir, SuiteOptions, parse_bytes, parse_seconds
 from harness.cli.output import counted, print_json
 from harness.errors import FileError, UserError
 from harness.safe_io import size_text, visible
@@ -28,7 +29,7 @@ Names = Annotated[
     typer.Argument(
         help="Suites, and ids of runs; everything if absent.",
         metavar="[SUITE|RUN]...",
-        autocompletion=completion.suites,
+        autocompletion=complete_suites,
     ),
 ]
 
@@ -44,7 +45,7 @@ def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
     return {key for name in names for key in open_session(name, given).plan.producers}
 
 
-def size(store: options.StoreDir = None, json: options.Json = False) -> None:
+def size(store: StoreDir = None, json: Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
     from harness.store import Store
     from harness.store.gc import disk_size, listing
@@ -78,7 +79,7 @@ def _kind_lines(infos: Iterable[Info]) -> list[str]:
     ]
 
 
-def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -> None:
+def list_artifacts(store: StoreDir = None, json: Json = False) -> None:
     """List every artifact, oldest first."""
     from dataclasses import asdict
 
@@ -94,11 +95,11 @@ def list_artifacts(store: options.StoreDir = None, json: options.Json = False) -
 
 
 def verify(
-    store: options.StoreDir = None,
+    store: StoreDir = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Put damaged artifacts aside, so that the next run makes them again.")
     ] = False,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
     from harness.store import Store, sweep
@@ -134,7 +135,7 @@ def verify(
 
 
 def gc(
-    folders: options.Folders,
+    folders: Folders,
     older_than: Annotated[
         str | None, typer.Option("--older-than", metavar="TIME", help="What was not used for so long: 30d, 12h.")
     ] = None,
@@ -153,7 +154,7 @@ def gc(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell; the default.")] = False,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Tell what may go, and remove it with --yes: leftovers, and artifacts that fit all conditions given.
 
@@ -166,13 +167,13 @@ def gc(
     if forget_runs and not unreachable_from:
         raise UserError("--forget-runs has no meaning without --unreachable-from")
     opened = folders.open_store()
-    age = options.parse_seconds(older_than, "--older-than")
+    age = parse_seconds(older_than, "--older-than")
     if age is not None and age < 0:
         raise UserError("--older-than must not be negative")
     keep = None
     if unreachable_from:
         keep = keys_of_suites(unreachable_from, folders.session()) | (set() if forget_runs else keys_of_runs(opened))
-    garbage = choose(opened, Rules(age, options.parse_bytes(max_size, "--max-size"), keep))
+    garbage = choose(opened, Rules(age, parse_bytes(max_size, "--max-size"), keep))
     if yes:
         garbage = remove(opened, garbage)
     _show_garbage(garbage, removed=yes, json=json)
@@ -215,10 +216,10 @@ def _ago(seconds: float) -> str:
 
 def push(
     target: Target,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
+    chosen: SuiteOptions,
+    folders: Folders,
     names: Names = None,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Copy artifacts of this store to another one. Exit code 1 where one was refused."""
     _copy(target, names, folders.session(chosen), pushing=True, json=json)
@@ -226,10 +227,10 @@ def push(
 
 def pull(
     target: Target,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
+    chosen: SuiteOptions,
+    folders: Folders,
     names: Names = None,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Copy what suites need from another store. Exit code 1 where one was refused."""
     _copy(target, names, folders.session(chosen), pushing=False, json=json)
@@ -263,7 +264,7 @@ def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: 
     raise typer.Exit(1 if copied.refused else 0)
 
 
-COMMANDS: options.Commands = {
+COMMANDS: Commands = {
     "size": size,
     "list": list_artifacts,
     "verify": verify,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_cells, one_of
+from harness.cli.options import CellOrSuite, Config, Device, Folders, Json, SuiteOptions, Workers, one_device
 from harness.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def debug(
-    cell: options.CellOrSuite,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
-    config: options.Config = None,
+    cell: CellOrSuite,
+    chosen: SuiteOptions,
+    folders: Folders,
+    config: Config = None,
     pdb: Annotated[bool, typer.Option("--pdb", help="Enter the debugger where an exception was raised.")] = False,
     anomaly: Annotated[
         bool, typer.Option("--anomaly", help="Let torch name the operation whose gradient is not a number. Slow.")
@@ -36,14 +37,14 @@ def debug(
             "--again",
             metavar="STAGE",
             help="Run stored stages of this kind again, e.g. encode; repeatable.",
-            autocompletion=completion.one_of("prepare", "encode", "quantify", "annotate"),
+            autocompletion=one_of("prepare", "encode", "quantify", "annotate"),
         ),
     ] = None,
     cached: Annotated[bool, typer.Option("--cached", help="Take the training from the store, if it is there.")] = False,
     keep_upstream: Annotated[
         bool, typer.Option("--keep-upstream", help="Store the stages before the training, as a run would.")
     ] = False,
-    device: options.Device = "cpu",
+    device: Device = "cpu",
 ) -> None:
     """Run one cell in this process, with full tracebacks and breakpoints that work. Its result is not stored."""
     from harness.run.debug import ALWAYS, check_kinds
@@ -52,7 +53,7 @@ def debug(
 
     given = folders.session(chosen)
     check_kinds(again or ())
-    chosen_device = options.one_device(device)
+    chosen_device = one_device(device)
     opened = open_cell(cell, given, config)
     _introduce(opened, keep_upstream)
     anew = {*(again or ()), *(() if cached else ALWAYS)}
@@ -114,12 +115,12 @@ def reproduce(
     cell: Annotated[
         str,
         typer.Argument(
-            help="Id of a cell, as reports and exports name it.", metavar="CELL", autocompletion=completion.cells
+            help="Id of a cell, as reports and exports name it.", metavar="CELL", autocompletion=complete_cells
         ),
     ],
-    folders: options.Folders,
-    workers: options.Workers,
-    json: options.Json = False,
+    folders: Folders,
+    workers: Workers,
+    json: Json = False,
 ) -> None:
     """Run one cell again from nothing and compare it, bit for bit, with what is stored. The store is not changed."""
     from harness.cli.progress import make_progress

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_components, complete_kinds
 from harness.cli.notices import tell_broken, tell_withheld
+from harness.cli.options import Folders, Json, Plugins, Sets, Sources, Strict, component_params
 from harness.cli.output import print_json
 from harness.component import KINDS, require_kind
 from harness.errors import BenchError, UserError, did_you_mean
@@ -27,11 +28,11 @@ _FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "unused")
 
 def list_components(
     kind: Annotated[
-        str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.", autocompletion=completion.kinds)
+        str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.", autocompletion=complete_kinds)
     ] = None,
-    plugin: options.Plugins = None,
-    strict: options.Strict = False,
-    json: options.Json = False,
+    plugin: Plugins = None,
+    strict: Strict = False,
+    json: Json = False,
 ) -> None:
     """List the components that are registered, or the installed suites."""
     from harness.registry.index import load_catalog
@@ -72,11 +73,11 @@ def _list_suites(json: bool) -> None:
 def describe(
     name: Annotated[
         str,
-        typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.", autocompletion=completion.components),
+        typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.", autocompletion=complete_components),
     ],
-    sources: options.Sources,
-    sets: options.Sets = None,
-    json: options.Json = False,
+    sources: Sources,
+    sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """Describe a component: source, hyperparameters, deviations from paper and public code; a dataset's splits."""
     from harness.reference import deviations, headline
@@ -102,14 +103,14 @@ def _find(catalog: Catalog, name: str) -> list[Entry]:
     return entries
 
 
-def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, sources: options.Sources) -> dict[str, Any]:
+def _dataset_facts(catalog: Catalog, entry: Entry, sets: list[str] | None, sources: Sources) -> dict[str, Any]:
     if entry.kind != "dataset":
         return {}
     from harness.plan.datasets import Declarations
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
-    params = options.component_params(entry, sets)
+    params = component_params(entry, sets)
     facts = Declarations(catalog, sources.data_folder(), Store())
     try:
         declared = facts.declare(ComponentSpec("dataset", entry.name, params))
@@ -174,8 +175,8 @@ def _declaration(declared: dict[str, Any]) -> list[str]:
 
 
 def doctor(
-    folders: options.Folders,
-    json: options.Json = False,
+    folders: Folders,
+    json: Json = False,
 ) -> None:
     """Show versions, devices, plugins, the data found, the store and the state of PyGCL."""
 
@@ -194,7 +195,7 @@ def doctor(
             print(f"{name}: {value}")
 
 
-def examine(folders: options.Folders) -> dict[str, Any]:
+def examine(folders: Folders) -> dict[str, Any]:
     """Return all that ``bench doctor`` shows, as JSON."""
     from harness.engine.provenance import provenance
     from harness.nn.pygcl import pygcl_state

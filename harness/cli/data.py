@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_dataset_components
 from harness.cli.notices import tell_broken
+from harness.cli.options import Commands, Folders, Json, Sources, component_params
 from harness.cli.output import print_json
 from harness.errors import DataError, UserError, did_you_mean
 from harness.safe_io import visible
@@ -24,13 +25,13 @@ Name = Annotated[
     typer.Argument(
         help="A dataset component; `bench data list` shows them.",
         metavar="NAME",
-        autocompletion=completion.dataset_components,
+        autocompletion=complete_dataset_components,
     ),
 ]
 MaybeName = Annotated[
     str | None,
     typer.Argument(
-        help="A dataset component; all when absent.", metavar="NAME", autocompletion=completion.dataset_components
+        help="A dataset component; all when absent.", metavar="NAME", autocompletion=complete_dataset_components
     ),
 ]
 Sets = Annotated[
@@ -38,7 +39,7 @@ Sets = Annotated[
 ]
 
 
-def list_data(sources: options.Sources, json: options.Json = False) -> None:
+def list_data(sources: Sources, json: Json = False) -> None:
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
     from harness.cli.data_tables import show_list
     from harness.downloads.survey import survey
@@ -71,7 +72,7 @@ def _state_json(state: DataState, root: Path) -> dict[str, Any]:
 
 def fetch(
     name: Name,
-    sources: options.Sources,
+    sources: Sources,
     sets: Sets = None,
     offline: Annotated[
         bool, typer.Option("--offline", envvar="BENCH_OFFLINE", help="Use no network: say what to put where.")
@@ -149,10 +150,10 @@ def _nothing_to_fetch(dataset: Dataset, root: Path) -> str:
 
 
 def verify(
-    sources: options.Sources,
+    sources: Sources,
     name: MaybeName = None,
     sets: Sets = None,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
     from harness.cli.data_tables import show_verdict
@@ -192,7 +193,7 @@ def verify(
     raise typer.Exit(0 if sound else 1)
 
 
-def describe(name: Name, folders: options.Folders, sets: Sets = None, json: options.Json = False) -> None:
+def describe(name: Name, folders: Folders, sets: Sets = None, json: Json = False) -> None:
     """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
     from harness.cli.data_tables import show_description
     from harness.plan.datasets import Declarations
@@ -215,10 +216,10 @@ def describe(name: Name, folders: options.Folders, sets: Sets = None, json: opti
 
 
 def path(
-    sources: options.Sources,
+    sources: Sources,
     name: MaybeName = None,
     sets: Sets = None,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
     from harness.plan.datasets import Declarations
@@ -249,14 +250,14 @@ def _refuse_settings(sets: list[str] | None) -> None:
         raise UserError("--set goes with the name of a dataset")
 
 
-def _named(name: str, sets: list[str] | None, sources: options.Sources) -> tuple[Catalog, Entry, dict[str, Any]]:
+def _named(name: str, sets: list[str] | None, sources: Sources) -> tuple[Catalog, Entry, dict[str, Any]]:
     """Return the catalog, the dataset of that name, and its settings."""
 
     catalog = sources.catalog()
     entry = catalog.find("dataset", name.removeprefix("dataset/"))
     if entry is None:
         raise UserError(_unknown(name, catalog))
-    return catalog, entry, options.component_params(entry, sets)
+    return catalog, entry, component_params(entry, sets)
 
 
 def _unknown(name: str, catalog: Catalog) -> str:
@@ -270,4 +271,4 @@ def _unknown(name: str, catalog: Catalog) -> str:
     return f"no dataset is called '{name}'{did_you_mean(name, known)}; `bench data list` shows them"
 
 
-COMMANDS: options.Commands = {"list": list_data, "fetch": fetch, "verify": verify, "describe": describe, "path": path}
+COMMANDS: Commands = {"list": list_data, "fetch": fetch, "verify": verify, "describe": describe, "path": path}

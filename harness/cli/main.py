@@ -13,11 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from harness._version import __version__
-from harness.cli import cache, data
 from harness.cli.analyse import analyse
 from harness.cli.authoring import check, new
+from harness.cli.cache import COMMANDS as CACHE_COMMANDS
 from harness.cli.cells import debug, reproduce
 from harness.cli.components import describe, doctor, list_components
+from harness.cli.data import COMMANDS as DATA_COMMANDS
 from harness.cli.options import Commands, register
 from harness.cli.profile import profile
 from harness.cli.report import compare, report
@@ -139,8 +140,8 @@ _COMMANDS: Commands = {
     "doctor": doctor,
 }
 _SUBCOMMANDS: Mapping[str, tuple[str, Commands]] = {
-    "data": ("See, fetch and check the files of datasets, and what a dataset holds.", data.COMMANDS),
-    "cache": ("Look at the store of cached results and make room.", cache.COMMANDS),
+    "data": ("See, fetch and check the files of datasets, and what a dataset holds.", DATA_COMMANDS),
+    "cache": ("Look at the store of cached results and make room.", CACHE_COMMANDS),
 }
 
 

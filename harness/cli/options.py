@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from harness.cli import completion
+from harness.cli.completion import (
+    complete_cells_or_suites,
+    complete_dataset_labels,
+    complete_method_labels,
+    complete_runs,
+    complete_suites,
+    complete_trackers,
+    one_of,
+)
 from harness.cli.notices import tell_strange
 from harness.cli.output import FORMATS
 from harness.errors import UserError, did_you_mean
@@ -31,7 +39,7 @@ Commands = Mapping[str, Callable[..., None]]
 Suite = Annotated[
     str,
     typer.Argument(
-        help="A suite file, or the name of an installed suite.", metavar="SUITE", autocompletion=completion.suites
+        help="A suite file, or the name of an installed suite.", metavar="SUITE", autocompletion=complete_suites
     ),
 ]
 CellOrSuite = Annotated[
@@ -39,13 +47,13 @@ CellOrSuite = Annotated[
     typer.Argument(
         help="Id of a cell, as reports name it, or a suite: its first cell that fits.",
         metavar="CELL|SUITE",
-        autocompletion=completion.cells_or_suites,
+        autocompletion=complete_cells_or_suites,
     ),
 ]
 Run = Annotated[
     str,
     typer.Argument(
-        help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=completion.runs
+        help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=complete_runs
     ),
 ]
 Config = Annotated[
@@ -70,13 +78,13 @@ Datasets = Annotated[
         "--datasets",
         metavar="GLOB",
         help="Only these datasets; repeatable.",
-        autocompletion=completion.dataset_labels,
+        autocompletion=complete_dataset_labels,
     ),
 ]
 Methods = Annotated[
     list[str] | None,
     typer.Option(
-        "--methods", metavar="GLOB", help="Only these methods; repeatable.", autocompletion=completion.method_labels
+        "--methods", metavar="GLOB", help="Only these methods; repeatable.", autocompletion=complete_method_labels
     ),
 ]
 Trackers = Annotated[
@@ -85,7 +93,7 @@ Trackers = Annotated[
         "--tracker",
         metavar="NAME",
         help="Tell this tool of the run; repeatable.",
-        autocompletion=completion.trackers,
+        autocompletion=complete_trackers,
     ),
 ]
 Plugins = Annotated[
@@ -101,7 +109,7 @@ Format = Annotated[
         "-f",
         help=", ".join(FORMATS),
         show_default="by the file's ending, else terminal",
-        autocompletion=completion.one_of(*FORMATS),
+        autocompletion=one_of(*FORMATS),
     ),
 ]
 OutputFile = Annotated[
@@ -115,7 +123,7 @@ Device = Annotated[
         "--device",
         metavar="auto|cpu|cuda|cuda:0,cuda:1",
         help="Where networks are trained; auto: every GPU, else the CPU.",
-        autocompletion=completion.one_of("auto", "cpu", "cuda"),
+        autocompletion=one_of("auto", "cpu", "cuda"),
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")]
@@ -124,7 +132,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         help="processes, inline, or dask (more machines; for `bench run`).",
-        autocompletion=completion.one_of("processes", "inline", "dask"),
+        autocompletion=one_of("processes", "inline", "dask"),
     ),
 ]
 JobsPerDevice = Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli.options import CellOrSuite, Config, Device, Folders, Json, SuiteOptions, one_device
 from harness.cli.output import print_json, require_folder_name, show_table, show_text
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ _LEAST = 1e-5
 
 
 def profile(
-    cell: options.CellOrSuite,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
+    cell: CellOrSuite,
+    chosen: SuiteOptions,
+    folders: Folders,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps to measure, after three more.")] = 30,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, help="Most seconds of each part of the measurement.")
@@ -45,9 +45,9 @@ def profile(
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="FOLDER", help="Write a Chrome trace of some steps here.")
     ] = None,
-    config: options.Config = None,
-    device: options.Device = "cpu",
-    json: options.Json = False,
+    config: Config = None,
+    device: Device = "cpu",
+    json: Json = False,
 ) -> None:
     """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
@@ -63,7 +63,7 @@ def profile(
         options_text = "--datasets, --methods, --seeds and --config choose another"
         print(f"the first of {opened.fitting} cells; {options_text}", file=sys.stderr)
     limits = Limits(steps, seconds, from_epoch)
-    torch_device = options.one_device(device)
+    torch_device = one_device(device)
     done = measure(opened, limits, _observe, top=top, functions=functions, trace=trace, device=torch_device)
     if json:
         print_json(done.to_json())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_runs, one_of
+from harness.cli.options import Datasets, Format, Json, Methods, OutputFile, Run, StoreDir
 from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, note, require_known
 from harness.errors import UserError
 
@@ -29,15 +30,15 @@ Checkpoint = Annotated[
     typer.Option(
         "--checkpoint",
         help=f"{', '.join(CHECKPOINTS)}; `bench report` also both.",
-        autocompletion=completion.one_of(*CHECKPOINTS, "both"),
+        autocompletion=one_of(*CHECKPOINTS, "both"),
     ),
 ]
 
 
 def report(
-    run: options.Run,
-    style: options.Format = None,
-    output: options.OutputFile = None,
+    run: Run,
+    style: Format = None,
+    output: OutputFile = None,
     checkpoint: Checkpoint = "suite",
     validation: Annotated[bool, typer.Option("--validation", help="Validation beside test.")] = False,
     differences: Annotated[bool, typer.Option("--differences", help="Difference to the reference row.")] = False,
@@ -51,8 +52,8 @@ def report(
     published: Annotated[
         str | None, typer.Option("--published", help="A paper's numbers beside ours, or none.", show_default="suite")
     ] = None,
-    store: options.StoreDir = None,
-    json: options.Json = False,
+    store: StoreDir = None,
+    json: Json = False,
 ) -> None:
     """Show the table of a run from whatever is there, finished or not."""
     from harness.report import NONE, ReportOptions
@@ -117,24 +118,24 @@ def show(
 
 
 def compare(
-    first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST", autocompletion=completion.runs)],
+    first: Annotated[str, typer.Argument(help=_RUN, metavar="FIRST", autocompletion=complete_runs)],
     second: Annotated[
         str,
         typer.Argument(
-            help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND", autocompletion=completion.runs
+            help=f"{_RUN} Differences are this one minus the first.", metavar="SECOND", autocompletion=complete_runs
         ),
     ],
-    style: options.Format = None,
-    output: options.OutputFile = None,
+    style: Format = None,
+    output: OutputFile = None,
     checkpoint: Checkpoint = "suite",
-    datasets: options.Datasets = None,
-    methods: options.Methods = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
     force: Annotated[bool, typer.Option("--force", help="Compare although protocol or data differ.")] = False,
-    store: options.StoreDir = None,
+    store: StoreDir = None,
     second_store: Annotated[
         Path | None, typer.Option("--second-store", help="Store of the second run.", show_default="--store")
     ] = None,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
     from harness.results.compare import compare as compare_sides

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import notices, options
+from harness.cli.notices import cluster_of, tell_broken, tell_withheld
+from harness.cli.options import (
+    Folders,
+    Json,
+    RetryFailed,
+    Suite,
+    SuiteOptions,
+    Trackers,
+    Workers,
+    parse_bytes,
+    parse_seconds,
+)
 from harness.cli.output import note
 from harness.safe_io import visible
 
@@ -19,10 +30,10 @@ if TYPE_CHECKING:
 
 def run(
     context: typer.Context,
-    suite: options.Suite,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
-    workers: options.Workers,
+    suite: Suite,
+    chosen: SuiteOptions,
+    folders: Folders,
+    workers: Workers,
     cluster: Annotated[
         str | None,
         typer.Option(
@@ -36,9 +47,9 @@ def run(
     memory: Annotated[
         str | None, typer.Option("--memory", help="Limit of each stage with the processes it starts, e.g. 4G.")
     ] = None,
-    retry_failed: options.RetryFailed = False,
-    tracker: options.Trackers = None,
-    json: options.Json = False,
+    retry_failed: RetryFailed = False,
+    tracker: Trackers = None,
+    json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> None:
     """Run what a suite needs and show its table. What is cached is not run again."""
@@ -50,12 +61,12 @@ def run(
 
     profile = None if cluster is None else named_cluster(cluster)
     given = folders.session(chosen, tracker or ())
-    limits = {"timeout": options.parse_seconds(timeout), "memory": options.parse_bytes(memory)}
+    limits = {"timeout": parse_seconds(timeout), "memory": parse_bytes(memory)}
     session = open_session(suite, given)
-    notices.tell_broken(session.catalog)
-    notices.tell_withheld(session.catalog)
+    tell_broken(session.catalog)
+    tell_withheld(session.catalog)
     if profile is None and workers.engine == "dask":
-        profile = notices.cluster_of(session.suite)
+        profile = cluster_of(session.suite)
     engine_options = workers.options(retry_failed=retry_failed, cluster=profile, **limits)
     for line in made_otherwise(session.plan, session.store, ", ".join(engine_options.devices) or "cpu"):
         note(line)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import completion, options
+from harness.cli.completion import complete_cells, complete_runs, one_of
+from harness.cli.options import Json, Run, StoreDir
 from harness.cli.output import note, print_json, require_folder_name, require_known
 from harness.errors import UserError, did_you_mean
 from harness.safe_io import visible
@@ -15,10 +16,10 @@ from harness.safe_io import visible
 
 def runs(
     suite: Annotated[
-        str | None, typer.Argument(help="Only runs of this suite.", metavar="SUITE|RUN", autocompletion=completion.runs)
+        str | None, typer.Argument(help="Only runs of this suite.", metavar="SUITE|RUN", autocompletion=complete_runs)
     ] = None,
-    store: options.StoreDir = None,
-    json: options.Json = False,
+    store: StoreDir = None,
+    json: Json = False,
 ) -> None:
     """List the runs in a store, the latest last."""
     from harness.cli.output import counted
@@ -56,18 +57,16 @@ WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
 
 
 def export(
-    run: options.Run,
+    run: Run,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")],
     what: Annotated[
         str,
-        typer.Option(
-            "--what", help=", ".join(WHAT) + ", or several with commas.", autocompletion=completion.one_of(*WHAT)
-        ),
+        typer.Option("--what", help=", ".join(WHAT) + ", or several with commas.", autocompletion=one_of(*WHAT)),
     ] = "results",
     cell: Annotated[
-        str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=completion.cells)
+        str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=complete_cells)
     ] = "",
-    store: options.StoreDir = None,
+    store: StoreDir = None,
 ) -> None:
     """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""
     from harness.run.export import WRITERS, Export

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import notices, options
+from harness.cli.notices import as_json, tell, tell_withheld
+from harness.cli.options import Folders, Json, Plugins, Strict, Suite, SuiteOptions
 from harness.cli.output import chosen_format, emit, print_json
 from harness.safe_io import visible
 
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def plan(
-    suite: options.Suite,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
-    json: options.Json = False,
+    suite: Suite,
+    chosen: SuiteOptions,
+    folders: Folders,
+    json: Json = False,
 ) -> None:
     """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
     from harness.plan.status import made_otherwise, survey
     from harness.run.session import open_session
 
-    session = open_session(suite, folders.session(chosen, tell=notices.tell))
-    notices.tell_withheld(session.catalog)
+    session = open_session(suite, folders.session(chosen, tell=tell))
+    tell_withheld(session.catalog)
     statuses = survey(session.plan, session.store)
     otherwise = made_otherwise(session.plan, session.store)
     if json:
-        plugins = notices.as_json(session.suite.plugins)
+        plugins = as_json(session.suite.plugins)
         print_json({**_as_json(session.suite.name, statuses, otherwise), "plugins": plugins})
         return
     notes = [f"note: {line}" for line in otherwise]
@@ -98,10 +99,10 @@ def _as_json(name: str, statuses: list[StageStatus], otherwise: list[str]) -> di
 
 
 def validate(
-    suite: options.Suite,
-    chosen: options.SuiteOptions,
-    folders: options.Folders,
-    json: options.Json = False,
+    suite: Suite,
+    chosen: SuiteOptions,
+    folders: Folders,
+    json: Json = False,
 ) -> None:
     """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
     from harness.cli.output import counted
@@ -110,7 +111,7 @@ def validate(
     from harness.run.session import open_session
 
     try:
-        session = open_session(suite, folders.session(chosen, tell=notices.tell))
+        session = open_session(suite, folders.session(chosen, tell=tell))
     except UserError as error:
         if not json:
             raise
@@ -119,7 +120,7 @@ def validate(
         print_json({"valid": False, "problems": problems})
         raise typer.Exit(2) from None
     opened = session.suite
-    notices.tell_withheld(session.catalog)
+    tell_withheld(session.catalog)
     sizes = {
         "dataset": len(opened.datasets),
         "method": len(opened.methods),
@@ -134,7 +135,7 @@ def validate(
                     "valid": True,
                     "suite": str(opened.path),
                     **counts,
-                    "plugins": notices.as_json(opened.plugins),
+                    "plugins": as_json(opened.plugins),
                     "problems": [],
                 }
             ),
@@ -147,8 +148,8 @@ def validate(
 def schema(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
     built_in: Annotated[bool, typer.Option("--built-in", help="Only the components that come with bench.")] = False,
-    plugin: options.Plugins = None,
-    strict: options.Strict = False,
+    plugin: Plugins = None,
+    strict: Strict = False,
 ) -> None:
     """Print a JSON Schema of suites with every component that is registered, for completion in an editor."""
     from harness.registry.catalog import Catalog

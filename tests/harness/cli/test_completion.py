@@ -152,5 +152,5 @@ def test_whatever_is_wrong_offers_nothing_and_says_nothing(
     (broken / "run.json").write_text("{", encoding="utf-8")
     if "\0" not in words[-1]:
         assert shell.bash("bench", *words) == []
-    wanted = completion.cells_or_suites
+    wanted = completion.complete_cells_or_suites
     assert wanted(None, words[-1]) == [] or words[-1] == ""  # type: ignore[arg-type]

@@ -1,7 +1,17 @@
 """Reports of a run: aggregated tables with captions, statistics and published numbers, in every format. No torch."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from harness.errors import UserError, did_you_mean
 from harness.report.build import NONE, Located, Report, ReportOptions, Section, make_report, to_json
-from harness.report.render import RENDERERS, render
+from harness.report.csv_table import csv_table
+from harness.report.latex import latex
+from harness.report.markdown import markdown
+from harness.report.plain import plain
+from harness.results.rows import dumps
 
 __all__ = [
     "NONE",
@@ -14,3 +24,25 @@ __all__ = [
     "render",
     "to_json",
 ]
+
+RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
+    {
+        "plain": plain,
+        "markdown": markdown,
+        "latex": latex,
+        "csv": csv_table,
+        "json": lambda report: dumps(to_json(report)),
+    }
+)
+
+
+def render(report: Report, style: str) -> str:
+    """Render the report as text that ends with a line break; ``harness.report.terminal`` prints to a terminal.
+
+    Raises:
+        UserError: there is no such format.
+    """
+    if style not in RENDERERS:
+        known = ", ".join(RENDERERS)
+        raise UserError(f"no report format is called '{style}'{did_you_mean(style, RENDERERS)}; there are: {known}")
+    return RENDERERS[style](report)

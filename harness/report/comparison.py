@@ -19,7 +19,7 @@ from harness.results.summary import Summary
 
 
 def render_comparison(compared: Comparison, style: str) -> str:
-    """Render a comparison in one of the formats of :data:`harness.report.render.RENDERERS`."""
+    """Render a comparison in one of the formats of :data:`harness.report.RENDERERS`."""
     if style == "csv":
         return _csv(compared)
     if style == "json":

@@ -28,7 +28,7 @@ class PublishedCell:
 
     Attributes:
         table, source, printed: the table, its place in the paper, and the paper's own name of the row.
-        spread_kind: one of :data:`harness.results.published.SPREADS`; ``runs``: how many trainings it averages.
+        spread_kind: ``standard deviation`` or ``standard error``; ``runs``: how many trainings it averages.
         difference: ours minus theirs in percentage points, with Welch's interval if the two are comparable.
         verdict: :data:`WITHIN` if the interval includes zero, :data:`OUTSIDE` if not, :data:`INCOMPARABLE`, or
             :data:`UNCLEAR`, with ``reason``.

@@ -111,7 +111,6 @@ class ResultTable:
     results: RunResults
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
-    checkpoint: str | None = None
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str], TableRow]:
@@ -139,7 +138,7 @@ def build_table(results: RunResults, checkpoint: str | None = None) -> ResultTab
         entries = [entry for method in results.methods if (entry := results.entry(column.dataset, method))]
         cells = [_row(scores, entry, column, checkpoint) for entry in entries]
         rows += _ranked(_with_differences(cells, results.reference), column)
-    return ResultTable(results, columns, tuple(rows), checkpoint)
+    return ResultTable(results, columns, tuple(rows))
 
 
 def _columns(results: RunResults) -> tuple[Column, ...]:

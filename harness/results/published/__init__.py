@@ -12,7 +12,6 @@ from typing import Any
 from harness.errors import UserError, did_you_mean
 
 _FOLDER = Path(__file__).resolve().parent
-SPREADS = ("standard deviation", "standard error")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class PublishedTable:
         rows: method label -> column -> value; cells without a printed number are left out.
         printed: method label -> the paper's own name of the row, where it is another.
         notes: method label -> what a reader must know; ``*`` for the whole table.
-        spread: what stands behind the ± sign, one of :data:`SPREADS`.
+        spread: what stands behind the ± sign, ``standard deviation`` or ``standard error``.
         protocol: ours that the paper's is; ``checkpoint`` the rule that chose the weights, ``best-val`` or ``last``.
         tuned: whether hyperparameters were selected on validation.
         made: column -> what it was made with.

@@ -11,6 +11,7 @@ from harness.plan.components import identity, reference
 from harness.registry.catalog import Catalog
 from harness.results.rows import RunResults
 from harness.results.selection import rule_of
+from harness.stages.payloads import AnalysePayload, EncoderOfCell
 from harness.store import PROTOCOL_VERSION, Stage, digest
 from harness.suite.analyses import fits
 from harness.suite.spec import AnalysisSpec
@@ -77,7 +78,7 @@ def _selected(plan: Plan, results: RunResults) -> Iterator[tuple[Cell, str, str]
 def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpoint: str, fields: list[str]) -> Stage:
     entry = catalog.get("analysis", spec.component.name)
     train = plan.stages[cell.train]
-    prepared = plan.stages[plan.producers[train.payload["data"]]]
+    prepared = plan.stages[plan.producers[train.payload.data]]
     encoders = _encoders(plan, train)
     preimage: dict[str, Any] = {
         "stage": "analyse",
@@ -87,27 +88,28 @@ def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpo
         "checkpoint": checkpoint,
         "oracle": fields,
     }
-    payload = {
-        "analysis": reference(entry, spec.component),
-        "train": {"key": train.key, "payload": dict(train.payload)},
-        "checkpoint": checkpoint,
-        "encoders": encoders,
-        "oracle": prepared.outputs[0],
-        "fields": fields,
-    }
+    payload = AnalysePayload(
+        analysis=reference(entry, spec.component),
+        trained=train.key,
+        train=train.payload,
+        checkpoint=checkpoint,
+        encoders=encoders,
+        oracle=prepared.outputs[0],
+        fields=fields,
+    )
     return Stage(
         kind="analyse",
         key=digest(preimage),
         place=f"analyse/{train.place.partition('/')[2]}/{entry.name}",
         preimage=preimage,
-        inputs=(train.key, prepared.key, *train.payload["quantify"], *(item["key"] for item in encoders)),
+        inputs=(train.key, prepared.key, *train.payload.quantify, *(item.key for item in encoders)),
         payload=payload,
         title=f"{entry.name} of {train.title.removeprefix('train ')}",
     )
 
 
-def _encoders(plan: Plan, train: Stage) -> list[dict[str, str]]:
+def _encoders(plan: Plan, train: Stage) -> list[EncoderOfCell]:
     """Return key and title of each encode stage on which a training builds, in the order of the pool."""
-    keys = [plan.stages[key].payload["encode"] for key in train.payload["quantify"]]
+    keys = [plan.stages[key].payload.encode for key in train.payload.quantify]
     titles = {key: plan.stages[key].title.removeprefix("encode ").partition(" on ")[0] for key in keys}
-    return [{"key": key, "title": title} for key, title in titles.items()]
+    return [EncoderOfCell(key=key, title=title) for key, title in titles.items()]

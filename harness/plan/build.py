@@ -113,12 +113,12 @@ def shaped_by_validation(plan: Plan, catalog: Catalog) -> frozenset[str]:
 
 
 def _reads_validation(stage: Stage, catalog: Catalog) -> bool:
-    upstream = stage.payload.get("upstream", {}).values()
-    if any(item["kind"] in LEARNER_KINDS and item["checkpoint"] != LAST for item in upstream):
+    upstream = getattr(stage.payload, "upstream", {}).values()
+    if any(item.kind in LEARNER_KINDS and item.checkpoint != LAST for item in upstream):
         return True
     if stage.kind != "train":
         return False
-    loop, learner = stage.payload["settings"], stage.payload["learner"]
-    may_stop = 0 < loop["patience"] < loop["epochs"] - loop["warmup"]
+    loop, learner = stage.payload.networks.settings, stage.payload.learner
+    may_stop = 0 < loop.patience < loop.epochs - loop.warmup
     listens = catalog.get(learner["kind"], learner["name"]).traits.get("reads_validation_score")
-    return bool(stage.payload["quantify"] or may_stop or listens)
+    return bool(stage.payload.quantify or may_stop or listens)

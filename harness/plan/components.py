@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
 from harness.component import LEARNER_KINDS
 from harness.hparams import ENVIRONMENTS, effective, filled, holds
 from harness.registry.catalog import Catalog, Entry
+from harness.stages.payloads import NetworkSettings, UpstreamStage
 from harness.suite.settings import TrainSettings
 from harness.suite.spec import ComponentSpec, Configuration
 
@@ -57,10 +58,10 @@ def brief(entry: Entry, spec: ComponentSpec) -> str:
     return f"{entry.name} ({inner})" if inner else entry.name
 
 
-def upstream_identity(upstream: Mapping[str, Any]) -> dict[str, Any]:
+def upstream_identity(upstream: Mapping[str, UpstreamStage]) -> dict[str, Any]:
     """Return the upstream stages' part of a key; the default checkpoint leaves no trace."""
     return {
-        role: item["key"] if item["checkpoint"] == "best-val" else [item["key"], item["checkpoint"]]
+        role: item.key if item.checkpoint == "best-val" else [item.key, item.checkpoint]
         for role, item in upstream.items()
     }
 
@@ -109,15 +110,15 @@ class Components:
         """Return :func:`brief` of a component."""
         return brief(self.entry(spec), spec)
 
-    def networks(self, configuration: Configuration) -> dict[str, Any]:
+    def networks(self, configuration: Configuration) -> NetworkSettings:
         """Return the facts from which a worker makes and trains the suite's networks."""
         model = configuration.model
-        return {
-            "backbone": self.reference(model.backbone),
-            "readout": model.readout,
-            "head_layers": model.head_layers,
-            "settings": asdict(configuration.train),
-        }
+        return NetworkSettings(
+            backbone=self.reference(model.backbone),
+            readout=model.readout,
+            head_layers=model.head_layers,
+            settings=configuration.train,
+        )
 
     def networks_identity(self, configuration: Configuration) -> dict[str, Any]:
         """Return the networks' part of the key of environments that train some."""

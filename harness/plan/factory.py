@@ -21,6 +21,16 @@ from harness.plan.components import (
 )
 from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
+from harness.stages.payloads import (
+    AnnotatePayload,
+    DataPayload,
+    EncodePayload,
+    PreparePayload,
+    QuantifyPayload,
+    ScorePayload,
+    TrainPayload,
+    UpstreamStage,
+)
 from harness.store import PROTOCOL_VERSION, Stage, digest, tier_key
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 
@@ -35,7 +45,7 @@ class Data:
 
     Attributes:
         prepared: the stage that builds it.
-        payload: the facts that all stages get that read it.
+        payload: the arguments of :class:`DataPayload` but the seed, for all stages that read it.
         scored: split -> role of the splits that are scored.
     """
 
@@ -50,7 +60,7 @@ class Data:
         kind: str,
         component: str,
         preimage: Mapping[str, Any],
-        payload: Mapping[str, Any],
+        payload: DataPayload | ScorePayload,
         inputs: Iterable[str],
         title: str,
     ) -> Stage:
@@ -86,9 +96,9 @@ class StageFactory:
         roles = declared.splits
         payload = {
             "data": prepared.key,
-            "task": asdict(declared.task),
-            "node_features": asdict(declared.node_features),
-            "edge_features": asdict(declared.edge_features),
+            "task": declared.task,
+            "node_features": declared.node_features,
+            "edge_features": declared.edge_features,
             "splits": list(roles),
             "train": next(split for split, role in roles.items() if role == "train"),
             "validation": [split for split, role in roles.items() if role == "val"],
@@ -112,7 +122,7 @@ class StageFactory:
             key=key,
             place=f"prepare/{spec.name}",
             preimage=preimage,
-            payload={"dataset": reference(entry, spec), "declared": asdict(declared)},
+            payload=PreparePayload(dataset=reference(entry, spec), declared=asdict(declared)),
             title=f"prepare {dataset.label}",
             outputs=(tier_key(key, "oracle"), tier_key(key, "sealed")),
         )
@@ -149,7 +159,7 @@ class StageFactory:
         }
         payload = {
             **data.payload,
-            **components.networks(trained),
+            "networks": components.networks(trained),
             "learner": components.reference(spec),
             "environment": components.reference(drawn) if drawn else None,
             "monitor": monitor,
@@ -172,8 +182,8 @@ class StageFactory:
                     "upstream": upstream_identity(roles),
                     "seed": seed,
                 },
-                {**payload, "annotate": annotate, "quantify": quantify, "upstream": roles, "seed": seed},
-                [*([annotate] if annotate else []), *quantify, *(item["key"] for item in roles.values())],
+                TrainPayload(**payload, annotate=annotate, quantify=quantify, upstream=roles, seed=seed),
+                [*([annotate] if annotate else []), *quantify, *(item.key for item in roles.values())],
                 f"train {method or spec.name} on {data.spec.label}, seed {seed}{suffix}",
             )
             return [*quantified, *annotated, *before, training]
@@ -187,7 +197,7 @@ class StageFactory:
     def _encode_and_quantify(self, data: Data, encoder: ComponentSpec, quantifier: ComponentSpec) -> Chain:
         components = self._components
         encoding = {"encoder": components.identity(encoder), "data": data.prepared.key}
-        encode_payload = {**data.payload, "encoder": components.reference(encoder)}
+        encoding_payload = {**data.payload, "encoder": components.reference(encoder)}
         quantifying = {"quantifier": components.identity(quantifier)}
         quantify_payload = {**data.payload, "quantifier": components.reference(quantifier)}
         brief = f"{components.brief(encoder)} on {data.spec.label}"
@@ -195,13 +205,14 @@ class StageFactory:
         def chain(seed: int) -> list[Stage]:
             own: dict[str, Any] = {"seed": seed}
             title = f"{brief}, seed {seed}"
-            encode = data.stage("encode", encoder.name, encoding | own, encode_payload | own, (), f"encode {title}")
+            encode_payload = EncodePayload(**encoding_payload, seed=seed)
+            encode = data.stage("encode", encoder.name, encoding | own, encode_payload, (), f"encode {title}")
             own = {"seed": seed, "encode": encode.key}
             quantify = data.stage(
                 "quantify",
                 f"{quantifier.name}/{encoder.name}",
                 quantifying | own,
-                quantify_payload | own,
+                QuantifyPayload(**quantify_payload, encode=encode.key, seed=seed),
                 (encode.key,),
                 f"quantify {title}",
             )
@@ -226,7 +237,7 @@ class StageFactory:
         }
         payload = {
             **data.payload,
-            **(components.networks(configuration) if trains else {}),
+            "networks": components.networks(configuration) if trains else None,
             "environment": components.reference(spec),
             "oracle": data.prepared.outputs[0],
             "fields": fields,
@@ -239,8 +250,8 @@ class StageFactory:
                 "annotate",
                 entry.name,
                 {**preimage, "upstream": upstream_identity(roles), "seed": seed},
-                {**payload, "upstream": roles, "seed": seed},
-                [item["key"] for item in roles.values()],
+                AnnotatePayload(**payload, upstream=roles, seed=seed),
+                [item.key for item in roles.values()],
                 f"{brief}, seed {seed}",
             )
             return [*before, annotate]
@@ -249,7 +260,7 @@ class StageFactory:
 
     def _upstream(
         self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, depth: int
-    ) -> Callable[[int], tuple[dict[str, Any], list[Stage]]]:
+    ) -> Callable[[int], tuple[dict[str, UpstreamStage], list[Stage]]]:
         """Return a function of the seed: role -> the stage on which a component builds, and all stages of these.
 
         Raises:
@@ -262,18 +273,18 @@ class StageFactory:
             for item in self._components.upstream(spec, configuration)
         ]
 
-        def stages(seed: int) -> tuple[dict[str, Any], list[Stage]]:
-            roles: dict[str, Any] = {}
+        def stages(seed: int) -> tuple[dict[str, UpstreamStage], list[Stage]]:
+            roles: dict[str, UpstreamStage] = {}
             before: list[Stage] = []
             for item, chain in declared:
                 made = chain(seed)
                 before += made
-                roles[item.role] = {
-                    "kind": item.component.kind,
-                    "key": made[-1].key,
-                    "checkpoint": item.checkpoint,
-                    "stage": {"key": made[-1].key, "payload": made[-1].payload},
-                }
+                roles[item.role] = UpstreamStage(
+                    kind=item.component.kind,
+                    key=made[-1].key,
+                    checkpoint=item.checkpoint,
+                    payload=made[-1].payload,
+                )
             return roles, before
 
         return stages
@@ -286,5 +297,5 @@ class StageFactory:
 
 def _score(data: Data, learner: str, train: Stage) -> Stage:
     preimage = {"sealed": data.prepared.outputs[1], "train": train.key}
-    payload = {**preimage, "data": data.prepared.key, "task": data.payload["task"], "splits": data.scored}
+    payload = ScorePayload(**preimage, data=data.prepared.key, task=data.declared.task, splits=data.scored)
     return data.stage("score", learner, preimage, payload, (train.key,), train.title.replace("train ", "score ", 1))

@@ -24,6 +24,7 @@ from harness.run.find import OpenedCell
 from harness.safe_io import file_name
 from harness.stages import train
 from harness.stages.context import Context
+from harness.stages.payloads import TrainPayload
 from harness.store import Stage
 from harness.suite.settings import TrainSettings
 from harness.training import bases
@@ -153,13 +154,11 @@ def _plain(stage: Stage) -> Stage:
     """Return the same training of the plain baseline: mean risk alone, no environments and nothing upstream."""
     base = bases.Baseline
     learner = {"kind": base.kind, "name": base.name, "module": base.__module__, "qualname": base.__qualname__}
-    payload = {
-        **stage.payload,
-        "learner": {**learner, "file": bases.__file__, "plugin": "built-in", "params": {}},
-        "settings": {**stage.payload["settings"], "groups_per_batch": 0},
-        **{"annotate": None, "environment": None, "quantify": [], "upstream": {}},
-    }
-    return replace(stage, payload=payload)
+    payload: TrainPayload = stage.payload
+    networks = replace(payload.networks, settings=replace(payload.networks.settings, groups_per_batch=0))
+    reference = {**learner, "file": bases.__file__, "plugin": "built-in", "params": {}}
+    nothing: dict[str, Any] = {"annotate": None, "environment": None, "quantify": [], "upstream": {}}
+    return replace(stage, payload=replace(payload, learner=reference, networks=networks, **nothing))
 
 
 def _measure(stage: Stage, context: Context, limits: Limits, *, functions: bool = False) -> Measurement:

@@ -161,7 +161,7 @@ def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell], results: Run
     entries = [results.entry(item.cell.dataset, item.cell.method) for item in chosen]
     if any(entry is not None and entry.tuned and entry.select.config == "oracle" for entry in entries):
         sealed.append("test scores to choose the configuration")
-    fields = {name for item in chosen if item.stage is not None for name in item.stage.payload["fields"]}
+    fields = {name for item in chosen if item.stage is not None for name in item.stage.payload.fields}
     return (*sealed, *sorted(fields))
 
 
@@ -229,7 +229,7 @@ def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test
     """Return the readers of a cell's fields: from the open tier, and for test splits from the sealed one."""
     plan, store = session.plan, session.store
     train = plan.stages[item.cell.train]
-    prepared = plan.stages[plan.producers[train.payload["data"]]]
+    prepared = plan.stages[plan.producers[train.payload.data]]
 
     def field(name: str, split: str) -> Array | None:
         test = declared.splits[split] == "test"

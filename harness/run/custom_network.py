@@ -162,15 +162,16 @@ def _flagged(results: RunResults, flags: str, other_seeds: Sequence[int]) -> Run
 def _predict(stage: Stage, context: Context) -> None:
     """Write the artifact of a training for a network that needs none: the same weights under either checkpoint rule."""
     payload, store = stage.payload, context.store
-    info = read_info(payload, read_graphs(store, payload["data"], payload["train"]), environments=0, total_steps=0)
+    train = read_graphs(store, payload.data, payload.train)
+    info = read_info(payload, payload.networks, train, environments=0, total_steps=0)
     learner = CustomModule()
     learner.info = info
     learner.build()
-    rules = [*(best_rule(split) for split in payload["validation"]), LAST]
+    rules = [*(best_rule(split) for split in payload.validation), LAST]
     predictions: dict[str, Tensor] = {}
-    for split in payload["splits"]:
-        graphs = read_graphs(store, payload["data"], split, max_batch_nodes=payload["settings"]["max_batch_nodes"])
-        logits = as_float32(predict(learner, graphs.batches(payload["settings"]["eval_batch_size"])))
+    for split in payload.splits:
+        graphs = read_graphs(store, payload.data, split, max_batch_nodes=payload.networks.settings.max_batch_nodes)
+        logits = as_float32(predict(learner, graphs.batches(payload.networks.settings.eval_batch_size)))
         predictions |= {f"{rule}/{split}": logits.clone() for rule in rules}
     facts = {
         "epochs": 0,

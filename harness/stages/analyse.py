@@ -13,14 +13,15 @@ from harness.randomness import seeded
 from harness.registry.returned import expect, expect_json
 from harness.stages.cell import TrainedCell
 from harness.stages.context import Context, component
+from harness.stages.payloads import AnalysePayload
 from harness.store import Stage
 
 
 def body(stage: Stage, context: Context) -> None:
     """Write ``values`` and ``arrays``."""
-    payload = stage.payload
-    analysis: Analysis = component(payload["analysis"])
-    cell = TrainedCell(context, payload, payload["fields"])
+    payload: AnalysePayload = stage.payload
+    analysis: Analysis = component(payload.analysis)
+    cell = TrainedCell(context, payload, payload.fields)
     with seeded(cell.seed, "analysis"):
         found = answered(analysis, cell)
     arrays = {name: value for name, value in found.items() if isinstance(value, np.ndarray)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from harness.randomness import generator, seeded
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.learners import read_upstream
+from harness.stages.payloads import AnnotatePayload, NetworkSettings
 from harness.stages.reading import (
     placed,
     read_graphs,
@@ -24,28 +26,29 @@ from harness.stages.reading import (
     read_oracle,
 )
 from harness.store import Stage
-from harness.suite.settings import TrainSettings
 from harness.training.bases import Environment
 from harness.training.loop import total_steps
 
 
 def body(stage: Stage, context: Context) -> None:
     """Write ``env`` (n,), ``extra`` (what else the environment provides) and ``info`` (number, sizes, flags)."""
-    payload = stage.payload
-    environment: Environment = component(payload["environment"])
-    environment.rng = generator(payload["seed"], "environment")
-    train = read_graphs(context.store, payload["data"], payload["train"], labels=True, env=True)
+    payload: AnnotatePayload = stage.payload
+    environment: Environment = component(payload.environment)
+    environment.rng = generator(payload.seed, "environment")
+    train = read_graphs(context.store, payload.data, payload.train, labels=True, env=True)
     train = train.to(context.device)
-    train.max_batch_nodes = payload.get("settings", {}).get("max_batch_nodes", 0)
+    train.max_batch_nodes = payload.networks.settings.max_batch_nodes if payload.networks else 0
     if environment.requires not in ("", "env"):
-        groups = read_groups(context.store, payload["data"], payload["train"], environment.requires)
+        groups = read_groups(context.store, payload.data, payload.train, environment.requires)
         environment.groups = placed(groups, context.device)
-    if environment.trains_networks:
-        _set_up(environment, payload, train)
-    fields = payload["fields"]
-    oracle = read_oracle(context.store, payload["oracle"], payload["train"], fields) if fields else {}
-    with seeded(payload["seed"], "environment"):
-        assigned: Any = environment.assign(train, placed(oracle, context.device), read_upstream(context, payload))
+    if payload.networks is not None:
+        _set_up(environment, payload, payload.networks, train)
+    fields = payload.fields
+    oracle = read_oracle(context.store, payload.oracle, payload.train, fields) if fields else {}
+    with seeded(payload.seed, "environment"):
+        assigned: Any = environment.assign(
+            train, placed(oracle, context.device), read_upstream(context, payload.upstream)
+        )
     pair = isinstance(assigned, tuple) and len(assigned) == 2
     ids, extra = assigned if pair else (assigned, {})
     _check(environment, ids, extra, len(train))
@@ -56,15 +59,15 @@ def body(stage: Stage, context: Context) -> None:
         draft.write_json("info", {"environments": len(sizes), "sizes": sizes.tolist(), "flags": environment.flags})
 
 
-def _set_up(environment: Environment, payload: Mapping[str, Any], train: PackedGraphs) -> None:
-    loop = TrainSettings(**{**payload["settings"], "groups_per_batch": 0, "drop_last": False})
-    info = read_info(payload, train, environments=0, total_steps=total_steps(train, loop))
+def _set_up(environment: Environment, payload: AnnotatePayload, networks: NetworkSettings, train: PackedGraphs) -> None:
+    loop = replace(networks.settings, groups_per_batch=0, drop_last=False)
+    info = read_info(payload, networks, train, environments=0, total_steps=total_steps(train, loop))
     environment.setup(
         info,
-        read_model(payload),
-        seed=payload["seed"],
+        read_model(networks),
+        seed=payload.seed,
         batch_size=loop.batch_size,
-        **read_optimizer(payload),
+        **read_optimizer(networks),
     )
 
 

@@ -13,7 +13,8 @@ import torch
 from harness.randomness import derive
 from harness.stages.context import Context
 from harness.stages.learners import embedded, restore
-from harness.stages.reading import read_graphs, read_labels, read_oracle, read_task
+from harness.stages.payloads import AnalysePayload
+from harness.stages.reading import read_graphs, read_labels, read_oracle
 from harness.stages.reading_numpy import read_arrays
 from harness.suite.settings import LAST, best_rule
 
@@ -55,22 +56,21 @@ class TrainedCell:
         seed: a number for NumPy and scikit-learn, which follows from the cell's training seed.
     """
 
-    def __init__(self, context: Context, payload: Mapping[str, Any], fields: Sequence[str]) -> None:
+    def __init__(self, context: Context, payload: AnalysePayload, fields: Sequence[str]) -> None:
         self._context, self._payload = context, payload
-        trained = payload["train"]["payload"]
-        self._trained: Mapping[str, Any] = trained
-        self.task: Task = read_task(trained["task"])
-        self.splits: tuple[str, ...] = tuple(trained["splits"])
-        self.train_split: str = trained["train"]
-        self.validation_splits: tuple[str, ...] = tuple(trained["validation"])
-        self.monitor: str = trained["monitor"]
+        trained = self._trained = payload.train
+        self.task: Task = trained.task
+        self.splits: tuple[str, ...] = tuple(trained.splits)
+        self.train_split: str = trained.train
+        self.validation_splits: tuple[str, ...] = tuple(trained.validation)
+        self.monitor: str = trained.monitor
         self.oracle_fields: tuple[str, ...] = tuple(fields)
-        self.seed: int = derive(trained["seed"], "analysis") % 2**31
+        self.seed: int = derive(trained.seed, "analysis") % 2**31
 
     @property
     def rule(self) -> str:
         """The checkpoint that the method's row reports."""
-        return LAST if self._payload["checkpoint"] == LAST else best_rule(self.monitor)
+        return LAST if self._payload.checkpoint == LAST else best_rule(self.monitor)
 
     def graphs(self, split: str) -> PackedGraphs:
         """A split's graphs, without labels and domains."""
@@ -78,8 +78,8 @@ class TrainedCell:
 
     def _read(self, split: str, *, parts: bool = False) -> PackedGraphs:
         """A split's graphs, in batches as bounded as those that the network was trained on."""
-        bound = self._trained["settings"]["max_batch_nodes"]
-        return read_graphs(self._context.store, self._trained["data"], split, parts=parts, max_batch_nodes=bound)
+        bound = self._trained.networks.settings.max_batch_nodes
+        return read_graphs(self._context.store, self._trained.data, split, parts=parts, max_batch_nodes=bound)
 
     def labels(self, split: str) -> Array:
         """(n,) or (n, T) labels of a training or validation split.
@@ -88,7 +88,7 @@ class TrainedCell:
             PermissionError: of a test split, whose labels only ``present`` may read.
         """
         self._not_sealed(split)
-        return read_labels(self._context.store, self._trained["data"], split).numpy()
+        return read_labels(self._context.store, self._trained.data, split).numpy()
 
     def oracle(self, name: str, split: str) -> Array:
         """A declared oracle field of a training or validation split, one value per graph (or node, or edge).
@@ -99,7 +99,7 @@ class TrainedCell:
         self._not_sealed(split)
         if name not in self.oracle_fields:
             raise PermissionError(f"the oracle field '{name}' is not declared by this analysis, or not in this dataset")
-        return read_oracle(self._context.store, self._payload["oracle"], split, [name])[name].numpy()
+        return read_oracle(self._context.store, self._payload.oracle, split, [name])[name].numpy()
 
     def _not_sealed(self, split: str) -> None:
         if split != self.train_split and split not in self.validation_splits:
@@ -108,13 +108,13 @@ class TrainedCell:
     @cached_property
     def learner(self) -> Learner:
         """The trained network of the reported checkpoint, in evaluation mode."""
-        return restore(self._context, self._trained, self._payload["train"]["key"], self._payload["checkpoint"])[0]
+        return restore(self._context, self._trained, self._payload.trained, self._payload.checkpoint)[0]
 
     def embeddings(self, split: str) -> NDArray[np.float32]:
         """(n, d) graph embeddings of the trained network."""
         pack = self._read(split, parts=type(self.learner).reads_parts)
         with torch.no_grad():
-            size = self._trained["settings"]["eval_batch_size"]
+            size = self._trained.networks.settings.eval_batch_size
             found = [embedded(self.learner, batch) for batch in pack.batches(size)]
         joined: NDArray[np.float32] = torch.cat(found).float().numpy()
         return joined
@@ -123,17 +123,17 @@ class TrainedCell:
     def encoders(self) -> list[EncodedGraphs]:
         """The self-supervised encoders that the method builds on; empty for a method without."""
         found = []
-        for item in self._payload["encoders"]:
-            artifact = self._context.store.open(item["key"])
+        for item in self._payload.encoders:
+            artifact = self._context.store.open(item.key)
             epochs = tuple(artifact.read_json("snapshots")["epochs"])
-            found.append(EncodedGraphs(item["title"], epochs, read_arrays(artifact.path("embeddings"))))
+            found.append(EncodedGraphs(item.title, epochs, read_arrays(artifact.path("embeddings"))))
         return found
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
         """Every quantifier fitted for the method: ``epoch``, ``setting``, ``train_score``, ``scores``, and ``kept``."""
         store = self._context.store
-        rows = [row for key in self._trained["quantify"] for row in store.open(key).read_json("candidates")]
+        rows = [row for key in self._trained.quantify for row in store.open(key).read_json("candidates")]
         kept = set(self._info.get("kept", ()))
         return [{**row, "kept": place in kept} for place, row in enumerate(rows)]
 
@@ -143,13 +143,11 @@ class TrainedCell:
         store, kept = self._context.store, list(self._info.get("kept", ()))
         if not kept:
             return np.zeros((len(self.labels(self.train_split)), 0, self.task.num_classes), np.float32)
-        tables = [
-            read_arrays(store.open(key).path("probabilities"))["probabilities"] for key in self._trained["quantify"]
-        ]
+        tables = [read_arrays(store.open(key).path("probabilities"))["probabilities"] for key in self._trained.quantify]
         stacked: NDArray[np.float32] = np.concatenate(tables)[kept].transpose(1, 0, 2)
         return stacked
 
     @cached_property
     def _info(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._context.store.open(self._payload["train"]["key"]).read_json("info")
+        found: dict[str, Any] = self._context.store.open(self._payload.trained).read_json("info")
         return found

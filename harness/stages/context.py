@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Context:
         return {"store": str(self.store.root), "data_dir": folder, **more}
 
 
-def load_planned(payload: Mapping[str, Any], context: Context) -> None:
+def load_planned(payload: Any, context: Context) -> None:
     """Load all components that a payload names, as they were when the suite was planned, before any of them works.
 
     Raises:
@@ -69,10 +69,10 @@ def load_planned(payload: Mapping[str, Any], context: Context) -> None:
             load_one(_entry(ref), KeptCode.read(context.store.runs / context.run))
 
 
-def _references(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for value in payload.values():
-        if isinstance(value, Mapping):
-            yield from [value] if "qualname" in value else _references(value)
+def _references(payload: Any) -> Iterator[Mapping[str, Any]]:
+    for value in payload.values() if isinstance(payload, Mapping) else vars(payload).values():
+        if isinstance(value, Mapping) or is_dataclass(value):
+            yield from [value] if isinstance(value, Mapping) and "qualname" in value else _references(value)
 
 
 def component_class(ref: Mapping[str, Any]) -> type[Any]:

@@ -12,29 +12,30 @@ from harness.graphs import PackedGraphs
 from harness.randomness import generator, seeded
 from harness.registry.returned import expect, expect_array, expect_texts
 from harness.stages.context import Context, component
-from harness.stages.reading import as_float32, on_cpu, read_features, read_graphs
+from harness.stages.payloads import EncodePayload
+from harness.stages.reading import as_float32, on_cpu, read_graphs
 from harness.store import Stage
 from harness.training.bases import Encoder
 
 
 def body(stage: Stage, context: Context) -> None:
     """Embeddings of every split are written as ``embeddings`` under ``<epoch>/<split>``."""
-    payload = stage.payload
-    encoder: Encoder = component(payload["encoder"])
-    encoder.node_features = read_features(payload["node_features"])
-    encoder.edge_features = read_features(payload["edge_features"])
-    encoder.seed = payload["seed"]
-    encoder.rng = generator(payload["seed"], "method")
+    payload: EncodePayload = stage.payload
+    encoder: Encoder = component(payload.encoder)
+    encoder.node_features = payload.node_features
+    encoder.edge_features = payload.edge_features
+    encoder.seed = payload.seed
+    encoder.rng = generator(payload.seed, "method")
     graphs = {
-        split: read_graphs(context.store, payload["data"], split, max_batch_nodes=encoder.max_batch_nodes).to(
+        split: read_graphs(context.store, payload.data, split, max_batch_nodes=encoder.max_batch_nodes).to(
             context.device
         )
-        for split in payload["splits"]
+        for split in payload.splits
     }
-    with context.store.create(stage) as draft, seeded(payload["seed"], "encoder"):
+    with context.store.create(stage) as draft, seeded(payload.seed, "encoder"):
         embeddings: dict[str, torch.Tensor] = {}
         epochs: list[int] = []
-        for epoch, module in snapshots(encoder, graphs[payload["train"]]):
+        for epoch, module in snapshots(encoder, graphs[payload.train]):
             embeddings |= {f"{epoch}/{split}": value for split, value in _embed(encoder, module, graphs, epoch).items()}
             draft.write_tensors(f"weights-{epoch}", on_cpu(module.state_dict()))
             epochs.append(epoch)

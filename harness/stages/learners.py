@@ -14,8 +14,9 @@ from harness.graphs import Batch, PackedGraphs
 from harness.hparams import holds
 from harness.registry.returned import expect_array
 from harness.stages.context import Context, component, component_class
+from harness.stages.payloads import TrainPayload, UpstreamStage
 from harness.stages.reading import read_graphs, read_info, read_model, read_optimizer
-from harness.suite.settings import LAST, TrainSettings, best_rule
+from harness.suite.settings import LAST, best_rule
 from harness.training.bases import Learner
 from harness.training.loop import total_steps
 
@@ -33,20 +34,20 @@ class UpstreamTraining:
     embeddings: Tensor
 
 
-def read_upstream(context: Context, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """role -> :class:`UpstreamTraining` for a trained baseline, or (n,) ids for an environment."""
-    found: dict[str, Any] = {}
-    for role, item in payload.get("upstream", {}).items():
-        if item["kind"] == "environment":
-            ids = context.store.open(item["key"]).tensors("env")["env"]
-            found[role] = ids.to(context.device, copy=True)
+def read_upstream(context: Context, upstream: Mapping[str, UpstreamStage]) -> dict[str, Any]:
+    """Return role -> :class:`UpstreamTraining` for a trained baseline, or (n,) ids for an environment."""
+    outputs: dict[str, Any] = {}
+    for role, item in upstream.items():
+        if isinstance(item.payload, TrainPayload):
+            outputs[role] = _outputs(context, item.payload, item.key, item.checkpoint)
         else:
-            found[role] = _outputs(context, item["stage"], item["checkpoint"])
-    return found
+            ids = context.store.open(item.key).tensors("env")["env"]
+            outputs[role] = ids.to(context.device, copy=True)
+    return outputs
 
 
-def _outputs(context: Context, stage: Mapping[str, Any], checkpoint: str) -> UpstreamTraining:
-    learner, train = restore(context, stage["payload"], stage["key"], checkpoint)
+def _outputs(context: Context, payload: TrainPayload, key: str, checkpoint: str) -> UpstreamTraining:
+    learner, train = restore(context, payload, key, checkpoint)
     with torch.no_grad():
         pairs = [(learner(batch), embedded(learner, batch)) for batch in train.batches(256)]
     return UpstreamTraining(torch.cat([logits for logits, _ in pairs]), torch.cat([h for _, h in pairs]))
@@ -63,25 +64,23 @@ def embedded(learner: Learner, batch: Batch) -> Tensor:
     return found
 
 
-def make_learner(
-    payload: Mapping[str, Any], settings: TrainSettings, train: PackedGraphs, environments: int
-) -> Learner:
+def make_learner(payload: TrainPayload, train: PackedGraphs, environments: int) -> Learner:
     """Make the learner of a training and bind it to its data.
 
     Raises:
         UserError: it compares environments, and there is one.
     """
-    learner: Learner = component(payload["learner"])
-    steps = total_steps(train, settings)
+    learner: Learner = component(payload.learner)
+    networks, steps = payload.networks, total_steps(train, payload.networks.settings)
     if environments == 1 and holds(learner.compares_environments, learner.values):
         raise UserError(f"'{learner.name}' compares environments and needs two or more; these training graphs have one")
-    info = read_info(payload, train, environments=environments, total_steps=steps)
-    learner.setup(info, read_model(payload), seed=payload["seed"], **read_optimizer(payload))
+    info = read_info(payload, networks, train, environments=environments, total_steps=steps)
+    learner.setup(info, read_model(networks), seed=payload.seed, **read_optimizer(networks))
     return learner
 
 
 def restore(
-    context: Context, payload: Mapping[str, Any], key: str, checkpoint: str = "best-val"
+    context: Context, payload: TrainPayload, key: str, checkpoint: str = "best-val"
 ) -> tuple[Learner, PackedGraphs]:
     """A trained learner in evaluation mode, with its training graphs.
 
@@ -94,14 +93,13 @@ def restore(
     Raises:
         DivergedError: there is no last checkpoint; another would have been chosen by validation scores.
     """
-    settings = TrainSettings(**payload["settings"])
-    parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
-    train = read_graphs(context.store, payload["data"], payload["train"], parts=parts, max_batch_nodes=bound)
+    parts, bound = bool(component_class(payload.learner).reads_parts), payload.networks.settings.max_batch_nodes
+    train = read_graphs(context.store, payload.data, payload.train, parts=parts, max_batch_nodes=bound)
     train = train.to(context.device)
     artifact = context.store.open(key)
-    learner = make_learner(payload, settings, train, int(artifact.read_json("info")["environments"])).to(context.device)
+    learner = make_learner(payload, train, int(artifact.read_json("info")["environments"])).to(context.device)
     rules = artifact.read_json("checkpoints")
-    wanted = LAST if checkpoint == "last" else best_rule(payload["monitor"])
+    wanted = LAST if checkpoint == "last" else best_rule(payload.monitor)
     if wanted not in rules and wanted == LAST:
         raise DivergedError("the training that this builds on has no last checkpoint: its weights were not finite")
     rule = wanted if wanted in rules else next(iter(rules))

@@ -16,6 +16,7 @@ from harness.data import Dataset, Declaration, RawDataset, RawGraph, check_built
 from harness.errors import DataError
 from harness.graphs.packed import GROUP, PackedGraphs, order_edges
 from harness.stages.context import Context, component
+from harness.stages.payloads import PreparePayload
 from harness.store import FileMark, Stage, file_mark
 
 TIERS = ("oracle", "sealed")
@@ -27,7 +28,8 @@ def body(stage: Stage, context: Context) -> None:
     Raises:
         DataError: a file cannot be used, or was changed between planning and the end of reading.
     """
-    dataset: Dataset = component(stage.payload["dataset"])
+    payload: PreparePayload = stage.payload
+    dataset: Dataset = component(payload.dataset)
     dataset.store = context.store
     before = _planned_files(stage, dataset, context)
     declared = check_declaration(dataset, dataset.declare(context.data_dir))
@@ -35,7 +37,7 @@ def body(stage: Stage, context: Context) -> None:
     for path, after in _planned_files(stage, dataset, context).items():
         if after != before.get(path):
             raise _changed(dataset, path)
-    if asdict(declared) != stage.payload["declared"]:
+    if asdict(declared) != payload.declared:
         raise DataError(f"changed since it was planned: what dataset '{dataset.name}' declares")
     check(declared, raw)
     tiers = split_tiers(declared, raw)

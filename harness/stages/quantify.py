@@ -11,7 +11,8 @@ import torch
 from harness.randomness import derive
 from harness.registry.returned import expect, expect_array, expect_json, expect_texts
 from harness.stages.context import Context, component
-from harness.stages.reading import read_labels, read_task
+from harness.stages.payloads import QuantifyPayload
+from harness.stages.reading import read_labels
 from harness.store import Stage
 from harness.training.bases import Fitted, Quantifier
 from harness.training.metrics import score_probabilities
@@ -19,14 +20,14 @@ from harness.training.metrics import score_probabilities
 
 def body(stage: Stage, context: Context) -> None:
     """Write ``candidates`` (epoch, setting, scores) and ``probabilities`` (K, n, C) of the training graphs."""
-    payload = stage.payload
-    store, data, train = context.store, payload["data"], payload["train"]
-    task = read_task(payload["task"])
-    quantifier: Quantifier = component(payload["quantifier"])
-    quantifier.seed = derive(payload["seed"], "quantifier") % 2**31
-    encoded = store.open(payload["encode"])
+    payload: QuantifyPayload = stage.payload
+    store, data, train = context.store, payload.data, payload.train
+    task = payload.task
+    quantifier: Quantifier = component(payload.quantifier)
+    quantifier.seed = derive(payload.seed, "quantifier") % 2**31
+    encoded = store.open(payload.encode)
     embeddings = {name: value.numpy().astype(np.float64) for name, value in encoded.tensors("embeddings").items()}
-    labels = {split: read_labels(store, data, split).numpy() for split in (train, *payload["validation"])}
+    labels = {split: read_labels(store, data, split).numpy() for split in (train, *payload.validation)}
     candidates, stacked = [], []
     snapshots = encoded.read_json("snapshots")
     for epoch in snapshots["epochs"]:
@@ -72,11 +73,16 @@ def fit(quantifier: Quantifier, embeddings: Any, labels: Any, classes: int, sett
 
 
 def _validation_scores(
-    quantifier: Quantifier, fitted: Fitted, embeddings: dict[str, Any], labels: dict[str, Any], epoch: int, payload: Any
+    quantifier: Quantifier,
+    fitted: Fitted,
+    embeddings: dict[str, Any],
+    labels: dict[str, Any],
+    epoch: int,
+    payload: QuantifyPayload,
 ) -> dict[str, float | None]:
-    task = read_task(payload["task"])
+    task = payload.task
     found: dict[str, float | None] = {}
-    for split in payload["validation"]:
+    for split in payload.validation:
         probabilities = fitted.predict(embeddings[f"{epoch}/{split}"])
         check(quantifier, probabilities, len(labels[split]), task.num_classes)
         found[split] = score_probabilities(probabilities, labels[split], task).value

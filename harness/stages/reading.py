@@ -9,49 +9,41 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.data import Features, Task
 from harness.graphs import PackedGraphs
 from harness.graphs.packed import GROUP, PARTS
 from harness.stages.context import component_class
+from harness.stages.payloads import DataPayload, NetworkSettings
 from harness.store import Store
 from harness.training.networks import LearnerInfo, ModelSpec
 
 _GRAPH_FIELDS = {field.name for field in fields(PackedGraphs) if field.init}
 
 
-def read_task(data: Mapping[str, Any]) -> Task:
-    """The task that a payload carries."""
-    return Task(**data)
+def read_model(networks: NetworkSettings) -> ModelSpec:
+    """Return the suite's network."""
+    backbone = networks.backbone
+    return ModelSpec(component_class(backbone), backbone["params"], networks.readout, networks.head_layers)
 
 
-def read_features(data: Mapping[str, Any]) -> Features:
-    """The feature declaration that a payload carries."""
-    return Features(data["kind"], tuple(data["sizes"]))
+def read_optimizer(networks: NetworkSettings) -> dict[str, Any]:
+    """Return the optimizer settings as arguments of ``setup``."""
+    return {name: getattr(networks.settings, name) for name in ("lr", "weight_decay", "optimizer")}
 
 
-def read_model(payload: Mapping[str, Any]) -> ModelSpec:
-    """The network that a payload describes."""
-    backbone = payload["backbone"]
-    return ModelSpec(component_class(backbone), backbone["params"], payload["readout"], payload["head_layers"])
-
-
-def read_optimizer(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The optimizer settings that a payload carries, as arguments of ``setup``."""
-    return {name: payload["settings"][name] for name in ("lr", "weight_decay", "optimizer")}
-
-
-def read_info(payload: Mapping[str, Any], train: PackedGraphs, *, environments: int, total_steps: int) -> LearnerInfo:
-    """What a component that trains networks may know of its data."""
+def read_info(
+    payload: DataPayload, networks: NetworkSettings, train: PackedGraphs, *, environments: int, total_steps: int
+) -> LearnerInfo:
+    """Return the facts that a component that trains networks may know of its data."""
     return LearnerInfo(
-        task=read_task(payload["task"]),
-        node_features=read_features(payload["node_features"]),
-        edge_features=read_features(payload["edge_features"]),
+        task=payload.task,
+        node_features=payload.node_features,
+        edge_features=payload.edge_features,
         num_environments=environments,
         num_train=len(train),
         total_steps=total_steps,
-        epochs=payload["settings"]["epochs"],
+        epochs=networks.settings.epochs,
         has_parts=train.parts is not None,
-        average_over=payload["settings"]["average_over"],
+        average_over=networks.settings.average_over,
     )
 
 

@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.stages.context import Context
+from harness.stages.payloads import ScorePayload
 from harness.stages.reading_numpy import read_arrays, read_some
 from harness.store import Stage
-from harness.training.metrics import Score, score, task_from_json
+from harness.training.metrics import Score, score
 
 
 def body(stage: Stage, context: Context) -> None:
     """Write ``scores``, a row per checkpoint rule and split, and ``training``, its epochs and sizes."""
-    payload = stage.payload
-    trained = context.store.open(payload["train"])
-    task = task_from_json(payload["task"])
+    payload: ScorePayload = stage.payload
+    trained = context.store.open(payload.train)
+    task = payload.task
     predictions = read_arrays(trained.path("predictions"))
     checkpoints = trained.read_json("checkpoints")
     info = trained.read_json("info")
     rows: list[dict[str, Any]] = []
-    for split, role in payload["splits"].items():
-        tier = context.store.open(payload["sealed" if role == "test" else "data"])
+    for split, role in payload.splits.items():
+        tier = context.store.open(payload.sealed if role == "test" else payload.data)
         labels = read_some(tier.path(split), ["y"])["y"]  # the file has the graphs too
         for rule, checkpoint in checkpoints.items():
             found = score(predictions[f"{rule}/{split}"], labels, task)

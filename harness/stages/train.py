@@ -16,12 +16,12 @@ from harness.randomness import generator
 from harness.registry.returned import ReturnedError, expect
 from harness.stages.context import Context, component, component_class
 from harness.stages.learners import make_learner, read_upstream
+from harness.stages.payloads import TrainPayload
 from harness.stages.reading import (
     as_float32,
     placed,
     read_graphs,
     read_labels,
-    read_task,
 )
 from harness.store import Stage
 from harness.suite.settings import TrainSettings
@@ -33,31 +33,30 @@ from harness.training.metrics import score
 
 def body(stage: Stage, context: Context) -> None:
     """Write ``history``, ``checkpoints``, ``predictions`` (``<rule>/<split>``) and ``weights-<rule>``."""
-    payload, store = stage.payload, context.store
-    settings = TrainSettings(**payload["settings"])
-    parts, bound = bool(component_class(payload["learner"]).reads_parts), settings.max_batch_nodes
-    train = read_graphs(store, payload["data"], payload["train"], labels=True, parts=parts, max_batch_nodes=bound)
+    payload: TrainPayload = stage.payload
+    store, settings, task = context.store, payload.networks.settings, payload.task
+    parts, bound = bool(component_class(payload.learner).reads_parts), settings.max_batch_nodes
+    train = read_graphs(store, payload.data, payload.train, labels=True, parts=parts, max_batch_nodes=bound)
     environment, train, count = _environments(context, payload, train)
     train = train.to(context.device)
-    learner = make_learner(payload, settings, train, count).to(context.device)
-    if payload.get("annotate"):
-        learner.annotations = placed(context.store.open(payload["annotate"]).tensors("extra"), context.device)
+    learner = make_learner(payload, train, count).to(context.device)
+    if payload.annotate:
+        learner.annotations = placed(context.store.open(payload.annotate).tensors("extra"), context.device)
     kept = _spurious(context, payload, learner)
-    learner.upstream_outputs = read_upstream(context, payload)
-    task = read_task(payload["task"])
+    learner.upstream_outputs = read_upstream(context, payload.upstream)
     graphs = {
-        split: read_graphs(store, payload["data"], split, parts=parts, max_batch_nodes=bound).to(context.device)
-        for split in payload["splits"]
+        split: read_graphs(store, payload.data, split, parts=parts, max_batch_nodes=bound).to(context.device)
+        for split in payload.splits
     }
     data = TrainingData(
         train=train,
-        validation={split: graphs[split] for split in payload["validation"]},
+        validation={split: graphs[split] for split in payload.validation},
         score=_scorer(store, payload, task),
-        monitor=payload["monitor"],
+        monitor=payload.monitor,
         spurious=None if kept is None else kept.spurious.to(context.device),
         assign_batch=None if environment is None else _assigner(environment, count),
     )
-    trained = fit(learner, data, settings, seed=payload["seed"])
+    trained = fit(learner, data, settings, seed=payload.seed)
     with store.create(stage) as draft:
         draft.write_json("history", trained.history)
         draft.write_json(
@@ -70,16 +69,16 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def _environments(
-    context: Context, payload: Mapping[str, Any], train: PackedGraphs
+    context: Context, payload: TrainPayload, train: PackedGraphs
 ) -> tuple[Environment | None, PackedGraphs, int]:
     """The environment that draws per batch (or None), the graphs with fixed ids, and the number of environments."""
-    if payload.get("annotate"):
-        artifact = context.store.open(payload["annotate"])
+    if payload.annotate:
+        artifact = context.store.open(payload.annotate)
         count = int(artifact.read_json("info")["environments"])
         return None, replace(train, env=artifact.tensors("env")["env"].clone()), count
-    if payload.get("environment"):
-        environment: Environment = component(payload["environment"])
-        environment.rng = generator(payload["seed"], "environment")
+    if payload.environment:
+        environment: Environment = component(payload.environment)
+        environment.rng = generator(payload.seed, "environment")
         number = environment.num_environments()
         whole = isinstance(number, int) and not isinstance(number, bool) and number > 0
         expect(whole, environment, "num_environments", number, "a whole number from 1")
@@ -101,15 +100,15 @@ def _assigner(environment: Environment, number: int) -> Callable[[Batch], Tensor
     return assign
 
 
-def _spurious(context: Context, payload: Mapping[str, Any], learner: Learner) -> Kept | None:
+def _spurious(context: Context, payload: TrainPayload, learner: Learner) -> Kept | None:
     if not isinstance(learner, Decorrelator):
         return None
-    artifacts = [context.store.open(key) for key in payload["quantify"]]
+    artifacts = [context.store.open(key) for key in payload.quantify]
     candidates = [row for artifact in artifacts for row in artifact.read_json("candidates")]
     kept = keep_lowest(
         torch.cat([artifact.tensors("probabilities")["probabilities"] for artifact in artifacts]),
         candidates,
-        payload["monitor"],
+        payload.monitor,
         keep=learner.keep,
         tau=learner.tau,
         weighting=learner.weighting,
@@ -118,8 +117,8 @@ def _spurious(context: Context, payload: Mapping[str, Any], learner: Learner) ->
     return kept
 
 
-def _scorer(store: Any, payload: Mapping[str, Any], task: Task) -> Any:
-    labels = {split: read_labels(store, payload["data"], split).numpy() for split in payload["validation"]}
+def _scorer(store: Any, payload: TrainPayload, task: Task) -> Any:
+    labels = {split: read_labels(store, payload.data, split).numpy() for split in payload.validation}
 
     def value(split: str, logits: Tensor) -> float | None:
         return score(logits.numpy(), labels[split], task).value
@@ -129,13 +128,13 @@ def _scorer(store: Any, payload: Mapping[str, Any], task: Task) -> Any:
 
 def _info(
     context: Context,
-    payload: Mapping[str, Any],
+    payload: TrainPayload,
     learner: Learner,
     kept: Kept | None,
     environments: int,
     trained: Trained,
 ) -> dict[str, Any]:
-    annotated = context.store.open(payload["annotate"]).read_json("info")["flags"] if payload.get("annotate") else []
+    annotated = context.store.open(payload.annotate).read_json("info")["flags"] if payload.annotate else []
     facts: dict[str, Any] = {
         "epochs": len(trained.history),
         "parameters": sum(value.numel() for value in learner.parameters()),

@@ -24,7 +24,7 @@ class Stage:
         place: logical place, the same in every suite (``train/two-piece/erm``), for "what differs".
         preimage: everything that can change the output, as JSON.
         inputs: keys of the stages whose artifacts this one reads.
-        payload: all that the body needs to run (component names, values, seed, role -> input key), as JSON.
+        payload: all that the body needs to run; a dataclass of :mod:`harness.stages.payloads`.
         title: for people, e.g. ``train ERM on SPMotif-0.60, seed 1``.
         in_parent: run in the parent process (``score``: it opens sealed data).
         outputs: further keys that the stage writes beside its own (``prepare``: the oracle and sealed tiers).
@@ -35,7 +35,7 @@ class Stage:
     place: str
     preimage: Mapping[str, Any]
     inputs: tuple[str, ...] = ()
-    payload: Mapping[str, Any] = field(default_factory=dict)
+    payload: Any = None
     title: str = ""
     in_parent: bool = False
     outputs: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Stage:
     @property
     def trains(self) -> bool:
         """Return True if networks are trained, so that the stage runs on a run's device; others run on the CPU."""
-        return self.kind in ("encode", "train") or (self.kind == "annotate" and "settings" in self.payload)
+        return self.kind in ("encode", "train") or (self.kind == "annotate" and self.payload.networks is not None)
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
         run, _, chosen = self.chosen(part)
         for item in chosen:
             if item.stage is not None:
-                yield item, WatchedCell(run.context, item.stage.payload, item.stage.payload["fields"])
+                yield item, WatchedCell(run.context, item.stage.payload, item.stage.payload.fields)
 
     def answer(self, run: ToyRun, item: ChosenCell, values: Mapping[str, Any]) -> Answer:
         """Return the answer of ``measure`` about a cell as it comes back from the store; asked once."""
@@ -164,7 +164,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
             return {}, {}
         name = json.dumps([item.stage.key, dict(values)], sort_keys=True)
         if name not in self._measured:
-            cell = WatchedCell(run.context, item.stage.payload, item.stage.payload["fields"])
+            cell = WatchedCell(run.context, item.stage.payload, item.stage.payload.fields)
             self._measured[name] = measure(self.make(values), cell)
         return self._measured[name]
 

@@ -63,10 +63,10 @@ def test_embeddings_candidates_and_logits_are_those_recorded(ran: Workshop) -> N
 def named(plan: Plan) -> dict[str, Stage]:
     """The stages that are recorded, by a name that does not follow from a key."""
     rows = {cell.method: plan.stages[cell.train] for cell in plan.cells}
-    encoders = {stage.payload["encoder"]["name"]: stage for stage in plan.stages.values() if stage.kind == "encode"}
+    encoders = {stage.payload.encoder["name"]: stage for stage in plan.stages.values() if stage.kind == "encode"}
     names = {stage.key: name for name, stage in encoders.items()}
     quantifiers = {
-        f"{names[stage.payload['encode']]} {stage.payload['quantifier']['name']}": stage
+        f"{names[stage.payload.encode]} {stage.payload.quantifier['name']}": stage
         for stage in plan.stages.values()
         if stage.kind == "quantify"
     }

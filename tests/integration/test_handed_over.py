@@ -55,7 +55,7 @@ def test_a_stage_gets_the_outputs_of_the_checkpoint_it_asks_for(shop):
     torch.testing.assert_close(seen("Last"), predictions["last/train"])
     assert not torch.allclose(seen("Best"), seen("Last"))
     assert not seen("Alone").any()
-    assert session.plan.stages[cells["Alone"].train].payload["upstream"] == {}
+    assert session.plan.stages[cells["Alone"].train].payload.upstream == {}
     trainings = [s for s in session.plan.stages.values() if s.kind == "train"]
     assert len(trainings) == 4, "the students' assistant is the ERM of the table"
 

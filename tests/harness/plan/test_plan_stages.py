@@ -142,7 +142,7 @@ class TestTrainingSettings:
     def test_what_has_no_effect_changes_nothing(self, train: dict[str, Any]) -> None:
         assert key("erm", train=train) == key("erm")
         stage = chain("erm", train=train)[-1]
-        assert {name: stage.payload["settings"][name] for name in train} == {
+        assert {name: getattr(stage.payload.networks.settings, name) for name in train} == {
             name: getattr(TrainSettings, name) for name in train
         }
 
@@ -155,11 +155,11 @@ class TestTrainingSettings:
     def test_a_hyperparameter_without_effect_reaches_neither_key_nor_worker(self) -> None:
         assert key("student", mode="alone", depth=2) == key("student", mode="alone")
         assert key("student", mode="probed", depth=2) != key("student", mode="probed")
-        assert chain("student", mode="alone", depth=2)[-1].payload["learner"]["params"] == {"mode": "alone"}
+        assert chain("student", mode="alone", depth=2)[-1].payload.learner["params"] == {"mode": "alone"}
 
     def test_all_reach_the_worker(self) -> None:
         payload = chain("irm", environment="fixed", train=NEW)[-1].payload
-        given = payload["settings"]
+        given = payload.networks.settings
         assert {name: given[name] for name in NEW} == NEW
         assert set(given) == set(asdict(TrainSettings()))
 
@@ -180,17 +180,17 @@ class TestEnvironmentsPerBatch:
     @pytest.mark.parametrize(("learner", "environment"), [("erm", None), ("irm", "drawn"), ("erm", "fixed")])
     def test_others_shuffle_plainly_and_share_their_training(self, learner: str, environment: str | None) -> None:
         stage = chain(learner, environment=environment, train=GROUPED)[-1]
-        assert stage.payload["settings"]["groups_per_batch"] == 0
+        assert stage.payload.networks.settings.groups_per_batch == 0
         assert stage.key == key(learner, environment=environment)
 
     def test_what_they_build_on_shuffles_plainly_too(self) -> None:
         stages = of_kind(chain("plain-student", train=GROUPED), "train")
-        assert [stage.payload["settings"]["groups_per_batch"] for stage in stages] == [0, 0]
+        assert [stage.payload.networks.settings.groups_per_batch for stage in stages] == [0, 0]
         assert stages[0].key == key("erm")
 
     def test_fixed_environments_are_grouped(self) -> None:
         stage = chain("irm", environment="fixed", train=GROUPED)[-1]
-        assert stage.payload["settings"]["groups_per_batch"] == 4
+        assert stage.payload.networks.settings.groups_per_batch == 4
 
 
 class TestUpstream:
@@ -202,18 +202,18 @@ class TestUpstream:
     def test_stages_are_planned_only_where_they_are_needed(self, mode: str, roles: list[str]) -> None:
         stages = chain("student", mode=mode)
         last = stages[-1]
-        assert sorted(last.payload["upstream"]) == sorted(last.preimage["upstream"]) == roles
+        assert sorted(last.payload.upstream) == sorted(last.preimage["upstream"]) == roles
         below = [stage.key for stage in stages[1:-1]]
-        assert sorted(below) == sorted(item["key"] for item in last.payload["upstream"].values())
+        assert sorted(below) == sorted(item.key for item in last.payload.upstream.values())
         assert set(below) <= set(last.inputs)
 
     def test_the_default_of_the_hyperparameter_counts(self) -> None:
-        assert "assistant" in chain("student")[-1].payload["upstream"]
+        assert "assistant" in chain("student")[-1].payload.upstream
 
     def test_a_checkpoint_may_be_a_hyperparameter(self) -> None:
         for rule in ("best-val", "last"):
-            assert chain("student", rule=rule)[-1].payload["upstream"]["assistant"]["checkpoint"] == rule
-        assert chain("plain-student")[-1].payload["upstream"]["assistant"]["checkpoint"] == "best-val"
+            assert chain("student", rule=rule)[-1].payload.upstream["assistant"].checkpoint == rule
+        assert chain("plain-student")[-1].payload.upstream["assistant"].checkpoint == "best-val"
 
     def test_another_checkpoint_is_another_training_on_the_same_assistant(self) -> None:
         best, last = chain("student", rule="best-val"), chain("student", rule="last")
@@ -225,12 +225,12 @@ class TestUpstream:
         train: dict[str, Any] = {"optimizer": "adamw", "epochs": 9}
         own, other = chain("student", train=train), chain("student", train=train, assistant_epochs=2)
         assert [
-            (s.payload["settings"]["epochs"], s.payload["settings"]["optimizer"]) for s in (own[-2], other[-2])
+            (s.payload.networks.settings.epochs, s.payload.networks.settings.optimizer) for s in (own[-2], other[-2])
         ] == [
             (9, "adamw"),
             (2, "adamw"),
         ]
-        assert other[-1].payload["settings"]["epochs"] == 9
+        assert other[-1].payload.networks.settings.epochs == 9
         assert own[-2].key == key("erm", train=train)
 
     @pytest.mark.parametrize(

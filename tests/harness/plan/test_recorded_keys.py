@@ -7,6 +7,7 @@ meant, ``PROTOCOL_VERSION`` is bumped and the record made anew (``print(found)``
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,6 @@ def test_a_key_is_the_digest_of_the_preimage_that_is_stored(plan: Plan) -> None:
 
 def test_what_workers_are_handed_and_people_are_told_is_that_recorded(plan: Plan) -> None:
     names = ("kind", "place", "inputs", "payload", "title", "in_parent", "outputs")
-    told = [{name: getattr(stage, name) for name in names} for stage in plan.stages.values()]
+    told = [{name: asdict(stage)[name] for name in names} for stage in plan.stages.values()]
     assert digest(told) == RECORDED["told"]
     assert digest(plan.producers) == RECORDED["producers"]

@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from harness import Features, PackedGraphs, RawGraph
+from harness import Features, PackedGraphs, RawGraph, Task
 from harness.stages import cell as module
 from harness.stages.cell import TrainedCell
+from harness.suite.settings import TrainSettings
 
-TRAINED = {
-    "task": {"kind": "binary", "num_classes": 2, "num_tasks": 1, "metric": "accuracy"},
-    "splits": ["train", "val"],
-    "train": "train",
-    "validation": ["val"],
-    "monitor": "val",
-    "seed": 1,
-    "data": "key",
-    "settings": {"eval_batch_size": 100, "max_batch_nodes": 6},
-}
+TRAINED = SimpleNamespace(
+    task=Task("binary", 2),
+    splits=["train", "val"],
+    train="train",
+    validation=["val"],
+    monitor="val",
+    seed=1,
+    data="key",
+    networks=SimpleNamespace(settings=TrainSettings(eval_batch_size=100, max_batch_nodes=6)),
+)
 
 
 class Counting:
@@ -45,9 +46,8 @@ def test_embeddings_are_taken_in_batches_of_at_most_max_batch_nodes(monkeypatch:
         return pack
 
     monkeypatch.setattr(module, "read_graphs", read)
-    cell = TrainedCell(
-        SimpleNamespace(store=None), {"train": {"payload": TRAINED, "key": "k"}, "checkpoint": "last"}, ()
-    )
+    payload = SimpleNamespace(train=TRAINED, trained="k", checkpoint="last")
+    cell = TrainedCell(SimpleNamespace(store=None), payload, ())
     learner = Counting()
     monkeypatch.setattr(TrainedCell, "learner", learner)
     assert cell.embeddings("val").shape == (8, 3)

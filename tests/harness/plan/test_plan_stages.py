@@ -159,7 +159,7 @@ class TestTrainingSettings:
 
     def test_all_reach_the_worker(self) -> None:
         payload = chain("irm", environment="fixed", train=NEW)[-1].payload
-        given = payload.networks.settings
+        given = vars(payload.networks.settings)
         assert {name: given[name] for name in NEW} == NEW
         assert set(given) == set(asdict(TrainSettings()))
 

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.engine.contract import Engine
+from harness.engine.contract import Engine, Job, Report
 from harness.engine.devices import CPU, CUDA, choose_devices
 from harness.errors import UserError, did_you_mean
+from harness.store import Stage
 
 if TYPE_CHECKING:
     from harness.engine.cluster.connection import Cluster
     from harness.engine.cluster.profile import Profile
 
 ENGINES: Final = ("processes", "inline", "dask")
+
+
+class Inline:
+    """The engine for debugging: the scheduler runs each stage itself, so that a breakpoint works. It has no limits."""
+
+    in_process = True
+    slots = 0
+    device_slots = 0
+
+    def start(self, job: Job) -> None:
+        """Start nothing."""
+
+    def submit(self, stage: Stage) -> Future[Report]:
+        """Refuse a stage: there is no slot."""
+        raise NotImplementedError(stage.title)
+
+    def tick(self) -> None:
+        """Nothing to enforce."""
+
+    def kill(self) -> None:
+        """Nothing runs when this is called."""
+
+    def close(self) -> None:
+        """Nothing to free."""
 
 
 def make_engine(
@@ -66,8 +92,6 @@ def make_engine(
 
         return make_dask(cluster, jobs=jobs, timeout=timeout, memory=memory, log=log)
     if name == "inline":
-        from harness.engine.inline import Inline
-
         if timeout is not None or memory is not None:
             raise UserError("--timeout and --memory end a worker process: use them with --engine processes")
         if len(devices) > 1:

@@ -76,6 +76,9 @@ class Cluster:
             self._register()
             self._await_workers()
             self._check_workers()
+        except OSError as error:  # those of Dask's connections
+            self.close()
+            raise UserError(f"{self.profile.title} was lost when the run started: {error}") from None
         except BaseException:
             self.close()
             raise

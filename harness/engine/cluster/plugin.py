@@ -40,8 +40,8 @@ def run_stage(plugin: str, key: str, stage: Stage) -> Report:
 
 def introduce(plugin: str, dask_worker: Any) -> Hello:
     """Look around on a worker; called on each at the start of a run."""
-    ours: StagePlugin = dask_worker.plugins[plugin]
-    return ours.hello()
+    ours: StagePlugin | None = dask_worker.plugins.get(plugin)
+    return Hello(["its scheduler was started again meanwhile"], "") if ours is None else ours.hello()
 
 
 def _wanted(worker: Any, key: str) -> bool:

@@ -34,7 +34,7 @@ def of_kind(kind: str, key: str, **more: Any) -> Stage:
 def test_which_stages_train_networks() -> None:
     kinds = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
     assert [kind for kind in kinds if of_kind(kind, "a").trains] == ["encode", "train"]
-    assert of_kind("annotate", "a", loop={}).trains
+    assert of_kind("annotate", "a", settings={}).trains
 
 
 def test_each_lane_fills_by_itself() -> None:

@@ -109,9 +109,9 @@ def sealed(rig: AnalysisRig) -> Iterator[str]:
 
 def imports_what_it_uses(rig: AnalysisRig) -> Iterator[str]:
     """Importing its module loads no heavy package, and presenting a table neither torch nor matplotlib."""
-    found = loaded_at_import(rig.cls, HEAVY)
-    if found:
-        yield f"importing the module loads {', '.join(found)}: import it inside of the method that uses it"
+    loaded = loaded_at_import(rig.cls, HEAVY)
+    if loaded:
+        yield f"importing the module loads {', '.join(loaded)}: import it inside of the method that uses it"
     study = _whole(rig)
     for name, call, packages in (("present", present, (*PARENT, "matplotlib")), ("figure", figures.made, PARENT)):
         try:
@@ -173,7 +173,7 @@ def _whole(rig: AnalysisRig) -> Study:
 
 
 def _part(rig: AnalysisRig, part: Part) -> Iterator[str]:
-    """What is wrong with table and figure of a part; an error of the harness's own kinds is an answer."""
+    """Yield the problems of a part's table and figure; an error of the harness's own kinds is an answer."""
     study = rig.study(part)
     if study is None:
         return
@@ -206,11 +206,11 @@ def _floats(array: Any) -> bool:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Whether two answers of measure() are the same, bit for bit."""
-    (told, arrays), (told_too, arrays_too) = left, right
-    same = repr(told) == repr(told_too) and arrays.keys() == arrays_too.keys()
+    """Return True if two answers of measure() are the same, bit for bit."""
+    (values, arrays), (other_values, other_arrays) = left, right
+    same = repr(values) == repr(other_values) and arrays.keys() == other_arrays.keys()
     return same and all(
-        np.array_equal(arrays[name], arrays_too[name], equal_nan=_floats(arrays[name])) for name in arrays
+        np.array_equal(arrays[name], other_arrays[name], equal_nan=_floats(arrays[name])) for name in arrays
     )
 
 

@@ -124,7 +124,7 @@ def fingerprint_stable(rig: DatasetRig) -> Iterator[str]:
 
 
 def sealed(rig: DatasetRig) -> Iterator[str]:
-    """What methods may read of a test split holds no label, domain or oracle field, and no feature equals one."""
+    """The open part of a test split holds no label, domain or oracle field, and no feature equals one."""
     declared, raw = rig.sound().declared, rig.sound().raw
     tiers = split_tiers(declared, raw)
     hidden = {"y", "env", *declared.oracle}
@@ -140,7 +140,7 @@ def sealed(rig: DatasetRig) -> Iterator[str]:
 
 
 def _equal_columns(graphs: Sequence[RawGraph], what: str, values: Sequence[Any]) -> Iterator[str]:
-    """A text for each node feature that takes one value for each value of a hidden field, and different ones."""
+    """Yield a text for each node feature that tells the values of a hidden field apart."""
     truth = np.unique(np.concatenate([np.asarray(value).reshape(-1) for value in values]), return_inverse=True)[1]
     if truth.max() < 1:
         return

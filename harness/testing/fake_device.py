@@ -1,6 +1,6 @@
-"""A device that is not there: tensors say that they are on it, while they are computed on the CPU.
+"""A fake device: its tensors claim to be on it, while they are computed on the CPU.
 
-On it the rules of a GPU hold, so that what breaks them is found on a machine without one: the tensors of an operation
+On it the rules of a GPU hold, so that code that breaks them is found on a machine without one: the tensors of an operation
 are all on one device, numbers are drawn on the generator's device, and NumPy reads the CPU only. It also counts what
 would make the CPU wait for a GPU.
 """
@@ -38,7 +38,7 @@ class _Away(Tensor):
 
     @staticmethod
     def __new__(cls, inner: Tensor) -> _Away:
-        made: _Away = Tensor._make_wrapper_subclass(
+        tensor: _Away = Tensor._make_wrapper_subclass(
             cls,
             inner.size(),
             strides=inner.stride(),
@@ -46,8 +46,8 @@ class _Away(Tensor):
             dtype=inner.dtype,
             device=_DEVICE,
         )
-        made.held = inner
-        return made
+        tensor.held = inner
+        return tensor
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -65,48 +65,48 @@ class _Rules(TorchDispatchMode):
         self.waits: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = dict(kwargs or {})
+        named = dict(kwargs or {})
         name = func.overloadpacket.__name__
-        tensors = [value for value in tree_flatten((args, given))[0] if isinstance(value, Tensor)]
+        tensors = [value for value in tree_flatten((args, named))[0] if isinstance(value, Tensor)]
         away = any(isinstance(tensor, _Away) for tensor in tensors)
-        if given.get("device") is not None:
-            to = torch.device(given["device"]) == _DEVICE
+        if named.get("device") is not None:
+            to = torch.device(named["device"]) == _DEVICE
             self._note(name == "_to_copy" and away and not to, "copy to the CPU")
-            away, given["device"] = to, torch.device("cpu") if to else given["device"]
+            away, named["device"] = to, torch.device("cpu") if to else named["device"]
         elif away and name not in _MOVES:
             _check_devices(name, tensors)
         if name == "copy_":
             self._note(isinstance(tensors[1], _Away) and not isinstance(tensors[0], _Away), "copy to the CPU")
             away = isinstance(tensors[0], _Away)
         if away:
-            _check_generator(name, args, given)
-            self._count(name, args, given)
-        found = func(*tree_map(_inside, args), **tree_map(_inside, given))
-        written = _written(func, args, given)
-        return written if written is not None else tree_map(_outside, found) if away else found
+            _check_generator(name, args, named)
+            self._count(name, args, named)
+        result = func(*tree_map(_inside, args), **tree_map(_inside, named))
+        written = _written(func, args, named)
+        return written if written is not None else tree_map(_outside, result) if away else result
 
     def _note(self, happened: bool, what: str) -> None:
         self.waits[what] += happened
 
-    def _count(self, name: str, args: Sequence[Any], given: Mapping[str, Any]) -> None:
+    def _count(self, name: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
         masks = name in _INDEXING and any(
             index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
         )
-        unsized = name == "repeat_interleave" and given.get("output_size") is None
+        unsized = name == "repeat_interleave" and named.get("output_size") is None
         self._note(name in _WAITS or masks or unsized, f"{name} by mask" if masks else name)
 
 
 class _Python(TorchFunctionMode):
-    """What torch does on the CPU before any operation is dispatched: from Python's numbers, and to them."""
+    """Converts between tensors and Python's numbers, which torch does on the CPU before an operation is dispatched."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = dict(kwargs or {})
-        if func in (torch.tensor, torch.as_tensor) and given.get("device") is not None:
-            device = given.pop("device")
-            return func(*args, **given).to(device)
+        named = dict(kwargs or {})
+        if func in (torch.tensor, torch.as_tensor) and named.get("device") is not None:
+            device = named.pop("device")
+            return func(*args, **named).to(device)
         if func is Tensor.tolist and isinstance(args[0], _Away):
             return args[0].cpu().tolist()
-        return func(*args, **given)
+        return func(*args, **named)
 
 
 def _check_devices(name: str, tensors: Sequence[Tensor]) -> None:
@@ -118,19 +118,19 @@ def _check_devices(name: str, tensors: Sequence[Tensor]) -> None:
         raise RuntimeError(f"Expected all tensors to be on the same device, but '{name}' got some of the CPU")
 
 
-def _check_generator(name: str, args: Sequence[Any], given: Mapping[str, Any]) -> None:
-    if any(isinstance(value, torch.Generator) for value in (*args, *given.values())):
+def _check_generator(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    if any(isinstance(value, torch.Generator) for value in (*args, *named.values())):
         raise RuntimeError(f"'{name}' draws on another device than its generator's, which is on the CPU")
 
 
-def _written(func: Any, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+def _written(func: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The argument that an operation writes to and returns; None where it returns something new."""
     returned = func._schema.returns
     if not returned or returned[0].alias_info is None or not returned[0].alias_info.is_write:
         return None
     for place, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            return args[place] if place < len(args) else given[argument.name]
+            return args[place] if place < len(args) else named[argument.name]
     return None
 
 

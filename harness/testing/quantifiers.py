@@ -94,14 +94,14 @@ def rows_by_themselves(rig: QuantifierRig) -> Iterator[str]:
     quantifier = rig.make()
     quantifier.seed = SEED
     x, y, new = data()
-    given = x.copy(), y.copy()
+    inputs = x.copy(), y.copy()
     for setting in quantifier.settings():
-        fitted = quantifier.fit(*given, CLASSES, **setting)
+        fitted = quantifier.fit(*inputs, CLASSES, **setting)
         together = fitted.predict(new)
         alone = np.concatenate([fitted.predict(new[i : i + 1]) for i in range(NEW)])
         if not np.allclose(together, alone, atol=1e-6):
             yield f"{setting}: rows predicted alone differ by {np.abs(together - alone).max():.2g}"
-    if not (np.array_equal(given[0], x) and np.array_equal(given[1], y)):
+    if not (np.array_equal(inputs[0], x) and np.array_equal(inputs[1], y)):
         yield "fit() changes its inputs in place"
 
 

@@ -11,7 +11,7 @@ from harness.safe_io import visible
 
 Status = Literal["ok", "failed", "skipped"]
 CheckFunction = Callable[[Any], Iterable[str]]
-"""From a rig to its problems: one text each, with what was expected and what was found."""
+"""A check: from a rig to its problems, one text each with the expected and the actual result."""
 
 _WIDTH, _INDENT = 118, 13
 
@@ -47,9 +47,9 @@ class Outcome:
     def lines(self, indent: str = "") -> list[str]:
         """Return problems, traceback and notes; control characters of a component's texts are escaped."""
         width = _WIDTH - len(indent)
-        told = [_wrapped(text, width) for text in self.problems]
-        told += [list(self.traceback), *(_wrapped(text, width) for text in self.notes)]
-        return [f"{indent}{visible(line)}" for lines in told for line in lines]
+        blocks = [_wrapped(text, width) for text in self.problems]
+        blocks += [list(self.traceback), *(_wrapped(text, width) for text in self.notes)]
+        return [f"{indent}{visible(line)}" for lines in blocks for line in lines]
 
 
 @dataclass(frozen=True)

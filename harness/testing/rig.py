@@ -242,7 +242,7 @@ def another_device(rig: Rig[Any, Any]) -> Iterator[str]:
     for values in each_choice(rig.cls, rig.base):
         try:
             with elsewhere():
-                found = rig.on_device(values)
+                results = rig.on_device(values)
         except BenchError:
             continue  # refused, which is allowed, or diverged, which `hyperparameters_matter` reports
         except (RuntimeError, TypeError, ValueError) as error:
@@ -250,8 +250,8 @@ def another_device(rig: Rig[Any, Any]) -> Iterator[str]:
                 raise
             yield f"with {values}: {type(error).__name__}: {error}"
             continue
-        expected = rig.outcome(values if found else {})
+        expected = rig.outcome(values if results else {})
         known = {**expected.state, **expected.outputs}
-        changed = [name for name, value in found.items() if not equal(value, known.get(name))]
+        changed = [name for name, value in results.items() if not equal(value, known.get(name))]
         if changed:
             yield f"{f'with {values}: ' if values else ''}'{changed[0]}' differs from the CPU's"

@@ -1,4 +1,4 @@
-"""Which components to check. Imports no torch."""
+"""Choose the components to check. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.registry.index import load_catalog
 
 
 def find(names: Sequence[str], plugins: Sequence[Path] = ()) -> list[Entry]:
-    """The components that are meant by ``NAME``, ``KIND/NAME`` or the path of a plugin file; without names, all.
+    """Return the components named by ``NAME``, ``KIND/NAME`` or the path of a plugin file; without names, all.
 
     Raises:
         UserError: a name or file is not there, or a plugin cannot be loaded.
@@ -20,11 +20,11 @@ def find(names: Sequence[str], plugins: Sequence[Path] = ()) -> list[Entry]:
     entries = list(load_catalog([*plugins, *files]))
     if not names:
         return entries
-    found: dict[tuple[str, str], Entry] = {}
+    entries_by_name: dict[tuple[str, str], Entry] = {}
     for name in names:
         chosen = _by_file(entries, Path(name)) if _is_file(name) else _by_name(entries, name)
-        found |= {(entry.kind, entry.name): entry for entry in chosen}
-    return list(found.values())
+        entries_by_name |= {(entry.kind, entry.name): entry for entry in chosen}
+    return list(entries_by_name.values())
 
 
 def _is_file(name: str) -> bool:

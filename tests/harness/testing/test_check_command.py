@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,26 @@ def run_pytest(folder: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.fixture
+def pytest_here(
+    plugin: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run pytest within this process, in the plugin's folder."""
+    monkeypatch.chdir(plugin.parent)
+    monkeypatch.syspath_prepend(plugin.parent)
+    loaded = set(sys.modules)
+
+    def run(*words: str) -> tuple[int, str]:
+        options = [] if _installed() else ["-p", "harness.testing.pytest_plugin"]
+        code = pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "-s", *options, *words])
+        for name in {"mine", "test_mine", "test_other"} - loaded:
+            sys.modules.pop(name, None)
+        told = capsys.readouterr()
+        return int(code), told.out + told.err
+
+    return run
+
+
 def _installed() -> bool:
     from importlib.metadata import entry_points
 
@@ -142,27 +163,27 @@ def test_pytest_option(plugin: Path) -> None:
     assert "test_other" not in out
 
 
-def test_pytest_option_beside_tests(plugin: Path) -> None:
+def test_pytest_option_beside_tests(plugin: Path, pytest_here: Callable[..., tuple[int, str]]) -> None:
     (plugin.parent / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
-    code, out = run_pytest(plugin.parent, "--bench-check", "environment/random", "test_other.py", "-v")
+    code, out = pytest_here("--bench-check", "environment/random", "test_other.py", "-v")
     assert code == 0
     assert "test_other PASSED" in out
     assert "environment/random-same_seed PASSED" in out
 
 
-def test_pytest_option_with_an_unknown_name(plugin: Path) -> None:
-    code, out = run_pytest(plugin.parent, "--bench-check", "halvs")
+def test_pytest_option_with_an_unknown_name(pytest_here: Callable[..., tuple[int, str]]) -> None:
+    code, out = pytest_here("--bench-check", "halvs")
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "is called 'halvs'" in out
 
 
-def test_a_test_file_of_an_author(plugin: Path) -> None:
+def test_a_test_file_of_an_author(plugin: Path, pytest_here: Callable[..., tuple[int, str]]) -> None:
     (plugin.parent / "test_mine.py").write_text(
         "from harness.testing import conformance\nfrom mine import Halves\n\n"
         "test_file = conformance('mine.py')\ntest_class = conformance(Halves)\n",
         encoding="utf-8",
     )
-    code, out = run_pytest(plugin.parent, "test_mine.py", "-v")
+    code, out = pytest_here("test_mine.py", "-v")
     assert code == 1
     assert "test_file[environment/halves-one_id_each] PASSED" in out
     assert "test_class[environment/halves-one_id_each] PASSED" in out
@@ -278,9 +299,9 @@ class Rude(Noisy):
         assert report.text(verbose=True).endswith("\n    | \\u0007 raw")
 
     def test_one_that_loops_for_ever_is_stopped(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (report,) = self.reports(tmp_path, capsys, self.HANGING, "Hanging,", "--timeout", "6s").values()
+        (report,) = self.reports(tmp_path, capsys, self.HANGING, "Hanging,", "--timeout", "3s").values()
         problem = report.outcomes[-1].problems[0]
-        assert "checks did not end within 6 s, and were stopped in this one" in problem
+        assert "checks did not end within 3 s, and were stopped in this one" in problem
         line = (HEAD + SOUND + self.HANGING).partition("while True")[0].count("\n") + 1
         assert any(f"(odd.py:{line + more})" in problem for more in (0, 1))
 

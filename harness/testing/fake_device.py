@@ -1,6 +1,6 @@
 """A fake device: its tensors claim to be on it, while they are computed on the CPU.
 
-On it the rules of a GPU hold, so that code that breaks them is found on a machine without one: the tensors of an operation
+On it the rules of a GPU hold, so that code that breaks them is found without one: the tensors of an operation
 are all on one device, numbers are drawn on the generator's device, and NumPy reads the CPU only. It also counts what
 would make the CPU wait for a GPU.
 """

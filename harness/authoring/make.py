@@ -1,20 +1,25 @@
-"""Writes a new component from the templates beside this file. No torch.
+"""Write a new component from the templates beside this file. No torch.
 
-The templates are working components: their Python files are linted and type-checked with the rest of this package. To
-make a new one of them, six words are replaced (:attr:`harness.authoring.names.Names.words`), and nothing else.
+The templates are working components: their Python files are linted and type-checked with the rest of this package. A
+new one is made by replacing six words (:attr:`Names.words`).
 """
 
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
-from harness.authoring.names import Names, checked
+import yaml
+
 from harness.component import require_kind
 from harness.errors import UserError
 from harness.registry.catalog import Catalog
+from harness.registry.importing import find_spec
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLUGINS_LINE = "plugins: [./new_component.py]\n"
@@ -27,30 +32,91 @@ _PACKAGE = {
     "tests/test_new_component.py": "package/test.py.txt",
 }
 """File of a distribution -> template, beside the component and its suite."""
+LONGEST = 40
+"""Characters of a name: lines that hold it stay short enough for every formatter."""
+_KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Names:
+    """One component's names.
+
+    Attributes:
+        kind: its kind.
+        name: in suites, ``my-method``.
+    """
+
+    kind: str
+    name: str
+
+    @property
+    def module(self) -> str:
+        """``my_method``."""
+        return self.name.replace("-", "_")
+
+    @property
+    def cls(self) -> str:
+        """``MyMethod``."""
+        return "".join(part.capitalize() for part in self.name.split("-"))
+
+    @property
+    def title(self) -> str:
+        """``My method``, the label of its row."""
+        return self.name.replace("-", " ").capitalize()
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Return the words of a template with their replacements."""
+        return {
+            "new-component": self.name,
+            "new_component": self.module,
+            "NewComponent": self.cls,
+            "New component": self.title,
+            "new component": self.name.replace("-", " "),
+            "component-kind": self.kind,
+        }
 
 
 def names_of(kind: str, name: str, catalog: Catalog) -> Names:
-    """The names of a new component.
+    """Return the names of a new component.
+
+    Args:
+        catalog: the components that exist.
 
     Raises:
-        UserError: no such kind, or the name cannot be used.
+        UserError: no such kind; or the name is not in kebab case, cannot be a module's or a class's, or is taken.
     """
-    return checked(require_kind(kind), name, _read(f"{kind}.py"), catalog)
+    names = Names(require_kind(kind), name)
+    if not _KEBAB.fullmatch(name) or len(name) > LONGEST:
+        hint = _kebab(name)
+        raise UserError(
+            f"'{name}' is not a name for a component: lower-case letters, digits and single dashes, a letter first, "
+            f"at most {LONGEST} characters" + (f" (did you mean '{hint}'?)" if hint and hint != name else "")
+        )
+    taken = catalog.find(kind, name)
+    if taken is not None:
+        raise UserError(
+            f"the {kind} '{name}' is there already ({taken.file}); choose another name, such as 'my-{name}'"
+        )
+    reason = _unusable(names, _read(f"{kind}.py"))
+    if reason:
+        raise UserError(f"'{name}' {reason}; choose another name, such as 'my-{name}'")
+    return names
 
 
 def example(kind: str) -> str:
-    """What the component that is written does, in a line: it is a method of its own, and to be changed."""
+    """Return a line on what the example component does."""
     return (ast.get_docstring(ast.parse(_read(f"{kind}.py"))) or "").partition("\n")[0]
 
 
 def single_file(names: Names) -> dict[str, str]:
-    """File name -> text: the component, and a suite that compares it."""
+    """Return the texts of the component and of a suite that compares it, by file name."""
     texts = {"new_component.py": _read(f"{names.kind}.py"), "new_component.yaml": _read(f"{names.kind}.yaml")}
     return _filled(texts, names)
 
 
 def distribution(names: Names) -> dict[str, str]:
-    """File name -> text of a distribution: package with entry point, tests, continuous integration, suite."""
+    """Return the texts of a distribution by file name: package with entry point, tests, CI, suite."""
     texts = {file: _read(template) for file, template in _PACKAGE.items()}
     texts["bench_new_component/py.typed"] = ""
     texts["bench_new_component/new_component.py"] = _read(f"{names.kind}.py")
@@ -61,15 +127,15 @@ def distribution(names: Names) -> dict[str, str]:
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write files below a folder, which is made where it is not there.
+    """Write files below a folder, which is created if it does not exist.
 
     Raises:
-        UserError: one of them is there already (then none is written), or they cannot be written.
+        UserError: one of them exists (then none is written), or they cannot be written.
     """
     paths = {folder / name: text for name, text in texts.items()}
-    there = [path for path in paths if path.exists() or path.is_symlink()]
-    if there:
-        raise UserError(f"{there[0]} is there already, and nothing was written; choose another name or --folder")
+    existing = [path for path in paths if path.exists() or path.is_symlink()]
+    if existing:
+        raise UserError(f"{existing[0]} is there already, and nothing was written; choose another name or --folder")
     try:
         for path, text in paths.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,11 +151,46 @@ def _read(name: str) -> str:
 
 
 def _filled(texts: Mapping[str, str], names: Names) -> dict[str, str]:
-    """The same with the names of the new component in place of the template's."""
+    """Replace the names of the template by those of the new component."""
     words = names.words
     pattern = re.compile("|".join(map(re.escape, words)))
 
     def filled(text: str) -> str:
-        return pattern.sub(lambda found: words[found[0]], text)
+        return pattern.sub(lambda match: words[match[0]], text)
 
     return {filled(name): filled(text) for name, text in texts.items()}
+
+
+def _kebab(name: str) -> str:
+    """Return the nearest name in kebab case, or an empty text; accents are dropped."""
+    name = normalize("NFKD", name).encode("ascii", "ignore").decode()
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
+    joined = "-".join(part.lower() for part in parts)[:LONGEST].rstrip("-").lstrip("-0123456789")
+    return joined if _KEBAB.fullmatch(joined) else ""
+
+
+def _unusable(names: Names, template: str) -> str:
+    """Return the reason why a name cannot be used in Python or YAML, or an empty text."""
+    if keyword.iskeyword(names.module) or keyword.iskeyword(names.cls):
+        return "is a word of Python's own"
+    spec = find_spec(names.module)
+    if spec is not None and Path(spec.origin or "").resolve().parent != Path.cwd():  # a file here is told of by name
+        return f"makes the file {names.module}.py, whose name another Python module has"
+    if names.cls in _defined(template):
+        return f"makes the class {names.cls}, whose name the file needs for something else"
+    if any(yaml.safe_load(text) != text for text in (names.name, names.title)):
+        return "means something else in YAML"
+    return ""
+
+
+def _defined(code: str) -> set[str]:
+    """Return the names that a module imports, assigns or defines."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names - {"NewComponent"}

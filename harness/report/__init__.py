@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from harness.errors import UserError, did_you_mean
 from harness.report.build import NONE, Located, Report, ReportOptions, Section, make_report, to_json
-from harness.report.csv_table import csv_table
-from harness.report.latex import latex
-from harness.report.markdown import markdown
-from harness.report.plain import plain
+from harness.report.csv_table import render_csv
+from harness.report.latex import render_latex
+from harness.report.markdown import render_markdown
+from harness.report.plain import render_plain
 from harness.results.rows import dumps
 
 __all__ = [
@@ -27,10 +27,10 @@ __all__ = [
 
 RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
     {
-        "plain": plain,
-        "markdown": markdown,
-        "latex": latex,
-        "csv": csv_table,
+        "plain": render_plain,
+        "markdown": render_markdown,
+        "latex": render_latex,
+        "csv": render_csv,
         "json": lambda report: dumps(to_json(report)),
     }
 )

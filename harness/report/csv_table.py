@@ -14,7 +14,7 @@ from harness.results.rows import dumps
 from harness.safe_io import for_spreadsheet
 
 
-def csv_table(report: Report) -> str:
+def render_csv(report: Report) -> str:
     """Render the table rows of all sections, told apart by ``checkpoint``; a missing value is an empty field."""
     seeds = [f"seed_{seed}" for seed in report.results.seeds]
     rows = [fields for section in report.sections for fields in _section(section, seeds)]

@@ -69,7 +69,7 @@ _SPECIAL = {
 }
 
 
-def latex(report: Report) -> str:
+def render_latex(report: Report) -> str:
     """Render the whole report; needs ``\\usepackage{booktabs,graphicx}``."""
     parts = [f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"]
     for number, section in enumerate(report.sections, start=1):

@@ -12,7 +12,7 @@ MARKS = {"best": "**", "second": "_"}
 LEGEND = "Best of a column in bold, second best in italics."
 
 
-def markdown(report: Report) -> str:
+def render_markdown(report: Report) -> str:
     """Render the whole report."""
     parts = [f"## {escape(report.title)}"]
     for number, section in enumerate(report.sections, start=1):

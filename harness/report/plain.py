@@ -11,7 +11,7 @@ RANK_SIGNS = {"best": " *", "second": " +"}
 LEGEND = "* best, + second best of a column."
 
 
-def plain(report: Report) -> str:
+def render_plain(report: Report) -> str:
     """Render the whole report."""
     return "\n\n".join([report.title, *(plain_table(table) for table in report.tables)]) + "\n"
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text as RichText
 
 from harness.report.build import Report
-from harness.report.plain import label, notes, plain, plain_table
+from harness.report.plain import label, notes, plain_table, render_plain
 from harness.report.table import TextTable
 from harness.safe_io import encodable
 
@@ -19,7 +19,7 @@ LEGEND = "Bold: best, underlined: second best of a column."
 def print_report(report: Report, console: Console) -> None:
     """Print all tables; on a pipe or a dumb terminal, or if a table is too wide, as unfolded plain text."""
     if not console.is_terminal or console.is_dumb_terminal:
-        _write(console, plain(report))
+        _write(console, render_plain(report))
         return
     _write(console, report.title + "\n")
     for table in report.tables:

@@ -121,7 +121,7 @@ def _check_ids(declared: Declaration, split: str, graphs: Sequence[RawGraph]) ->
 
 
 def _is_id(value: Any, most: int | None = None) -> bool:
-    """Whether a value is a whole number from -1, and below ``most``."""
+    """Return True if a value is a whole number from -1, and below ``most``."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return whole and value >= -1 and (most is None or value < most)
 

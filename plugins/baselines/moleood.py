@@ -52,7 +52,7 @@ class MoleOOD(Baseline):
 
     @property
     def attends(self) -> bool:
-        """Whether graphs are represented by their fragments."""
+        """Return True if graphs are represented by their fragments."""
         return self.info.has_parts and self.substructures != "none"
 
     def embed(self, batch: Batch) -> Tensor:

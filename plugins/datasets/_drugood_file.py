@@ -86,7 +86,7 @@ class DrugOODFile:
 
     @property
     def has_proteins(self) -> bool:
-        """Whether rows are pairs of a molecule and a protein (SBAP)."""
+        """Return True if rows are pairs of a molecule and a protein (SBAP)."""
         return bool(self.rows["train"][0].protein)
 
 

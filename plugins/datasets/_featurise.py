@@ -1,4 +1,4 @@
-"""SMILES to featurised molecules: one bad molecule is one failure, and never moves or ends anything else."""
+"""One SMILES to a featurised molecule, or to the reason why there is none."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from plugins.datasets._table import is_missing
 
 FEATURISERS = ("ogb", "drugood")
 Scaffolds = Literal["none", "chiral", "flat"]
-_WORTH = 150_000
-"""Characters of SMILES from which on processes of their own are faster; about two seconds of work."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +31,6 @@ class Wanted:
     fragments: bool = False
 
 
-@dataclass(frozen=True)
-class Featurised:
-    """``molecules`` by row, and the ``failures``: row -> why it is not among them. Rows ascend in both."""
-
-    molecules: dict[int, Molecule]
-    failures: dict[int, str]
-
-
 def featuriser_class(name: str) -> type[Featuriser]:
     """The class of a featuriser, whose ``node_features`` and ``edge_features`` are known without RDKit.
 
@@ -56,30 +46,6 @@ def featuriser_class(name: str) -> type[Featuriser]:
 
         return DrugOODFeaturiser
     raise DataError(f"no featuriser '{name}'; there are: {', '.join(FEATURISERS)}")
-
-
-def featurise_smiles(smiles: Sequence[str], wanted: Wanted, processes: int | None = None) -> Featurised:
-    """Featurise molecules, many of them in processes of their own.
-
-    The result does not depend on the number of processes. In processes of their own, a molecule that ends the
-    process (a crash in RDKit's native code) is one more failure; a small set is done here, where it would end this
-    process.
-
-    Args:
-        smiles: one per molecule.
-        wanted: what to find out.
-        processes: how many processes; 0 is this one; chosen by the amount of work when absent.
-    """
-    from plugins.datasets._smiles_pool import available_cores, in_processes
-
-    if processes is None:
-        work = sum(map(len, smiles)) * (10 if wanted.fragments else 1)
-        processes = available_cores() if work >= _WORTH else 0
-    found = in_processes(smiles, wanted, processes) if processes else featurise_each(smiles, wanted)
-    return Featurised(
-        {row: result for row, result in enumerate(found) if isinstance(result, Molecule)},
-        {row: result for row, result in enumerate(found) if isinstance(result, str)},
-    )
 
 
 def featurise_each(smiles: Sequence[str], wanted: Wanted) -> list[Molecule | str]:

@@ -41,7 +41,7 @@ def given_path(text: str, data_dir: Path | None) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file at ``path``.
+    """Return True if there is a file at ``path``.
 
     Raises:
         DataError: something else is there, or its folder may not be read.
@@ -74,7 +74,7 @@ def in_any_case(path: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder at ``path``.
+    """Return True if there is a folder at ``path``.
 
     Raises:
         DataError: its parent folder may not be read.

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import DataError
-from plugins.datasets._featurise import Wanted, featurise_smiles
+from plugins.datasets._featurise import Wanted
 from plugins.datasets._files import is_file, read_text
 from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet
 from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES
 from plugins.datasets._rdkit import both_directions
+from plugins.datasets._smiles_pool import featurise_smiles
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import DataError
-from plugins.datasets._featurise import Wanted, featurise_smiles
+from plugins.datasets._featurise import Wanted
 from plugins.datasets._files import is_file
 from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecules import MoleculeSet, scaffolds_of, tell_failures
 from plugins.datasets._names import shortened
 from plugins.datasets._ogb_sets import NOT_LABELS, OGBSet
 from plugins.datasets._scaffold import scaffold_split
+from plugins.datasets._smiles_pool import featurise_smiles
 from plugins.datasets._table import Table, read_table
 
 

@@ -56,7 +56,7 @@ def _memo_file(request: Mapping[str, Any]) -> Path:
 
 
 def _holds(memo_file: Path, known: Mapping[str, Any]) -> bool:
-    """Whether all that graphs follow from is as it was."""
+    """Return True if all that graphs follow from is as it was."""
     try:
         memo = json.loads(memo_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

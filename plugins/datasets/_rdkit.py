@@ -32,7 +32,7 @@ def rdkit_session() -> Iterator[None]:
 
 
 def has_map_numbers(smiles: str) -> bool:
-    """Whether atoms are numbered, as in ``[CH3:1][OH:2]``."""
+    """Return True if atoms are numbered, as in ``[CH3:1][OH:2]``."""
     return _MAP_NUMBER.search(smiles) is not None
 
 

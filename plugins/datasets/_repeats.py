@@ -85,7 +85,7 @@ def tell_molecules(
 
 
 def _contradicted(rows: Sequence[int], labels: Labels) -> bool:
-    """Whether a task has different labels in rows of one molecule."""
+    """Return True if a task has different labels in rows of one molecule."""
     tasks = zip(*(labels[row] for row in rows), strict=True)
     return any(len({label for label in task if not isnan(label)}) > 1 for task in tasks)
 

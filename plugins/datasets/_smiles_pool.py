@@ -1,4 +1,4 @@
-"""Featurising in processes of their own, which share no state with this one and end when it ends.
+"""Featurise many SMILES, in processes of their own, which share no state with this one and end when it ends.
 
 They are plain subprocesses, not ``multiprocessing``: nothing of the main module is imported again, so that a script
 or a notebook may build a dataset at its top level, and a process that dies takes no other along.
@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import IO, Any
 
 from plugins.datasets._featurise import Wanted, featurise_each
@@ -23,8 +24,40 @@ from plugins.datasets._molecules import Molecule
 
 _CHUNK = 200
 _MOST = 8
+_WORTH = 150_000
+"""Characters of SMILES from which on processes of their own are faster; about two seconds of work."""
 
 Results = list[Molecule | str]
+
+
+@dataclass(frozen=True)
+class Featurised:
+    """``molecules`` by row, and the ``failures``: row -> why it is not among them. Rows ascend in both."""
+
+    molecules: dict[int, Molecule]
+    failures: dict[int, str]
+
+
+def featurise_smiles(smiles: Sequence[str], wanted: Wanted, processes: int | None = None) -> Featurised:
+    """Featurise molecules, many of them in processes of their own.
+
+    The result does not depend on the number of processes. In processes of their own, a molecule that ends the
+    process (a crash in RDKit's native code) is one more failure; a small set is done here, where it would end this
+    process.
+
+    Args:
+        smiles: one per molecule.
+        wanted: what to find out.
+        processes: how many processes; 0 is this one; chosen by the amount of work when absent.
+    """
+    if processes is None:
+        work = sum(map(len, smiles)) * (10 if wanted.fragments else 1)
+        processes = available_cores() if work >= _WORTH else 0
+    found = in_processes(smiles, wanted, processes) if processes else featurise_each(smiles, wanted)
+    return Featurised(
+        {row: result for row, result in enumerate(found) if isinstance(result, Molecule)},
+        {row: result for row, result in enumerate(found) if isinstance(result, str)},
+    )
 
 
 def available_cores() -> int:

@@ -17,7 +17,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell of any column says that there is no value, in whatever case."""
+    """Return True if a cell of any column says that there is no value, in whatever case."""
     return cell.strip().lower() in MISSING
 
 

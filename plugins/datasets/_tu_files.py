@@ -59,7 +59,7 @@ class TUFiles:
         return self.folder / f"{self.name}_{kind}.txt"
 
     def has(self, kind: str) -> bool:
-        """Whether the set has this file."""
+        """Return True if the set has this file."""
         return is_file(self.path(kind))
 
     def values(self, kind: str) -> list[list[int]]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Role, Task, hookimpl, hparam
 from plugins.datasets._drugood_file import DrugOODFile, read_drugood
-from plugins.datasets._featurise import FEATURISERS, Wanted, featurise_smiles, featuriser_class
+from plugins.datasets._featurise import FEATURISERS, Wanted, featuriser_class
 from plugins.datasets._files import given_path, is_file
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import MoleculeSet
+from plugins.datasets._smiles_pool import featurise_smiles
 
 MOLEOOD = (
     "https://raw.githubusercontent.com/yangnianzu0515/MoleOOD/5bf49ab3d34779d0dfbeee1261b16b7888650e21/DrugOOD/data"

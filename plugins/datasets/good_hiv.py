@@ -7,7 +7,7 @@ from math import isnan
 from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
-from plugins.datasets._featurise import Scaffolds, Wanted, featurise_smiles
+from plugins.datasets._featurise import Scaffolds, Wanted
 from plugins.datasets._files import given_path, in_any_case, is_file
 from plugins.datasets._good_split import (
     CONCEPT_ENVIRONMENTS,
@@ -22,6 +22,7 @@ from plugins.datasets._labels import parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, tell_failures
 from plugins.datasets._ogb_features import OGBFeaturiser
+from plugins.datasets._smiles_pool import featurise_smiles
 from plugins.datasets._splits import LARGEST_SEED
 from plugins.datasets._table import Table, read_table
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import DataError, Dataset, Declaration, RawDataset, Register, Task, hookimpl, hparam
-from plugins.datasets._featurise import FEATURISERS, Scaffolds, Wanted, featurise_smiles, featuriser_class
+from plugins.datasets._featurise import FEATURISERS, Scaffolds, Wanted, featuriser_class
 from plugins.datasets._files import given_path, is_file
 from plugins.datasets._labels import parse_classes, parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
@@ -18,6 +18,7 @@ from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, scaffolds
 from plugins.datasets._names import shortened
 from plugins.datasets._repeats import copies, rows_to_drop, together
 from plugins.datasets._scaffold import scaffold_split
+from plugins.datasets._smiles_pool import featurise_smiles
 from plugins.datasets._splits import LARGEST_SEED, SPLITS, Split, named_shares, random_split, size_split
 from plugins.datasets._table import Table, is_missing, read_table
 
@@ -49,7 +50,7 @@ class _Contents:
     domains: list[str]
 
     def labelled(self, row: int) -> bool:
-        """Whether the row stays: of several tasks, any may lack a label."""
+        """Return True if the row stays: of several tasks, any may lack a label."""
         return len(self.labels[row]) > 1 or not isnan(self.labels[row][0])
 
     def environments(self, train: Sequence[int] | None) -> list[str]:

@@ -100,7 +100,7 @@ def shuffle(batch: Batch, rng: torch.Generator, *, within: bool) -> Tensor:
 
 
 def constant_features(graphs: PackedGraphs, *, within: bool) -> bool:
-    """Whether all nodes have the same features: all of one graph, for each graph, or all of all graphs."""
+    """Return True if all nodes have the same features: all of one graph, for each graph, or all of all graphs."""
     sizes = graphs.node_ptr.diff()
     first = torch.repeat_interleave(graphs.node_ptr[:-1], sizes) if within else torch.zeros_like(graphs.node_ptr[:1])
     return bool((graphs.x == graphs.x[first]).all()) if graphs.x.numel() else True

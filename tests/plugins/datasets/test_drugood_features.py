@@ -9,9 +9,10 @@ import pytest
 from rdkit import Chem
 
 from plugins.datasets._drugood_features import DrugOODFeaturiser, legacy_stereo
-from plugins.datasets._featurise import Wanted, featurise_smiles
+from plugins.datasets._featurise import Wanted
 from plugins.datasets._molecules import UnusableMolecule
 from plugins.datasets._rdkit import rdkit_session
+from plugins.datasets._smiles_pool import featurise_smiles
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from rdkit import Chem
 from harness.engine import worker
 from harness.errors import DataError
 from plugins.datasets import _smiles_pool, _structure
-from plugins.datasets._featurise import Wanted, featurise_smiles, featuriser_class
+from plugins.datasets._featurise import Wanted, featuriser_class
 from plugins.datasets._rdkit import rdkit_session
+from plugins.datasets._smiles_pool import featurise_smiles
 
 SMILES = ["CCO", "C1CC(", "c1ccccc1OC", "", "[Na+].[Cl-]", "C", "CC(=O)Nc1ccc(O)cc1", "F/C=C/F", "C[C@H](N)O", "x"] * 3
 UNREADABLE = {row for row, smiles in enumerate(SMILES) if smiles in ("C1CC(", "", "x")}
@@ -49,10 +50,14 @@ def small_chunks(monkeypatch):
 def elsewhere(monkeypatch):
     """Nothing is to be done in this process instead."""
 
-    def refuse(*_):
-        raise AssertionError
+    start = _smiles_pool._Lane._start
 
-    monkeypatch.setattr(_smiles_pool, "featurise_each", refuse)
+    def started(lane):
+        process = start(lane)
+        assert process is not None
+        return process
+
+    monkeypatch.setattr(_smiles_pool._Lane, "_start", started)
 
 
 def test_a_part_of_rdkit_that_is_missing_is_no_fault_of_a_molecule(monkeypatch):
@@ -123,7 +128,7 @@ def test_processes_end_with_the_one_that_started_them():
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "from plugins.datasets import _featurise, _smiles_pool\n"
         f"_smiles_pool._command = lambda: {child!r}\n"
-        "_featurise.featurise_smiles(['CC'] * 9, _featurise.Wanted(), 1)\n"
+        "_smiles_pool.featurise_smiles(['CC'] * 9, _featurise.Wanted(), 1)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     try:

@@ -17,7 +17,8 @@ from harness.registry.source_digest import closure
 from harness.stages.prepare import check
 from harness.testing import check_component
 from plugins.datasets import good_hiv
-from plugins.datasets._featurise import Wanted, featurise_smiles
+from plugins.datasets._featurise import Wanted
+from plugins.datasets._smiles_pool import featurise_smiles
 from plugins.datasets.good_hiv import GOODHIV
 from plugins.datasets.ogb import OGB
 

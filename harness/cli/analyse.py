@@ -34,7 +34,7 @@ def analyse(
     retry_failed: RetryFailed = False,
     json: Json = False,
 ) -> None:
-    """Look at the cells of a run that is there: tables and figures. Nothing that is stored is trained again."""
+    """Analyse the cells of a stored run: tables and figures. Nothing that is stored is trained again."""
     from harness.cli.progress import make_progress
     from harness.results.findings import load_findings
     from harness.run.execute import execute_analyses

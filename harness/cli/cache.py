@@ -101,7 +101,7 @@ def verify(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Read the whole store and tell what is damaged. Exit code 0 where all is sound, or has been repaired, else 1."""
+    """Read the whole store and report damage. Exit code 0 if all is sound or repaired, else 1."""
     from harness.store import Store, sweep
     from harness.store.verify import inspect
 
@@ -156,7 +156,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell; the default.")] = False,
     json: Json = False,
 ) -> None:
-    """Tell what may go, and remove it with --yes: leftovers, and artifacts that fit all conditions given.
+    """Show what can be removed, and remove it with --yes: leftovers, and artifacts that meet all conditions.
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
@@ -221,7 +221,7 @@ def push(
     names: Names = None,
     json: Json = False,
 ) -> None:
-    """Copy artifacts of this store to another one. Exit code 1 where one was refused."""
+    """Copy artifacts of this store to another one. Exit code 1 if one was refused."""
     _copy(target, names, folders.session(chosen), pushing=True, json=json)
 
 
@@ -232,7 +232,7 @@ def pull(
     names: Names = None,
     json: Json = False,
 ) -> None:
-    """Copy what suites need from another store. Exit code 1 where one was refused."""
+    """Copy what suites need from another store. Exit code 1 if one was refused."""
     _copy(target, names, folders.session(chosen), pushing=False, json=json)
 
 

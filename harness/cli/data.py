@@ -78,7 +78,7 @@ def fetch(
         bool, typer.Option("--offline", envvar="BENCH_OFFLINE", help="Use no network: say what to put where.")
     ] = False,
 ) -> None:
-    """Fetch the files of a dataset into the data folder; one that was broken off goes on where it ended."""
+    """Fetch the files of a dataset into the data folder; an interrupted fetch continues where it ended."""
     from harness.downloads.files import command
     from harness.downloads.survey import make_dataset
 
@@ -194,7 +194,7 @@ def verify(
 
 
 def describe(name: Name, folders: Folders, sets: Sets = None, json: Json = False) -> None:
-    """Show what a dataset holds: splits, labels, environments, sizes, notes. Builds it first, into the store."""
+    """Describe a dataset: splits, labels, environments, sizes, notes. It is built into the store first."""
     from harness.cli.data_tables import show_description
     from harness.plan.datasets import Declarations
     from harness.run import dataset

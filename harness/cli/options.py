@@ -226,7 +226,7 @@ class Workers:
 
 
 def register(app: typer.Typer, commands: Commands) -> None:
-    """Make functions commands of an application."""
+    """Register functions as commands of an application, with their groups of options expanded."""
     for name, function in commands.items():
         app.command(name)(_with_groups(function))
 

@@ -80,7 +80,7 @@ def run(
 
 
 def _interrupted(context: typer.Context, suite: str) -> str:
-    """Say how to go on: other options would be another run, so the command is repeated as it was given."""
+    """Return the message that names the command which continues the run, with all its options."""
     again = f"`{shlex.join(['bench', *context.obj])}`" if context.obj else "the same command"
     typed = getattr(context.get_parameter_source("store"), "name", "") == "COMMANDLINE"
     shows = shlex.join(["bench", "report", suite, *(["--store", str(context.params["store"])] if typed else [])])

@@ -26,9 +26,7 @@ class CIGA(SubgraphLearner):
     contrast: float = hparam(
         4.0, low=0.0, search=[0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0], weight_of="contrast", help="alpha: weight of L_con"
     )
-    hinge: float = hparam(
-        1.0, low=0.0, search=[0.5, 1.0, 2.0], weight_of="hinge", active=V2, help="beta: weight of L_hinge"
-    )
+    hinge: float = hparam(1.0, low=0.0, search=[0.5, 1.0, 2.0], weight_of="hinge", active=V2, help="weight of L_hinge")
     s_rep: str = hparam(
         "rep", choices=["rep", "conv"], active=V2, help="G_s is embedded by the classifier, or by a one-layer network"
     )

@@ -13,7 +13,6 @@ import psutil
 import pytest
 from rdkit import Chem
 
-from harness.engine import worker
 from harness.errors import DataError
 from plugins.datasets import _smiles_pool, _structure
 from plugins.datasets._featurise import Wanted, featuriser_class
@@ -150,7 +149,7 @@ def _in_a_worker(processes: int) -> object:
 
 def test_workers_of_the_harness_may_have_such_processes():
     context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=worker.begin, initargs=(None,)) as pool:
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         assert pool.submit(_in_a_worker, 2).result(120) == dumped(featurise_smiles(SMILES, ALL, 0))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import Analysis, Findings, Register, Study, TrainedCell, hookimpl, hparam
+from harness import Analysis, Findings, Register, Study, hookimpl, hparam
 from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
+
+if TYPE_CHECKING:
+    from harness import TrainedCell
 
 
 class CentralMomentDiscrepancy(Analysis):

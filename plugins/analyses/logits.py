@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness import Analysis, Findings, MeasuredCell, Register, Study, TrainedCell, hookimpl
+from harness import Analysis, Findings, MeasuredCell, Register, Study, hookimpl
 from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
+
+if TYPE_CHECKING:
+    from harness import TrainedCell
 
 AGREES, DIFFERS = "base agrees", "base differs"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness import Analysis, Findings, Register, Study, TrainedCell, hookimpl
+from harness import Analysis, Findings, Register, Study, hookimpl
 from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
+
+if TYPE_CHECKING:
+    from harness import TrainedCell
 
 
 class Quantifiers(Analysis):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import Analysis, Findings, MeasuredCell, Register, Study, TrainedCell, hookimpl, hparam
+from harness import Analysis, Findings, MeasuredCell, Register, Study, hookimpl, hparam
 from plugins.analyses._plots import label_outer, legend_below, mean_and_spread, panels, plain
+
+if TYPE_CHECKING:
+    from harness import TrainedCell
 
 Array = NDArray[Any]
 NETWORK, ENCODER = "trained network", "self-supervised encoder"

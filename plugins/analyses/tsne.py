@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import Analysis, Findings, Register, Study, TrainedCell, UserError, hookimpl, hparam
+from harness import Analysis, Findings, Register, Study, UserError, hookimpl, hparam
 from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
+
+if TYPE_CHECKING:
+    from harness import TrainedCell
 
 MARKERS = (("o", "base agrees"), ("x", "base differs"))
 

@@ -155,7 +155,7 @@ def damaged(rng: random.Random, at: Field, store: Path) -> int:
         code = ended(at.start(store))
         assert code == 0, f"after {told} the run ended with {code}"
     for problem in list(inspect(Store(store))):
-        problem.mend()
+        problem.mend(Store(store))
     return len(told)
 
 

@@ -4,7 +4,7 @@ Nothing here imports torch, and worker processes start only when there is someth
 """
 
 from harness.engine.choice import ENGINES, EngineOptions, make_engine
-from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
+from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.interruption import Terminated
 from harness.engine.scheduler import run
 from harness.engine.worker import Meter
@@ -15,12 +15,10 @@ __all__ = [
     "EngineOptions",
     "Event",
     "Job",
-    "Lease",
     "Meter",
     "Observer",
-    "Outcome",
-    "Report",
-    "Store",
+    "StageOutcomes",
+    "StageReport",
     "Terminated",
     "make_engine",
     "run",

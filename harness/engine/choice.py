@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.engine.contract import Engine, Job, Report
+from harness.engine.contract import Engine, Job, StageReport
 from harness.engine.devices import CPU, CUDA, choose_devices
 from harness.errors import UserError, did_you_mean
 from harness.store import Stage
@@ -32,7 +32,7 @@ class Inline:
     def start(self, job: Job) -> None:
         """Start nothing."""
 
-    def submit(self, stage: Stage) -> Future[Report]:
+    def submit(self, stage: Stage) -> Future[StageReport]:
         """Refuse a stage: there is no slot."""
         raise NotImplementedError(stage.title)
 

@@ -1,4 +1,4 @@
-"""Types that the scheduler, the engines, the store and the progress display share."""
+"""Types that the scheduler, the engines and the progress display share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Report:
+class StageReport:
     """The end of one attempt at a stage.
 
     Attributes:
@@ -68,7 +68,7 @@ Observer = Callable[[Event], None]
 
 
 @dataclass
-class Outcome:
+class StageOutcomes:
     """The result of a run: keys of the stages it finished, of those found ready, and the failures."""
 
     finished: list[str] = field(default_factory=list)
@@ -76,40 +76,14 @@ class Outcome:
     cached: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    def then(self, other: Outcome) -> Outcome:
+    def then(self, other: StageOutcomes) -> StageOutcomes:
         """Return the result of this run and a later one together."""
-        return Outcome(
+        return StageOutcomes(
             finished=self.finished + other.finished,
             failures={**self.failures, **other.failures},
             cached=self.cached + other.cached,
             seconds=self.seconds + other.seconds,
         )
-
-
-class Lease(Protocol):
-    """The right to run one stage while no other process does; it ends with its process at the latest."""
-
-    def release(self) -> None:
-        """Give it back."""
-
-
-class Store(Protocol):
-    """A store as the scheduler uses it."""
-
-    def has(self, key: str) -> bool:
-        """Return True if the complete artifact of this key is there."""
-
-    def refresh(self, key: str) -> None:
-        """Have a network file system look anew for the artifact of this key."""
-
-    def try_lease(self, key: str) -> Lease | None:
-        """Return the lease of this key, or ``None`` at once when another process holds it."""
-
-    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
-        """Keep a failure that is a result."""
-
-    def failure(self, key: str) -> Failure | None:
-        """Return the failure kept for this key."""
 
 
 class Engine(Protocol):
@@ -132,7 +106,7 @@ class Engine(Protocol):
     def start(self, job: Job) -> None:
         """Take the job. Cheap: nothing is started before the first stage."""
 
-    def submit(self, stage: Stage) -> Future[Report]:
+    def submit(self, stage: Stage) -> Future[StageReport]:
         """Run one stage. The future never raises: whatever went wrong is in the report."""
 
     def tick(self) -> float | None:

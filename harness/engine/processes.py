@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
-from harness.engine.contract import Job, Report
+from harness.engine.contract import Job, StageReport
 from harness.engine.devices import CPU
 from harness.engine.slot import Slot
 from harness.engine.supervisor import prepare_fork_server
@@ -73,7 +73,7 @@ class Processes:
         self._job = job
         prepare_fork_server(self._preload)
 
-    def submit(self, stage: Stage) -> Future[Report]:
+    def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage on an idle worker, or on a new one."""
         self._drop_lost()
         device = self._place(stage)

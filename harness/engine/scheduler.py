@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.engine.contract import Engine, Event, Job, Lease, Observer, Outcome, Report, Store
+from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.graph import StageGraph
 from harness.engine.interruption import terminable
 from harness.engine.queue import Elsewhere, Heap, Ready
@@ -18,6 +18,9 @@ from harness.engine.threads import one_thread
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
 from harness.store import Failure, Stage
+
+if TYPE_CHECKING:
+    from harness.store import Lease, Store
 
 _ATTEMPTS: Final = 2
 _LATE: Final = 30.0  # seconds that a network file system may take to show what another machine has written
@@ -34,7 +37,7 @@ def run(
     observer: Observer | None = None,
     cost: Callable[[Stage], float] | None = None,
     retry_failed: bool = False,
-) -> Outcome:
+) -> StageOutcomes:
     """Run every stage that has no artifact yet, inputs first, the longest chain of work first.
 
     Datasets are prepared before anything else runs, so that faults of the data are reported early. A stage that fails
@@ -92,13 +95,13 @@ class _Scheduler:
         self._store = store
         self._engine = engine
         self._job, self._observer, self._retry = job, observer, retry
-        self.outcome = Outcome()
+        self.outcome = StageOutcomes()
         self.unsettled: set[str] = set()
         self._missing: dict[str, int] = {}
         self._rank: dict[str, tuple[float, int]] = {}
         self._ready = Ready(engine)
         self._held: set[str] = set()  # in a heap, running, or put aside: not to be queued again
-        self._running: dict[Future[Report], _Running] = {}
+        self._running: dict[Future[StageReport], _Running] = {}
         self._elsewhere = Elsewhere()
         self._revived: dict[str, float] = {}
         self._healed: set[str] = set()
@@ -257,7 +260,7 @@ class _Scheduler:
             lease.release()
         return None
 
-    def _conclude(self, stage: Stage, report: Report, began: float) -> None:
+    def _conclude(self, stage: Stage, report: StageReport, began: float) -> None:
         """Settle a stage that ran, or run it once more where it failed for want of an input; give its lease back."""
         self._held.discard(stage.key)
         seconds, failure = time.monotonic() - began, report.failure
@@ -293,7 +296,7 @@ class _Scheduler:
     def _cached(self, stage: Stage, detail: Mapping[str, Any] | None = None) -> None:
         self.outcome.cached.append(stage.key)
         self._settle(stage)
-        self._tell("cached", stage, report=Report(detail=detail or {}))
+        self._tell("cached", stage, report=StageReport(detail=detail or {}))
 
     def _settle(self, stage: Stage) -> None:
         self.unsettled.discard(stage.key)
@@ -311,7 +314,7 @@ class _Scheduler:
         """Settle a stage as failed, and as skipped all that waits for it; faults of the data end the run instead."""
         self.unsettled.discard(stage.key)
         self.outcome.failures[stage.key] = failure
-        self._tell("failed", stage, seconds, Report(failure, detail, worker))
+        self._tell("failed", stage, seconds, StageReport(failure, detail, worker))
         if failure.status != "data" or stage.key not in self._unprepared:
             self._skip_dependants(stage, failure)
         self._note_prepared(stage.key)
@@ -326,7 +329,7 @@ class _Scheduler:
             if key in self.unsettled and key not in at_work:
                 self.unsettled.discard(key)
                 self.outcome.failures[key] = skipped
-                self._tell("skipped", self._graph.stages[key], report=Report(skipped))
+                self._tell("skipped", self._graph.stages[key], report=StageReport(skipped))
                 reached.extend(self._graph.dependants[key])
 
     def _is_dataset(self, key: str) -> bool:
@@ -376,7 +379,7 @@ class _Scheduler:
     def _kept_failure(self, key: str) -> Failure | None:
         return None if self._retry else self._store.failure(key)
 
-    def _tell(self, kind: str, stage: Stage, seconds: float = 0.0, report: Report | None = None) -> None:
+    def _tell(self, kind: str, stage: Stage, seconds: float = 0.0, report: StageReport | None = None) -> None:
         if self._observer is not None:
-            report = report or Report()
+            report = report or StageReport()
             self._observer(Event(kind, stage, seconds, report.worker, report.failure, report.detail))

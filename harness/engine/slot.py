@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
-from harness.engine.contract import Job, Report
+from harness.engine.contract import Job, StageReport
 from harness.engine.failures import failure_of
 from harness.engine.supervisor import Child
 from harness.engine.worker import work
@@ -50,7 +50,7 @@ class Slot:
         self._lock = threading.Lock()
         self._spent = False
         self._verdict: Failure | None = None
-        self._future: Future[Report] | None = None
+        self._future: Future[StageReport] | None = None
         self._submitted = 0.0
         self._ready: float | None = None
         if environment is None:
@@ -75,17 +75,17 @@ class Slot:
         """Return True where the process was killed by us."""
         return self._verdict is not None
 
-    def submit(self, stage: Stage) -> Future[Report]:
+    def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage; the future holds a report even when the process dies."""
         self._submitted = time.monotonic()
-        self._future = future = Future[Report]()
+        self._future = future = Future[StageReport]()
         try:
             self._child.line.send(stage)
         except OSError:
             self._listener.join()
             self._settle(self._lost())
         except Exception as error:  # what cannot be pickled
-            self._settle(Report(failure_of(error), {}, self.name))
+            self._settle(StageReport(failure_of(error), {}, self.name))
         else:
             if not self._listener.is_alive():  # the process ended just before
                 self._settle(self._lost())
@@ -143,18 +143,18 @@ class Slot:
             except EOFError:
                 break
             except Exception as error:  # a report that cannot be read here
-                message = Report(failure_of(error), {}, self.name)
+                message = StageReport(failure_of(error), {}, self.name)
             if message is None:
                 self._ready = time.monotonic()
             else:
                 self._settle(message)
         self._settle(self._lost())
 
-    def _lost(self) -> Report:
+    def _lost(self) -> StageReport:
         ending = self._child.ending()
-        return Report(self._verdict or Failure("killed", f"the worker process {ending}"), {}, self.name)
+        return StageReport(self._verdict or Failure("killed", f"the worker process {ending}"), {}, self.name)
 
-    def _settle(self, report: Report) -> None:
+    def _settle(self, report: StageReport) -> None:
         with self._lock:
             if self._future is not None and not self._future.done():
                 self._spent = bool(report.detail.get("spent"))

@@ -12,7 +12,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from harness.engine.contract import Job, Report
+from harness.engine.contract import Job, StageReport
 from harness.engine.failures import failure_of, spoils_device
 from harness.engine.threads import limit_threads
 from harness.store import Stage
@@ -38,10 +38,10 @@ def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), i
         except OSError:
             raise
         except Exception as error:  # what cannot be pickled
-            line.send(Report(failure_of(error), {}, worker))
+            line.send(StageReport(failure_of(error), {}, worker))
 
 
-def execute(job: Job, stage: Stage, worker: str = "") -> Report:
+def execute(job: Job, stage: Stage, worker: str = "") -> StageReport:
     """Run one stage by the job's body."""
     with Attempt(worker) as attempt:
         attempt.facts = dict(resolve(job.body)(stage, job.context) or {})
@@ -58,7 +58,7 @@ class Attempt:
         report: complete when the block has ended.
     """
 
-    report: Report
+    report: StageReport
 
     def __init__(self, worker: str = "") -> None:
         self._worker = worker
@@ -75,10 +75,10 @@ class Attempt:
         if isinstance(error, KeyboardInterrupt):
             return False
         if error is None:
-            self.report = Report(None, {**self._meter.reading(), **self.facts}, self._worker)
+            self.report = StageReport(None, {**self._meter.reading(), **self.facts}, self._worker)
             return False
         spent = {"spent": True} if spoils_device(error) else {}  # any exception: a plugin may call sys.exit
-        self.report = Report(failure_of(error), {**self._meter.reading(), **spent}, self._worker)
+        self.report = StageReport(failure_of(error), {**self._meter.reading(), **spent}, self._worker)
         return True
 
 

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from harness.engine import Engine, EngineOptions, Event, Outcome
+from harness.engine import Engine, EngineOptions, Event, StageOutcomes
 from harness.engine import run as run_stages
 from harness.engine.devices import CPU
 from harness.engine.interruption import terminable
@@ -126,7 +126,7 @@ class _Recording:
     record: RunRecord
     tracking: Tracking
 
-    def close(self, outcome: Outcome, cached: int) -> RunOutcome:
+    def close(self, outcome: StageOutcomes, cached: int) -> RunOutcome:
         """Collect the results and save them with the record."""
         facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
         status = "failed" if outcome.failures else "finished"
@@ -215,7 +215,7 @@ class _Work:
     failures: dict[str, Failure] = field(default_factory=dict)
 
     @cached_property
-    def run(self) -> Callable[..., Outcome]:
+    def run(self) -> Callable[..., StageOutcomes]:
         """:func:`harness.engine.run` for the plan's stages; those not asked for run where an artifact was lost."""
         store, device = self.session.store, next(iter(self.options.devices), CPU)
         return partial(

@@ -15,7 +15,7 @@ from harness.testing import figures
 from harness.testing.imports import HEAVY, loaded_at_import, without
 from harness.testing.report import CheckFunction, Note, Skip
 from harness.testing.rig import all_states, hyperparameters_matter
-from harness.testing.studies import SMALL, TASKS, WHOLE, AnalysisRig, Part, measure, present
+from harness.testing.studies import SMALL, TASKS, WHOLE, AnalysisRig, StudyPart, measure, present
 
 PARENT = ("torch", "torch_geometric")
 """Packages that the process that presents does not load."""
@@ -123,34 +123,34 @@ def imports_what_it_uses(rig: AnalysisRig) -> Iterator[str]:
 
 def one_seed(rig: AnalysisRig) -> Iterator[str]:
     """A run of one seed gives a table, without spreads, or an error that says why not."""
-    yield from _part(rig, Part(seeds=(1,)))
+    yield from _part(rig, StudyPart(seeds=(1,)))
 
 
 def datasets_that_differ(rig: AnalysisRig) -> Iterator[str]:
     """Several datasets give a table, also where one has fewer classes, and neither environments nor ground truth."""
-    yield from _part(rig, Part(datasets=("Usual", "Bare")))
+    yield from _part(rig, StudyPart(datasets=("Usual", "Bare")))
 
 
 def one_method(rig: AnalysisRig) -> Iterator[str]:
     """One method by itself gives a table, or an error that says why not: a pipeline, and one without encoder."""
     for method in ("Pipeline", "Plain"):
-        yield from _part(rig, Part(methods=(method,)))
+        yield from _part(rig, StudyPart(methods=(method,)))
 
 
 def one_class(rig: AnalysisRig) -> Iterator[str]:
     """Data with graphs of one class alone give a table, or an error that says why not."""
-    yield from _part(rig, Part(datasets=("One class",)))
+    yield from _part(rig, StudyPart(datasets=("One class",)))
 
 
 def without_environments(rig: AnalysisRig) -> Iterator[str]:
     """A dataset without environments and ground truth gives a table, or an error that says why not."""
-    yield from _part(rig, Part(datasets=("Bare",)))
+    yield from _part(rig, StudyPart(datasets=("Bare",)))
 
 
 def a_failed_cell(rig: AnalysisRig) -> Iterator[str]:
     """A failed cell costs itself alone: the others still give a table."""
     for method in ("Pipeline", "Plain"):
-        yield from _part(rig, Part(lost=method))
+        yield from _part(rig, StudyPart(lost=method))
 
 
 def several_tasks(rig: AnalysisRig) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _whole(rig: AnalysisRig) -> Study:
     return study
 
 
-def _part(rig: AnalysisRig, part: Part) -> Iterator[str]:
+def _part(rig: AnalysisRig, part: StudyPart) -> Iterator[str]:
     """Yield the problems of a part's table and figure; an error of the harness's own kinds is an answer."""
     study = rig.study(part)
     if study is None:

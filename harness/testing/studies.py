@@ -31,7 +31,7 @@ Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """A part of the toy run.
 
     Attributes:
@@ -48,10 +48,10 @@ class Part:
     suite: str = USUAL
 
 
-WHOLE = Part()
-SMALL = Part(seeds=(1,))
-PIPELINE, TUNED = (Part(methods=(method,), seeds=(1,)) for method in ("Pipeline", "Tuned"))
-TASKS = Part(datasets=(), suite=SEVERAL_TASKS)
+WHOLE = StudyPart()
+SMALL = StudyPart(seeds=(1,))
+PIPELINE, TUNED = (StudyPart(methods=(method,), seeds=(1,)) for method in ("Pipeline", "Tuned"))
+TASKS = StudyPart(datasets=(), suite=SEVERAL_TASKS)
 
 
 class WatchedCell(TrainedCell):
@@ -119,7 +119,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
             return True
         return any(self._result(drawn, part, one) != self._result(drawn, part, two) for part in (PIPELINE, TUNED))
 
-    def _result(self, function: Callable[[Analysis, Study], Any], part: Part, values: Mapping[str, Any]) -> Any:
+    def _result(self, function: Callable[[Analysis, Study], Any], part: StudyPart, values: Mapping[str, Any]) -> Any:
         """Call a function of an analysis and a study; an error of the harness's own kinds is a result too."""
         study = self.study(part, values)
         if study is None:
@@ -138,7 +138,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
         except Exception:
             return False
 
-    def chosen(self, part: Part) -> tuple[ToyRun, RunResults, list[ChosenCell]]:
+    def chosen(self, part: StudyPart) -> tuple[ToyRun, RunResults, list[ChosenCell]]:
         """Return the cells of a part that the analysis would measure."""
         run = toy_run(part.suite)
         results = _results(run.results, part)
@@ -151,7 +151,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
 
         return run, results, chosen_cells(spec, run.session.plan, catalog, results, oracle_of)
 
-    def cells(self, part: Part) -> Iterator[tuple[ChosenCell, WatchedCell]]:
+    def cells(self, part: StudyPart) -> Iterator[tuple[ChosenCell, WatchedCell]]:
         """Yield the trained cells of a part as ``measure`` gets them."""
         run, _, chosen = self.chosen(part)
         for item in chosen:
@@ -168,7 +168,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
             self._measured[name] = measure(self.make(values), cell)
         return self._measured[name]
 
-    def study(self, part: Part, values: Mapping[str, Any] | None = None) -> Study | None:
+    def study(self, part: StudyPart, values: Mapping[str, Any] | None = None) -> Study | None:
         """Return the argument of ``present`` for a part; None if the analysis measures nothing there."""
         run, results, chosen = self.chosen(part)
         if not chosen:
@@ -212,7 +212,7 @@ def present(analysis: Analysis, study: Study) -> Findings:
         return presented(analysis, study)
 
 
-def _results(results: RunResults, part: Part) -> RunResults:
+def _results(results: RunResults, part: StudyPart) -> RunResults:
     """Return the flat table of a part: without other seeds, and with the failure that it asks for."""
 
     def lost(row: ResultRow) -> ResultRow:

@@ -15,7 +15,7 @@ from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.facts import Order
 from harness.engine.cluster.profile import QUEUES, Profile
 from harness.engine.cluster.starting import need
-from harness.engine.contract import Job, Report
+from harness.engine.contract import Job, StageReport
 from harness.engine.failures import failure_of
 from harness.engine.processes import PRELOAD
 from harness.store import Failure, Stage
@@ -54,7 +54,7 @@ class Dask:
         self._limits = timeout, memory
         self._preload = tuple(preload)
         self._log = log
-        self._remotes: dict[Future[Report], Any] = {}  # Dask's future of each report that is not out yet
+        self._remotes: dict[Future[StageReport], Any] = {}  # Dask's future of each report that is not out yet
         self._lock = threading.RLock()
         self._gone: Failure | None = None
         self._scheduler_lost = False
@@ -82,13 +82,13 @@ class Dask:
         self._cluster.open(Order(job, timeout, memory, logs, preload=self._preload))
         self._counted = time.monotonic()
 
-    def submit(self, stage: Stage) -> Future[Report]:
+    def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage on the cluster."""
         from harness.engine.cluster.plugin import run_stage
 
-        report, cluster = Future[Report](), self._cluster
+        report, cluster = Future[StageReport](), self._cluster
         if self._gone is not None:
-            report.set_result(Report(self._gone))
+            report.set_result(StageReport(self._gone))
             return report
         key, needs = f"{stage.kind}-{uuid.uuid4().hex}", cluster.profile.resources.get(stage.kind)
         try:
@@ -123,7 +123,7 @@ class Dask:
         """Forget what is left; the cluster stays open."""
         self._give_up(Failure("killed", "the run ended"))
 
-    def _done(self, report: Future[Report], remote: Any) -> None:
+    def _done(self, report: Future[StageReport], remote: Any) -> None:
         """Take the end of a task; called in a thread of Dask's."""
         result = None if _is_lost(remote) else _report_of(remote)
         if result is not None:
@@ -133,7 +133,7 @@ class Dask:
         elif not report.done():  # it runs again
             remote.add_done_callback(lambda done: self._done(report, done))
 
-    def _finish(self, report: Future[Report], result: Report) -> None:
+    def _finish(self, report: Future[StageReport], result: StageReport) -> None:
         with self._lock:
             if report in self._remotes:
                 del self._remotes[report]
@@ -160,29 +160,29 @@ class Dask:
             if remote is not None:
                 with suppress(Exception):
                     remote.release()
-            self._finish(report, Report(failure))
+            self._finish(report, StageReport(failure))
 
 
 def _is_lost(remote: Any) -> bool:
     return remote.status in ("cancelled", "lost")
 
 
-def _report_of(remote: Any) -> Report | None:
+def _report_of(remote: Any) -> StageReport | None:
     """Return the report of a Dask task that has ended; None where the scheduler is lost, or runs it again.
 
     Dask runs a task again when its worker dies before the result has left it.
     """
     try:
-        report: Report = remote.result(timeout=_FETCH)
+        report: StageReport = remote.result(timeout=_FETCH)
     except Exception as error:
         name = type(error).__name__
         if name in _PASSING or remote.status not in ("error", "finished"):
             return None
         if name == "KilledWorker":
-            return Report(
+            return StageReport(
                 Failure("killed", f"{getattr(error, 'allowed_failures', 0) + 1} Dask workers died running it")
             )
-        return Report(failure_of(error))
+        return StageReport(failure_of(error))
     return report
 
 

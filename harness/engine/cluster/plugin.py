@@ -17,7 +17,7 @@ from typing import Any, Final
 from distributed import WorkerPlugin, get_worker
 
 from harness.engine.cluster.facts import Hello, Order, look_around
-from harness.engine.contract import Report
+from harness.engine.contract import StageReport
 from harness.engine.provenance import cpu_model
 from harness.engine.slot import Slot
 from harness.engine.supervisor import Child
@@ -29,12 +29,12 @@ _PATIENCE: Final = 5.0  # seconds for the end of a process that was killed
 _IDLE: Final = 120.0  # seconds without a stage after which a process leaves; the next stage starts another
 
 
-def run_stage(plugin: str, key: str, stage: Stage) -> Report:
+def run_stage(plugin: str, key: str, stage: Stage) -> StageReport:
     """Run a stage; the Dask task of it, which never raises for what happens to the stage."""
     worker = get_worker()
     ours: StagePlugin | None = worker.plugins.get(plugin)
     if ours is None:
-        return Report(Failure("killed", "the run has ended on this worker"), {}, str(worker.name))
+        return StageReport(Failure("killed", "the run has ended on this worker"), {}, str(worker.name))
     return ours.run(stage, lambda: _wanted(worker, key))
 
 
@@ -87,13 +87,13 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
                 self._hello = self._look_around()
             return self._hello
 
-    def run(self, stage: Stage, wanted: Callable[[], bool]) -> Report:
+    def run(self, stage: Stage, wanted: Callable[[], bool]) -> StageReport:
         """Run a stage in a process of its own; end that as soon as nobody wants the stage any more."""
         if complaints := self.hello().complaints:
-            return Report(Failure("killed", f"{self._name}: {'; '.join(complaints)}"), {}, self._name)
+            return StageReport(Failure("killed", f"{self._name}: {'; '.join(complaints)}"), {}, self._name)
         with self._lock:
             if self._closed:
-                return Report(Failure("killed", "the run has ended on this worker"), {}, self._name)
+                return StageReport(Failure("killed", "the run has ended on this worker"), {}, self._name)
             slot = self._free_slot()
             future = slot.submit(stage)
         while not wait([future], timeout=_LOOK).done:

@@ -40,7 +40,7 @@ _FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class LinkedText:
     """One entry of a table: its text, the address of the dialog behind it, and its status."""
 
     text: Text
@@ -60,7 +60,7 @@ class PageTable:
     title: str
     main: TextTable
     headings: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: tuple[tuple[LinkedText, ...], ...]
     beside: tuple[TextTable, ...]
     diagrams: tuple[tuple[str, Diagram], ...]
 
@@ -169,13 +169,13 @@ def _table(section: Section, name: str) -> PageTable:
     )
 
 
-def _entry(name: str, labels: Mapping[tuple[str, str], str], text: Text) -> Entry:
+def _entry(name: str, labels: Mapping[tuple[str, str], str], text: Text) -> LinkedText:
     row = text.row
     if row is None:
-        return Entry(text)
+        return LinkedText(text)
     status = "provisional" if row.status == "ok" and row.provisional else row.status
     label = labels[row.dataset, row.split]
-    return Entry(text, f"#{name}/{quote(label, safe='')}/{quote(row.method, safe='')}", status)
+    return LinkedText(text, f"#{name}/{quote(label, safe='')}/{quote(row.method, safe='')}", status)
 
 
 def _headings(section: Section) -> list[tuple[str, str]]:

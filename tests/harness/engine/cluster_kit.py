@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 from toy import STORED_BODY, ToyStore
 
-from harness.engine import Outcome, run
+from harness.engine import StageOutcomes, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.engine import Dask
 from harness.engine.cluster.profile import Profile
@@ -128,7 +128,7 @@ def go(
     body: str = STORED_BODY,
     limits: dict[str, Any] | None = None,
     **options: Any,
-) -> Outcome:
+) -> StageOutcomes:
     """Run stages on a cluster that stays open; toy stages need no torch."""
     context = {"root": str(store.root), "store": str(store.root)}
     if log is not None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from toy import STORED_BODY, ToyStore, diamond, stored_stage
 
-from harness.engine import Outcome, make_engine, run
+from harness.engine import StageOutcomes, make_engine, run
 from harness.engine.failures import failure_of
 from harness.errors import DiskFullError, DivergedError
 from harness.safe_io import writing
@@ -25,7 +25,7 @@ from harness.store.verify import inspect
 ROOT = Path(__file__).parents[3]
 
 
-def go(stages: list[Stage], store: Store, log: ToyStore, engine: str = "processes", **options: Any) -> Outcome:
+def go(stages: list[Stage], store: Store, log: ToyStore, engine: str = "processes", **options: Any) -> StageOutcomes:
     made = make_engine(engine, **({"jobs": 2} if engine == "processes" else {}))
     context = {"root": str(store.root), "log": str(log.root)}
     return run(stages, store=store, body=STORED_BODY, context=context, engine=made, **options)

@@ -17,7 +17,7 @@ import pytest
 import toy
 from toy import BODY, Recorder, ToyStore, stage
 
-from harness.engine import Outcome, make_engine, run
+from harness.engine import StageOutcomes, make_engine, run
 from harness.engine.contract import Job
 from harness.engine.processes import Processes
 from harness.engine.supervisor import memory_of_tree
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> ToyStore:
     return ToyStore(tmp_path)
 
 
-def go(stages: list[Stage], store: ToyStore, **options: Any) -> Outcome:
+def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
     limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "log") if name in options}
     engine = make_engine("processes", **{"jobs": 2, **limits})
     return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)

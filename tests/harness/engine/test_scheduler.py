@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from toy import BODY, REMEMBERED, Recorder, ToyStore, stage
 
-from harness.engine import Outcome, make_engine, run
+from harness.engine import StageOutcomes, make_engine, run
 from harness.engine.graph import StageGraph
 from harness.errors import DataError, UserError
 from harness.store import Failure, Stage
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> ToyStore:
     return ToyStore(tmp_path)
 
 
-def go(stages: list[Stage], store: ToyStore, **options: Any) -> Outcome:
+def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
     return run(stages, store=store, body=BODY, context=store.context, engine=make_engine("inline"), **options)
 
 

@@ -104,7 +104,7 @@ def make_engine(
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How stages are run: engine, number of workers, limits per stage (seconds, bytes), stored failures again, cluster.
+    """The settings of a run: engine, number of workers, limits per stage (seconds, bytes), stored failures, cluster.
 
     ``device`` is text as for ``--device``. The cluster is the Dask engine's, see :func:`make_engine`.
     """

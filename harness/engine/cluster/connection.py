@@ -6,15 +6,14 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from harness.engine.cluster.facts import Order, facts
-from harness.engine.cluster.profile import QUEUES, Profile
-from harness.engine.cluster.starting import connect, interrupts_held_back, start_cluster
+from harness.engine.cluster.profile import QUEUES, Profile, connect, interrupts_held_back, start_cluster
 from harness.errors import UserError
 from harness.safe_io import writing
 from harness.store import Lease, Store, begin_draft
@@ -202,30 +201,15 @@ class Cluster:
             time.sleep(0.2)
 
     def _check_workers(self) -> None:
-        from harness.engine.cluster.plugin import introduce
+        from harness.engine.cluster.plugin import complaints_of
 
-        hellos = self.client.run(introduce, self.name)
-        problems = [f"{name}: {text}" for name, hello in sorted(hellos.items()) for text in hello.complaints]
-        if not problems and self._meeting is not None:
-            problems = self._unseen({name: hello.mark for name, hello in sorted(hellos.items())})
+        complaints = self.client.run(complaints_of, self.name)
+        problems = [f"{worker}: {text}" for worker, texts in sorted(complaints.items()) for text in texts]
         problems = problems or self._lacking()
         if problems:
             head = f"workers of {self.profile.title} cannot do this run's work:"
             more = [f"and {len(problems) - 10} more"] if len(problems) > 10 else []
             raise UserError("\n  ".join([head, *problems[:10], *more]))
-
-    def _unseen(self, marks: Mapping[str, str]) -> list[str]:
-        """Workers whose file in the store does not show here; network file systems may need a moment."""
-        assert self._meeting is not None
-        meeting = self._meeting
-        end = time.monotonic() + _RUSH
-        while True:
-            there = {path.name for path in meeting.iterdir()}
-            lost = [name for name, mark in marks.items() if mark not in there]
-            if not lost or time.monotonic() > end:
-                break
-            time.sleep(0.2)
-        return [f"{name}: what it writes to the store is not seen in {meeting.parent.parent}" for name in lost]
 
     def _lacking(self) -> list[str]:
         """Resources that stages take and no worker has: such stages would wait for ever."""

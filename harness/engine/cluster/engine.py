@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.facts import Order
-from harness.engine.cluster.profile import QUEUES, Profile
-from harness.engine.cluster.starting import need
+from harness.engine.cluster.profile import QUEUES, Profile, need
 from harness.engine.contract import Job, StageReport
 from harness.engine.failures import failure_of
 from harness.engine.processes import PRELOAD

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,8 +20,6 @@ from harness.registry.source_digest import own_digest
 from harness.store import hash_file
 
 CODE = "the code of bench"
-_AT_WORK = ("engine", "graphs", "nn", "stages", "storage", "training")
-"""Folders of the core whose code runs stages, as does that of its top folder, and not that of commands and reports."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +51,12 @@ class Order:
     preload: Sequence[str] = PRELOAD
 
 
-@dataclass(frozen=True)
-class Hello:
-    """A worker's answer at the start of a run: what is wrong there, and the file left in the meeting folder."""
-
-    complaints: Sequence[str]
-    mark: str
-
-
 def facts(plugin_files: Iterable[Path] = ()) -> dict[str, str]:
     """Versions, and digests of all code that can enter a key or make a result.
 
     Our own code counts by its files' bytes, plugins by their source digest. What is absent is not in it.
     """
-    found = {**versions(), CODE: _files_digest(_files())}
+    found = {**versions(), CODE: _code_digest()}
     sources = distribution_sources()[0]
     for path in plugin_files:
         with suppress(UserError):
@@ -94,24 +83,17 @@ def differences(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
 
 
 def look_around(line: Connection, order: Order, name: str) -> None:
-    """Compare code and versions with those of the run, and leave a file in its store. Runs in a child process."""
-    complaints, mark = differences(order.expected, facts(order.plugin_files)) if order.expected else [], ""
+    """Send what is wrong on this machine: other code or versions, or another store. Runs in a child process."""
+    complaints = differences(order.expected, facts(order.plugin_files)) if order.expected else []
     if order.meeting is not None:
+        store = order.meeting.parent.parent
         try:
-            mark = _meet(order.meeting, order.secret, name, complaints)
+            if (order.meeting / "token").read_text(encoding="utf-8") != order.secret:
+                complaints.append(f"{store} is another store")
+            (order.meeting / f"{name}-{os.getpid()}").touch()
         except OSError as error:
-            store = order.meeting.parent.parent
             complaints.append(f"it cannot use the store at {store}: {error.strerror or error}")
-    line.send(Hello(complaints, mark))
-
-
-def _meet(meeting: Path, secret: str, name: str, complaints: list[str]) -> str:
-    """Return the name of the file left in the meeting folder, with a complaint where it is of another store."""
-    if (meeting / "token").read_text(encoding="utf-8") != secret:
-        complaints.append(f"{meeting.parent.parent} is another store")
-    mark = meeting / f"{name}-{os.getpid()}"
-    mark.write_text(socket.gethostname(), encoding="utf-8")
-    return mark.name
+    line.send(complaints)
 
 
 def _plugin_digest(source: Source) -> str:
@@ -121,11 +103,7 @@ def _plugin_digest(source: Source) -> str:
         return f"unreadable: {error}"
 
 
-def _files() -> list[Path]:
-    folders = [*(HARNESS / name for name in _AT_WORK), PLUGINS]
-    return [*HARNESS.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
-
-
-def _files_digest(files: Iterable[Path]) -> str:
+def _code_digest() -> str:
+    files = [*HARNESS.rglob("*.py"), *PLUGINS.rglob("*.py")]
     named = sorted((path.relative_to(HARNESS.parent).as_posix(), hash_file(path)) for path in files)
     return hashlib.sha256("\n".join(map(" ".join, named)).encode()).hexdigest()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from distributed import WorkerPlugin, get_worker
 
-from harness.engine.cluster.facts import Hello, Order, look_around
+from harness.engine.cluster.facts import Order, look_around
 from harness.engine.contract import StageReport
 from harness.engine.provenance import cpu_model
 from harness.engine.slot import Slot
@@ -38,10 +38,10 @@ def run_stage(plugin: str, key: str, stage: Stage) -> StageReport:
     return ours.run(stage, lambda: _wanted(worker, key))
 
 
-def introduce(plugin: str, dask_worker: Any) -> Hello:
-    """Look around on a worker; called on each at the start of a run."""
+def complaints_of(plugin: str, dask_worker: Any) -> list[str]:
+    """Return what is wrong on a worker; called on each at the start of a run."""
     ours: StagePlugin | None = dask_worker.plugins.get(plugin)
-    return Hello(["its scheduler was started again meanwhile"], "") if ours is None else ours.hello()
+    return ["its scheduler was started again meanwhile"] if ours is None else ours.complaints()
 
 
 def _wanted(worker: Any, key: str) -> bool:
@@ -68,8 +68,8 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
         """Note the worker's name; starts nothing."""
         self._name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{worker.name}").strip("-")[-80:] or "worker"
         self._lock = threading.Lock()
-        self._introduction = threading.Lock()
-        self._hello: Hello | None = None
+        self._check = threading.Lock()
+        self._complaints: list[str] | None = None
         self._slots: list[Slot] = []
         self._started = 0
         self._closed = False
@@ -80,16 +80,16 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
         del worker
         await asyncio.to_thread(self._close)
 
-    def hello(self) -> Hello:
+    def complaints(self) -> list[str]:
         """Return what is wrong on this worker, as a fresh process there sees it."""
-        with self._introduction:
-            if self._hello is None:
-                self._hello = self._look_around()
-            return self._hello
+        with self._check:
+            if self._complaints is None:
+                self._complaints = self._look_around()
+            return self._complaints
 
     def run(self, stage: Stage, wanted: Callable[[], bool]) -> StageReport:
         """Run a stage in a process of its own; end that as soon as nobody wants the stage any more."""
-        if complaints := self.hello().complaints:
+        if complaints := self.complaints():
             return StageReport(Failure("killed", f"{self._name}: {'; '.join(complaints)}"), {}, self._name)
         with self._lock:
             if self._closed:
@@ -126,16 +126,16 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
         self._slots.append(slot)
         return slot
 
-    def _look_around(self) -> Hello:
+    def _look_around(self) -> list[str]:
         child = Child.spawn(look_around, self.order, self._name, environment=_environment(self.order))
         try:
-            hello: Hello = child.receive()
+            complaints: list[str] = child.receive()
         except EOFError:
-            return Hello(["bench cannot be started there, see the worker's own output"], "")
+            return ["bench cannot be started there, see the worker's own output"]
         finally:
             child.kill()
             child.wait(_PATIENCE)
-        return hello
+        return complaints
 
     def _close(self) -> None:
         with self._lock:

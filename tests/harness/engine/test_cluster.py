@@ -128,27 +128,6 @@ def test_a_store_that_workers_do_not_share(dask: Processes, store: Store, log: T
     assert not log.runs("first")
 
 
-def test_what_workers_write_must_be_seen_here(
-    dask: Processes, store: Store, log: ToyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A copy of the store's folder holds the token, but nothing written there shows in the original."""
-    monkeypatch.setattr(connection, "_RUSH", 0.5)
-    copy = tmp_path / "copy"
-    cluster = Cluster(profile(dask, store=str(copy)))
-    meet = Cluster._meet
-
-    def meet_twice(self: Cluster, there: Store) -> str:
-        secret = meet(self, there)
-        assert self._meeting is not None
-        (copy / "tmp" / self._meeting.name).mkdir(parents=True)
-        (copy / "tmp" / self._meeting.name / "token").write_text(secret)
-        return secret
-
-    monkeypatch.setattr(Cluster, "_meet", meet_twice)
-    with pytest.raises(UserError, match="what it writes to the store is not seen in"):
-        go(diamond(), store, cluster, log=log)
-
-
 def test_workers_with_other_code_are_refused(
     dask: Processes, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,8 +19,7 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import make_engine
 from harness.engine.cluster.connection import Cluster
-from harness.engine.cluster.profile import Profile
-from harness.engine.cluster.starting import batch_class, cluster_options, need, start_cluster
+from harness.engine.cluster.profile import Profile, batch_class, cluster_options, need, start_cluster
 from harness.errors import UserError
 
 COMMANDS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}

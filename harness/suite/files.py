@@ -10,7 +10,7 @@ from harness.errors import UserError, did_you_mean
 from harness.store import hash_file
 from harness.suite.normal import read_method, read_protocol_table, read_suite
 from harness.suite.overlay import over_suite
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, mark_faulty
+from harness.suite.tree import Items, Leaf, Place, Problems, Table
 from harness.suite.yaml import read_file
 
 MAX_INCLUDES = 200
@@ -199,22 +199,12 @@ def bundles() -> list[str]:
 
 def read_protocol(name: Leaf, problems: Problems) -> Table:
     """A protocol's defaults by name."""
-    return _library("protocol", name, protocols(), problems)
+    label = f"protocols/{name.value}.yaml"
+    return read_protocol_table(read_file(_CORE / label, problems, name=label), label, problems)
 
 
 def read_bundle(name: Leaf, problems: Problems) -> Table:
     """A bundle: part of a method's table."""
-    return _library("bundle", name, bundles(), problems)
-
-
-def _library(kind: str, name: Leaf, known: list[str], problems: Problems) -> Table:
-    wanted = str(name.value)
-    if wanted not in known:
-        hint = did_you_mean(wanted, known)
-        problems.add(name.place, f"no {kind} is called '{wanted}'{hint}; there are: {', '.join(known)}")
-        return mark_faulty(Table(name.place)) if kind == "bundle" else Table(name.place)
-    label = f"{kind}s/{wanted}.yaml"
-    content = read_file(_CORE / f"{kind}s" / f"{wanted}.yaml", problems, name=label)
-    if kind == "protocol":
-        return read_protocol_table(content, label, problems)
-    return read_method(content, wanted, problems) if content is not None else Table(name.place)
+    label = f"bundles/{name.value}.yaml"
+    content = read_file(_CORE / label, problems, name=label)
+    return read_method(content, str(name.value), problems) if content is not None else Table(name.place)

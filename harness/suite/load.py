@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from harness.data import Declaration
 from harness.engine.cluster.profile import Profile
 from harness.errors import BenchError, UserError, did_you_mean
 from harness.registry.catalog import Catalog
-from harness.results.published import publications
 from harness.suite.analyses import read_analyses, read_trackers, written_analysis
 from harness.suite.checks import (
     Pair,
@@ -33,13 +33,13 @@ from harness.suite.components import Part, Parts
 from harness.suite.effects import Effects, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
 from harness.suite.methods import Method, resolve_methods
-from harness.suite.overlay import over_component
-from harness.suite.overrides import Overrides, apply_sets, chosen, distinct_seeds, seeds_of_text
-from harness.suite.resolved import CheckedDataset, CheckedMethod, Layers, written_dataset, written_method
+from harness.suite.overlay import drop, over_sections
+from harness.suite.overrides import Overrides, apply_overrides, chosen
+from harness.suite.resolved import CheckedDataset, CheckedMethod, written_dataset, written_method
 from harness.suite.search import Base, Search
-from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings
+from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings, seeds_of
 from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
-from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, plain, shortened
+from harness.suite.tree import FAULTY, Leaf, Place, Problems, Table, plain, shortened
 
 Declare = Callable[[ComponentSpec], Declaration]
 
@@ -65,7 +65,7 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
     gathered = gather(path, problems)
     if gathered.broken:
         problems.check()
-    tree = apply_sets(gathered.tree, overrides.sets, problems)
+    tree = apply_overrides(gathered.tree, overrides, problems)
     return _Loader(path, Parts(catalog, problems, str(path)), declare, overrides, tree, gathered).suite()
 
 
@@ -96,19 +96,23 @@ class _Loader:
         named = self.tree.get("protocol")
         self.protocol_name = named if isinstance(named, Leaf) else Leaf(DEFAULT_PROTOCOL, self.tree.place)
         self.protocol = read_protocol(self.protocol_name, self.problems)
-        name, seeds, budget, self.epochs = self._name(), self._seeds(), self._plain("budget"), self._epochs()
+        name, budget, self.epochs = self._name(), self._plain("budget"), self._epochs()
+        seeds = seeds_of(plain(self.tree.entries.get("seeds", self.protocol.entries["seeds"])))
         self._plugins()
         self._present()
         self.search = Search(self.parts, budget)
-        self._settings()
+        self.settings = over_sections(over_sections(Table(self.tree.place), self.protocol), self.tree)
+        self.parts.model(self.settings.table("model"))  # also where no dataset or method is sound
         all_methods = resolve_methods(self.tree.table("methods"), self.problems)
+        if self.epochs:
+            all_methods = [replace(method, tree=drop(method.tree, "train.epochs")) for method in all_methods]
         methods = self._checked_methods(all_methods)
         report = self._report([method.label for method in all_methods], [method.row.label for method in methods])
         datasets = self._datasets()
         analyses = self._analyses(datasets, [method.label for method in all_methods])
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
         cluster = self._cluster()
-        rows = self._rows(datasets, methods, len(seeds)) if self.protocol else ()
+        rows = self._rows(datasets, methods, len(seeds))
         if len(rows) == len(self.tree.table("datasets")) * len(all_methods):
             swept = [(f"methods.{method.label}", written) for method in all_methods for written in method.swept]
             self.effects.refuse(self.problems, self.tree.table("train"), swept)
@@ -158,27 +162,16 @@ class _Loader:
         letters = "".join(c for c in normalize("NFKD", self.path.stem) if not combining(c))
         return re.sub(r"[^A-Za-z0-9._ -]", "-", letters).lstrip("._ -")[:100] or "suite"
 
-    def _seeds(self) -> list[int]:
-        if self.overrides.seeds is not None:
-            return seeds_of_text(self.overrides.seeds, Place(f"--seeds {self.overrides.seeds}"), self.problems)
-        tree = self.tree.entries.get("seeds", self.protocol.get("seeds"))
-        if tree is None:
-            self.problems.add(self.tree.place, "the key 'seeds' is missing; write for example 'seeds: [1, 2, 3]'")
-            return []
-        if isinstance(tree, Leaf) and isinstance(tree.value, str):
-            return seeds_of_text(tree.value, tree.place, self.problems)
-        items = tree.items if isinstance(tree, Items) else (tree,)
-        if not items or (isinstance(tree, Leaf) and tree.value is None):
-            self.problems.add(tree.place, "'seeds' is empty; write for example 'seeds: [1, 2, 3]'")
-            return []
-        return distinct_seeds(items, self.problems)
-
-    def _epochs(self) -> int | None:
+    def _epochs(self) -> Table:
+        """What ``--epochs`` lays over every training's settings."""
         epochs = self.overrides.epochs
-        if epochs is not None and epochs < 1:
-            self.problems.add(Place(f"--epochs {epochs}"), "expected at least 1")
-            return None
-        return epochs
+        if epochs is None:
+            return Table(self.tree.place)
+        place = Place(f"--epochs {epochs}")
+        if epochs < 1:
+            self.problems.add(place, "expected at least 1")
+            return Table(place)
+        return Table(place).put("train", Table(place).put("epochs", Leaf(epochs, place)))
 
     def _plugins(self) -> None:
         broken = {Path(item.file).resolve(): item.reason for item in self.catalog.broken if item.file}
@@ -199,11 +192,6 @@ class _Loader:
                 message = f"the key '{section}' is missing; it is a table such as {EXAMPLES[section]}"
                 self.problems.add(self.tree.place, message)
 
-    def _settings(self) -> None:
-        """Check the suite's own settings, also where no dataset or method is sound."""
-        if self.protocol:
-            self.parts.model(Layers.of(self.tree.place, self.protocol, self.tree).model)
-
     def _report(self, labels: list[str], taken: list[str]) -> ReportSettings:
         table = self.tree.table("report")
         values = plain(table)
@@ -211,12 +199,8 @@ class _Loader:
         if reference is not None and reference not in labels and labels:
             message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
             self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
-        published = values.get("published")
-        if published is not None and published not in publications():
-            message = f"no published numbers are called '{published}'{did_you_mean(published, publications())}"
-            self.problems.add(table.entries["published"].place, f"{message}; there are: {', '.join(publications())}")
         reference = reference if reference in taken else None
-        return ReportSettings(reference, published, values.get("statistics", False))
+        return ReportSettings(reference, values.get("published"), values.get("statistics", False))
 
     def _analyses(self, datasets: list[CheckedDataset], labels: list[str]) -> tuple[AnalysisSpec, ...]:
         return read_analyses(
@@ -295,36 +279,35 @@ class _Loader:
 
     def _dataset(self, label: str, part: Part, declared: Declaration, tree: Table) -> CheckedDataset:
         family = self.protocol.table("families").table(str(part.entry.traits.get("family", "")))
-        layers = Layers.of(self.tree.place, self.protocol, family, self.tree, tree)
+        settings = Table(self.tree.place)
+        for top in (self.protocol, family, self.tree, tree, self.epochs):
+            settings = over_sections(settings, top)
         envs = tree.table("envs")
-        return CheckedDataset(label, part, declared, layers, envs, self._environment_part(envs))
+        return CheckedDataset(label, part, declared, settings, envs, self._environment_part(envs))
 
     def _row(self, dataset: CheckedDataset, method: CheckedMethod) -> Row | None:
         before = len(self.problems)
-        layers = dataset.layers.under(method.row.tree)
         tree = method.row.tree
-        if self.epochs is not None:
-            epochs = Leaf(self.epochs, Place(f"--epochs {self.epochs}"))
-            layers = Layers(layers.model, layers.train.put("epochs", epochs, epochs.place), layers.select)
-            tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
+        settings = over_sections(dataset.settings, tree)
+        of_training, of_selection = settings.table("train"), settings.table("select")
         pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
         environment = self._environment(pair, dataset, method)
-        model, train = self.parts.model(layers.model), self.parts.train(layers.train)
-        select = SelectSettings(**plain(layers.select))
-        check_split(pair, select, layers.select, self.problems)
+        model, train = self.parts.model(settings.table("model")), self.parts.train(of_training)
+        select = SelectSettings(**plain(of_selection))
+        check_split(pair, select, of_selection, self.problems)
         check_tasks(pair, method.parts, self.problems)
         used = [*method.parts.values(), *([environment] if environment else [])]
         check_oracle(pair, used, self.problems)
         if model is None or len(self.problems) > before:
             return None
         facts = facts_of(dataset.declared, environments_of(method.learner, environment))
-        written = {name: (layers.train.key(name), name) for name in layers.train}
+        written = {name: (of_training.key(name), name) for name in of_training}
         base = Base(method.parts, method.pool, environment, model[0], model[1], train, written, facts)
         found = self.search.configurations(tree, base)
         if found is None:
             return None
         self.effects.add(found.uses, f"datasets.{dataset.label}", f"methods.{method.row.label}")
-        check_number(pair, environment, layers.train, found.configurations, self.catalog, self.problems)
+        check_number(pair, environment, of_training, found.configurations, self.catalog, self.problems)
         tuned = sorted({path for configuration in found.configurations for path in configuration.values})
         return Row(method.row.label, dataset.label, found.configurations, select, tuple(tuned))
 
@@ -335,10 +318,15 @@ class _Loader:
             self.effects.add(environment_uses(learner, written, wanted=wanted), f"methods.{method.row.label}")
         if not wanted:
             return None
-        table = self._environment_table(learner, dataset, method)
-        given = self.parts.component("environment", table) if table else None
-        if table and given is None:
-            return None
+        given = method.environment
+        default = learner.entry.traits.get("default_environment")
+        if given is None and default:
+            use = Table(learner.place).put("use", Leaf(default, learner.place))
+            given = self.parts.component("environment", use)
+        elif given is None:
+            given = dataset.environment
+        if given is None and (default or dataset.envs):
+            return None  # the problem is noted
         check_environment(pair, learner, given, self.catalog, self.problems)
         check_provided(pair, learner, given, self.catalog, self.problems)
         if given is not None or not pair.declared.environments:
@@ -348,14 +336,6 @@ class _Loader:
             return None
         entry = self.catalog.get("environment", own)
         return Part(entry, ComponentSpec("environment", own), pair.place)
-
-    def _environment_table(self, learner: Part, dataset: CheckedDataset, method: CheckedMethod) -> Table:
-        """The method's ``envs`` over the learner's own default, or over the dataset's where it has none."""
-        written = method.row.tree.table("envs")
-        default = learner.entry.traits.get("default_environment")
-        if not default:
-            return over_component(dataset.envs, written)
-        return over_component(Table(learner.place).put("use", Leaf(default, learner.place)), written)
 
     def _resolved(
         self,
@@ -376,8 +356,8 @@ class _Loader:
             "seeds": list(seeds),
             "plugins": [str(plugin) for plugin, _ in self.gathered.plugins],
             "budget": budget,
-            "datasets": {dataset.label: written_dataset(dataset, self.epochs, self.effects) for dataset in datasets},
-            "methods": {method.row.label: written_method(method, self.epochs, self.effects) for method in methods},
+            "datasets": {dataset.label: written_dataset(dataset, self.effects) for dataset in datasets},
+            "methods": {method.row.label: written_method(method, self.effects) for method in methods},
             "analyses": {spec.label: written_analysis(spec) for spec in analyses},
             "trackers": [{"use": spec.name, **spec.params} for spec in trackers],
             "report": {key: value for key, value in vars(report).items() if value not in (None, False)},

@@ -13,7 +13,7 @@ from harness.hparams import HParam
 from harness.results.published import publications
 from harness.suite.cluster import CLUSTER
 from harness.suite.files import bundles, protocols
-from harness.suite.settings import PARTS, PIPELINE, ROLES, SELECT, TRAIN
+from harness.suite.settings import PARTS, PIPELINE, ROLES, SELECT, TRAIN, seeds_of
 from harness.suite.spec import MODEL
 from harness.suite.tree import describe
 from harness.suite.validation import (
@@ -187,7 +187,7 @@ METHOD = table_of(
             "third step: a classifier that those probabilities do not explain",
         ),
         "like": (Name, "another method of the suite to copy"),
-        "bundle": (name_of(bundles()), f"ready settings of {', '.join(PIPELINE)}"),
+        "bundle": (name_of(bundles(), "bundle is"), f"ready settings of {', '.join(PIPELINE)}"),
         **_OF_DATASET,
         **_OF_METHOD,
     },
@@ -197,13 +197,39 @@ REPORT = table_of(
     "report",
     {
         "reference": (Name, "the row that differences are taken to and that tests compare with"),
-        "published": (name_of(publications()), "a paper whose printed numbers stand beside ours"),
+        "published": (
+            name_of(publications(), "published numbers are"),
+            "a paper whose printed numbers stand beside ours",
+        ),
         "statistics": (
             typed(HParam("statistics", "bool", False)),
             "confidence intervals, tests, ranks and detectable effects in every report",
         ),
     },
 )
+
+
+def _check_seeds(value: Any) -> Any:
+    if value is None or value == []:
+        raise fault("'seeds' is empty; write for example 'seeds: [1, 2, 3]'")
+    try:
+        seeds = seeds_of(value)
+    except ValueError:
+        raise fault(f"seeds are whole numbers, such as 1,2,3; found {value!r}") from None
+    texts: dict[Loc, str] = {}
+    seen: set[int] = set()
+    for position, seed in enumerate(seeds):
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+            texts[position,] = f"a seed is a whole number from 0 to {MAX_SEED}, found {describe(seed)}"
+        elif seed in seen:
+            texts[position,] = f"the seed {seed} is given twice"
+        else:
+            seen.add(seed)
+    faults(texts.items())
+    return value
+
+
+MAX_SEED = 2**31 - 1
 _SEED: Schema = {"type": "integer", "minimum": 0}
 _SEEDS: Schema = {"anyOf": [{"type": "array", "items": _SEED, "minItems": 1, "uniqueItems": True}, _SEED]}
 _BUDGET = HParam("budget", "int", None, optional=True, low=1)
@@ -214,9 +240,9 @@ SUITE = table_of(
         "name": (checked_type(_suite_name, str), "of the suite, in tables and runs; the file's name unless given"),
         "include": (Names, "suite files to build upon: later keys win, methods and datasets merge by name"),
         "plugins": (Names, "plugin files, relative to this file"),
-        "protocol": (name_of(protocols()), "a named set of defaults of seeds, model, train and select"),
+        "protocol": (name_of(protocols(), "protocol is"), "a named set of defaults of seeds, model, train and select"),
         "seeds": (
-            Annotated[Any, WithJsonSchema(_SEEDS)],
+            checked_type(_check_seeds, schema=_SEEDS),
             "training seeds: initialisation, batch order, random environments; the protocol's unless given",
         ),
         **SECTIONS,

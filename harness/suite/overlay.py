@@ -3,14 +3,14 @@
 Tables merge key by key and the later value wins. A component given with ``use`` (or as a name) replaces the one
 below it together with what was tuned on it. A hyperparameter that the upper table decides in any way (a value,
 ``tune``, ``matrix``, ``pool``) is no longer decided below. All tables are in the normal form of
-:mod:`harness.suite.shape`.
+:mod:`harness.suite.normal`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.suite.settings import CALL, PARTS, PIPELINE, POSITIONAL
+from harness.suite.settings import CALL, PARTS, PIPELINE, POSITIONAL, SECTIONS
 from harness.suite.tree import Leaf, Table
 
 _Merge = Callable[[Table, Table], Table]
@@ -34,6 +34,11 @@ def over_suite(base: Table, top: Table) -> Table:
             place = top.key(name) if name in top else base.key(name)
             result = result.put(name, rule(base.table(name), top.table(name)), place)
     return result
+
+
+def over_sections(base: Table, top: Table) -> Table:
+    """``model``, ``train`` and ``select`` of a table over those of others."""
+    return over_suite(base, top.only(SECTIONS))
 
 
 def over_model(base: Table, top: Table) -> Table:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from harness.errors import did_you_mean
 from harness.suite.normal import read_top
 from harness.suite.overlay import over_suite
-from harness.suite.tree import Leaf, Place, Problems, Table, Tree, describe
+from harness.suite.tree import Leaf, Place, Problems, Table, Tree
 from harness.suite.yaml import read_value
 
-MAX_SEED = 2**31 - 1
 _FIXED = ("bench", "include", "plugins")
 _LABELLED = ("datasets", "methods", "analyses")
 _DOTTED_BELOW = ("tune", "matrix", "pool")
@@ -46,9 +45,9 @@ class Overrides:
         return tuple(found)
 
 
-def apply_sets(tree: Table, sets: Iterable[str], problems: Problems) -> Table:
-    """The suite (normal form) with each ``KEY=VALUE`` laid over it, in order."""
-    for text in sets:
+def apply_overrides(tree: Table, overrides: Overrides, problems: Problems) -> Table:
+    """The suite (normal form) with each ``KEY=VALUE`` laid over it, in order, and then the seeds."""
+    for text in overrides.sets:
         place = Place(f"--set {text}")
         split = _split(text, tree, place, problems)
         if split is None:
@@ -56,8 +55,10 @@ def apply_sets(tree: Table, sets: Iterable[str], problems: Problems) -> Table:
         path, written = split
         value = read_value(written, place, problems)
         if value is not None:
-            nested = _nest(path, value, place)
-            tree = over_suite(tree, read_top(nested, problems))
+            tree = over_suite(tree, read_top(_nest(path, value, place), problems))
+    if overrides.seeds is not None:
+        place = Place(f"--seeds {overrides.seeds}")
+        tree = over_suite(tree, read_top(Table(place).put("seeds", Leaf(overrides.seeds, place)), problems))
     return tree
 
 
@@ -129,27 +130,3 @@ def chosen(
             problems.add(place, f"fits no {what}{did_you_mean(glob, labels)}; there are: {', '.join(labels)}")
         taken.update(found)
     return [label for label in labels if label in taken]
-
-
-def seeds_of_text(text: str, place: Place, problems: Problems) -> list[int]:
-    """Seeds as a command line or a text in a suite gives them; faults are noted."""
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        problems.add(place, f"seeds are whole numbers, such as 1,2,3; found {text!r}")
-        return []
-    return distinct_seeds([Leaf(number, place) for number in numbers], problems)
-
-
-def distinct_seeds(given: Iterable[Tree], problems: Problems) -> list[int]:
-    """Seeds, each once; faults are noted."""
-    seeds: dict[int, None] = {}
-    for tree in given:
-        seed = tree.value if isinstance(tree, Leaf) else None
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-            problems.add(tree.place, f"a seed is a whole number from 0 to {MAX_SEED}, found {describe(tree)}")
-        elif seed in seeds:
-            problems.add(tree.place, f"the seed {seed} is given twice")
-        else:
-            seeds[seed] = None
-    return list(seeds)

@@ -11,38 +11,9 @@ from harness.hparams import effective
 from harness.suite.components import Part
 from harness.suite.effects import Effects
 from harness.suite.methods import Method
-from harness.suite.overlay import merge, over_model
 from harness.suite.settings import SECTIONS
 from harness.suite.spec import ComponentSpec
-from harness.suite.tree import Place, Table, plain
-
-
-@dataclass(frozen=True)
-class Layers:
-    """``model``, ``train`` and ``select`` after some of the overrides."""
-
-    model: Table
-    train: Table
-    select: Table
-
-    @classmethod
-    def of(cls, place: Place, *tops: Table) -> Layers:
-        """The settings of several tables, the later over the earlier."""
-        empty = Table(place)
-        layers = cls(empty, empty, empty)
-        for top in tops:
-            layers = layers.under(top)
-        return layers
-
-    def under(self, top: Table) -> Layers:
-        """These settings with a table's own laid over them; the same object where it has none."""
-        if not any(name in top for name in SECTIONS):
-            return self
-        return Layers(
-            over_model(self.model, top.table("model")),
-            merge(self.train, top.table("train")),
-            merge(self.select, top.table("select")),
-        )
+from harness.suite.tree import Table, plain
 
 
 @dataclass(frozen=True)
@@ -53,14 +24,14 @@ class CheckedDataset:
         label: the column's name.
         part: the component.
         declared: what it says of itself.
-        layers: the settings of its rows before the method's own.
+        settings: ``model``, ``train`` and ``select`` of its rows before the method's own.
         envs: its ``envs`` table, empty where it gives none; ``environment`` likewise, as a component.
     """
 
     label: str
     part: Part
     declared: Declaration
-    layers: Layers
+    settings: Table
     envs: Table
     environment: Part | None
 
@@ -80,25 +51,19 @@ class CheckedMethod:
         return self.parts.get("baseline") or self.parts["decorrelator"]
 
 
-def written_dataset(dataset: CheckedDataset, epochs: int | None, effects: Effects) -> dict[str, Any]:
+def written_dataset(dataset: CheckedDataset, effects: Effects) -> dict[str, Any]:
     """A dataset with all its settings, so that no protocol is needed to read it, but those without effect."""
-    layers = dataset.layers
-    model, train = (effects.kept(table, f"datasets.{dataset.label}") for table in (layers.model, layers.train))
-    sections = {"model": model, "train": train, "select": layers.select}
+    settings = effects.kept(dataset.settings, f"datasets.{dataset.label}")
+    sections = {name: settings.table(name) for name in SECTIONS}
     tree = {**_written(dataset.part), **{name: plain(value) for name, value in sections.items() if value}}
     if dataset.environment is not None:
         tree["envs"] = _written(dataset.environment)
-    if epochs is not None:
-        tree["train"] = {**tree.get("train", {}), "epochs": epochs}
     return tree
 
 
-def written_method(method: CheckedMethod, epochs: int | None, effects: Effects) -> dict[str, Any]:
+def written_method(method: CheckedMethod, effects: Effects) -> dict[str, Any]:
     """A method without copies, matrices, and values without effect."""
     tree = effects.kept(method.row.tree, f"methods.{method.row.label}")
-    if epochs is not None:
-        tree = tree.put("train", tree.table("train").without(["epochs"]))
-        tree = tree.put("tune", tree.table("tune").without(["train.epochs"]))
     empty = [name for name in tree if isinstance(tree.get(name), Table) and not tree.table(name)]
     written: dict[str, Any] = plain(tree.without(empty))
     return {**written, "envs": _written(method.environment)} if method.environment and "envs" in tree else written

@@ -35,6 +35,13 @@ def checkpoint_rule(checkpoint: str, split: str) -> str:
     return LAST if checkpoint == LAST else best_rule(split)
 
 
+def seeds_of(value: Any) -> list[Any]:
+    """The seeds that a list, a single one, or a text such as ``1,2,3`` means."""
+    if isinstance(value, str):
+        return [int(part) for part in value.split(",")]
+    return value if isinstance(value, list) else [value]
+
+
 def setting(
     default: Any,
     help: str,

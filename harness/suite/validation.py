@@ -142,9 +142,16 @@ def rows_of(row: Any, least: int = 1) -> Any:
     return Annotated[dict[checked_type(_label, str), row], Field(min_length=least or None)]  # type: ignore[misc]
 
 
-def name_of(known: list[str]) -> Any:
-    """A name that the schema knows to be one of these; whoever reads it looks for it."""
-    return checked_type(check_name, str, schema={"enum": known})
+def name_of(known: list[str], what: str) -> Any:
+    """One of these names; ``what`` begins with what they name, for the message "no … called 'x'"."""
+
+    def check(value: Any) -> Any:
+        if check_name(value) not in known:
+            hint = did_you_mean(value, known)
+            raise fault(f"no {what} called '{value}'{hint}; there are: {', '.join(known)}")
+        return value
+
+    return checked_type(check, str, schema={"enum": known})
 
 
 Name = checked_type(check_name, str)

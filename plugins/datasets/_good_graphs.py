@@ -9,9 +9,22 @@ from typing import Any
 import numpy as np
 
 from harness import RawDataset, RawGraph
-from plugins.datasets._good_pools import CLASSES, LADDER, STAR, TREE, WHEEL, Pool
 from plugins.datasets._recipe import CRANE_EDGES, CYCLE_EDGES, HOUSE_EDGES
-from plugins.datasets._shapes import Draws, Piece, both_directions, join, ladder, motif_piece, path, star, tree, wheel
+from plugins.datasets._shapes import (
+    Draws,
+    Piece,
+    both_directions,
+    ground_truth,
+    in_drawn_order,
+    join,
+    ladder,
+    motif_piece,
+    path,
+    star,
+    tree,
+    wheel,
+)
+from plugins.datasets.good_motif import CLASSES, LADDER, STAR, TREE, WHEEL, Pool
 
 MOTIFS = (HOUSE_EDGES, CYCLE_EDGES, CRANE_EDGES)
 """In GOOD's order of labels."""
@@ -19,47 +32,19 @@ PERTURBATION = 0.05
 SPREAD = 5
 
 
-class Generator:
-    """Draws the graphs of pools; keeps the pieces it has met, as there are few different ones."""
-
-    def __init__(self, stream: str, seed: int, label_noise: float) -> None:
-        self._stream, self._seed, self._noise = stream, seed, label_noise
-        self._motifs = [motif_piece(edges) for edges in MOTIFS]
-        self._bases: dict[tuple[int, int], Piece] = {}
-
-    def pool(self, pool: Pool, number: int) -> list[tuple[float, RawGraph]]:
-        """Graphs of the part's pool ``number``, each with the number in [0, 1) that it is to be sorted by."""
-        name = zlib.crc32(f"{self._stream}/{pool.part}".encode())
-        placed = []
-        for position in range(pool.graphs):
-            draws = Draws(name, self._seed, number, position)
-            placed.append((draws.unit(), self._graph(pool, position % CLASSES, draws)))
-        return placed
-
-    def _graph(self, pool: Pool, motif: int, draws: Draws) -> RawGraph:
-        kind = _pick(pool.bases, motif, pool.strength if pool.tied == "bases" else 0.0, draws)
-        size = _pick(pool.sizes, motif, pool.strength if pool.tied == "sizes" else 0.0, draws)
-        base = self._base(kind, size + draws.below(2 * SPREAD + 1) - SPREAD)
-        edges = both_directions(join(base, self._motifs[motif], PERTURBATION, draws))
-        redrawn, other = draws.unit(), draws.below(CLASSES)
-        nodes = base.nodes + self._motifs[motif].nodes
-        return RawGraph(
-            x=np.ones((nodes, 1), np.float32),
-            edge_index=edges,
-            y=other if redrawn < self._noise else motif,
-            env=pool.env,
-            oracle={
-                "base": kind,
-                "motif": motif,
-                "node_gt": np.arange(nodes) >= base.nodes,
-                "edge_gt": edges.min(axis=0) >= base.nodes,
-            },
-        )
-
-    def _base(self, kind: int, width: int) -> Piece:
-        if (kind, width) not in self._bases:
-            self._bases[kind, width] = make_base(kind, width)
-        return self._bases[kind, width]
+def _draw_graph(pool: Pool, label: int, label_noise: float, draws: Draws) -> RawGraph:
+    kind = _pick(pool.bases, label, pool.strength if pool.tied == "bases" else 0.0, draws)
+    size = _pick(pool.sizes, label, pool.strength if pool.tied == "sizes" else 0.0, draws)
+    base, motif = make_base(kind, size + draws.below(2 * SPREAD + 1) - SPREAD), motif_piece(MOTIFS[label])
+    edges = both_directions(join(base, motif, PERTURBATION, draws))
+    redrawn, other = draws.unit(), draws.below(CLASSES)
+    return RawGraph(
+        x=np.ones((base.nodes + motif.nodes, 1), np.float32),
+        edge_index=edges,
+        y=other if redrawn < label_noise else label,
+        env=pool.env,
+        oracle={"base": kind, "motif": label, **ground_truth(base, motif, edges)},
+    )
 
 
 def make_base(kind: int, width: int) -> Piece:
@@ -87,14 +72,14 @@ def generate(stream: str, seed: int, pools: Sequence[Pool], label_noise: float) 
         pools: what to draw.
         label_noise: probability that a label is drawn anew.
     """
-    generator = Generator(stream, seed, label_noise)
-    placed: dict[str, list[tuple[float, RawGraph]]] = {}
-    numbers: dict[str, int] = {}
-    for pool in pools:
-        number = numbers.get(pool.part, 0)
-        placed.setdefault(pool.part, []).extend(generator.pool(pool, number))
-        numbers[pool.part] = number + 1
-    splits = {part: [graph for _, graph in sorted(graphs, key=lambda pair: pair[0])] for part, graphs in placed.items()}
+    splits = {}
+    for part in dict.fromkeys(pool.part for pool in pools):
+        name, placed = zlib.crc32(f"{stream}/{part}".encode()), []
+        for number, pool in enumerate(pool for pool in pools if pool.part == part):
+            for position in range(pool.graphs):
+                draws = Draws(name, seed, number, position)
+                placed.append((draws.unit(), _draw_graph(pool, position % CLASSES, label_noise, draws)))
+        splits[part] = in_drawn_order(placed)
     facts = {part: _measure(graphs) for part, graphs in splits.items() if "test" not in part}
     return RawDataset(splits=splits, facts={"splits": facts})
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from harness import DataError, Declaration, Features, Task
+from harness import DataError, Dataset, Declaration, Features, RawDataset, Task, hparam
+from plugins.datasets._splits import LARGEST_SEED
 
 Edges = tuple[tuple[int, int], ...]
 
@@ -44,6 +46,12 @@ FEATURE_NOTES = {
     "label": "Node features are four equal numbers, one of 0, 1, 2 for all nodes of a graph.",
 }
 
+ONE_DIRECTION = (
+    "Edges run from the lower to the higher node id only, as in the published data: messages flow from the base to the "
+    "motif and never back."
+)
+
+UNBIASED = 1 / 3
 SHORT, TALL, LARGE = (0, 1, 2), (3,), (3, 4, 5)
 """Heights of trees: ``TALL`` in train under a cycle and in validation is the published slip."""
 SLIP = (
@@ -102,18 +110,44 @@ class Recipe:
     motif_copies: int = 1
 
 
-def declaration(recipe: Recipe, *, validation: str, variant: str, notes: Sequence[str]) -> Declaration:
-    """What every data set of this kind declares; ``variant`` and ``notes`` gain what the recipe's options mean."""
-    direction = "undirected" if recipe.undirected else "one-direction edges"
-    features = FEATURES[recipe.features]
-    return Declaration(
-        task=Task("multiclass", CLASSES, metric="accuracy"),
-        node_features=Features("numeric", (WIDTH,)),
-        validation=validation,
-        oracle=("base", "motif", "node_gt", "edge_gt"),
-        variant=f"{variant}, {direction}, {features}",
-        notes=(_counts(recipe), *notes, *_option_notes(recipe)),
-    )
+class BaseMotif(Dataset):
+    """A three-class set of base-motif graphs. A subclass gives its recipe, and the variant and notes of a table."""
+
+    family = "synthetic"
+    probes = {"*": {"num_per_class": [20, 6, 6]}, "num_per_class": {"num_per_class": [15, 6, 6]}}
+
+    undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
+    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
+
+    def recipe(self) -> Recipe:
+        """Return how the graphs are drawn."""
+        raise NotImplementedError
+
+    def caption(self) -> tuple[str, list[str]]:
+        """Return the variant, and the notes that are of this set alone."""
+        raise NotImplementedError
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Return what follows from the hyperparameters alone."""
+        del data_dir
+        recipe, (variant, notes) = self.recipe(), self.caption()
+        direction = "undirected" if recipe.undirected else "one-direction edges"
+        edge_notes = [] if recipe.undirected else [ONE_DIRECTION]
+        return Declaration(
+            task=Task("multiclass", CLASSES, metric="accuracy"),
+            node_features=Features("numeric", (WIDTH,)),
+            validation="biased" if recipe.splits["val"].agreement > UNBIASED else "unbiased",
+            oracle=("base", "motif", "node_gt", "edge_gt"),
+            variant=f"{variant}, {direction}, {FEATURES[recipe.features]}",
+            notes=(_counts(recipe), *notes, FEATURE_NOTES[recipe.features], *edge_notes),
+        )
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Draw the graphs."""
+        from plugins.datasets._shapes import generate
+
+        del data_dir
+        return generate(self.recipe())
 
 
 def _counts(recipe: Recipe) -> str:
@@ -122,23 +156,13 @@ def _counts(recipe: Recipe) -> str:
     return f"Graphs: {counts}; share of graphs whose base goes with the label: {bias}."
 
 
-def _option_notes(recipe: Recipe) -> list[str]:
-    notes = [FEATURE_NOTES[recipe.features]]
-    if not recipe.undirected:
-        notes.append(
-            "Edges run from the lower to the higher node id only, as in the published data: messages flow from the "
-            "base to the motif and never back."
-        )
-    return notes
-
-
 def spmotif_splits(per_class: tuple[int, int, int], bias: float, *, slip: bool) -> dict[str, Split]:
     """The splits of SPMotif: unbiased validation and test, large test graphs, tree heights with or without the slip."""
     train, val, test = per_class
     return {
         "train": Split(train, bias, (TALL if slip else SHORT, SHORT, SHORT)),
-        "val": Split(val, 1 / 3, (TALL if slip else SHORT,) * CLASSES),
-        "test": Split(test, 1 / 3, (LARGE,) * CLASSES, LARGE_LADDERS, LARGE_WHEELS),
+        "val": Split(val, UNBIASED, (TALL if slip else SHORT,) * CLASSES),
+        "test": Split(test, UNBIASED, (LARGE,) * CLASSES, LARGE_LADDERS, LARGE_WHEELS),
     }
 
 

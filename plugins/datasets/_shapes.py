@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,34 +64,40 @@ def _piece(nodes: int, pairs: Sequence[tuple[int, int]], core: range | None = No
     return Piece(nodes, edges, frozenset(pairs), range(nodes) if core is None else core)
 
 
+@cache
 def tree(branching: int, height: int) -> Piece:
     """A balanced tree: each inner node has ``branching`` children; height 0 is a single node."""
     nodes = (branching ** (height + 1) - 1) // (branching - 1)
     return _piece(nodes, [((child - 1) // branching, child) for child in range(1, nodes)])
 
 
+@cache
 def ladder(width: int) -> Piece:
     """Two paths of ``width`` nodes and a rung between each pair of opposite nodes."""
     sides = [(start + i, start + i + 1) for start in (0, width) for i in range(width - 1)]
     return _piece(2 * width, sides + [(i, width + i) for i in range(width)])
 
 
+@cache
 def wheel(size: int) -> Piece:
     """A hub (node 0) joined to each node of a cycle of ``size - 1`` nodes; below four nodes the rim is a path."""
     rim = [(i, i + 1) for i in range(1, size - 1)] + ([(1, size - 1)] if size > 3 else [])
     return _piece(size, [(0, i) for i in range(1, size)] + rim)
 
 
+@cache
 def star(rays: int) -> Piece:
     """A hub (node 0), its core, joined to ``rays`` others."""
     return _piece(rays + 1, [(0, i) for i in range(1, rays + 1)], core=range(1))
 
 
+@cache
 def path(nodes: int) -> Piece:
     """``nodes`` nodes in a row; the two ends are not of its core."""
     return _piece(nodes, [(i, i + 1) for i in range(nodes - 1)], core=range(1, nodes - 1))
 
 
+@cache
 def motif_piece(edges: Edges, copies: int = 1) -> Piece:
     """``copies`` of a motif side by side; copy k is on nodes 5k to 5k + 4."""
     starts = range(0, copies * MOTIF_NODES, MOTIF_NODES)
@@ -128,65 +135,58 @@ def both_directions(edges: Array) -> Array:
     return np.concatenate([edges, edges[::-1]], axis=1)
 
 
-class Generator:
-    """Draws the graphs of a recipe; keeps the base graphs it has met, as there are few different ones."""
+def ground_truth(base: Piece, motif: Piece, edges: Array) -> dict[str, NDArray[np.bool_]]:
+    """Return which nodes and which edges are the motif's."""
+    return {
+        "node_gt": np.arange(base.nodes + motif.nodes) >= base.nodes,
+        "edge_gt": edges.min(axis=0) >= base.nodes,
+    }
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
-        self._name = zlib.crc32(recipe.name.encode())
-        self._motifs = tuple(motif_piece(edges, recipe.motif_copies) for edges in recipe.motifs)
-        self._bases: dict[tuple[int, int, int], Piece] = {}
 
-    def split(self, name: str) -> list[RawGraph]:
-        """All graphs of a split, sorted by a number each draws first: a place says nothing of the label."""
-        split, number = self._recipe.splits[name], zlib.crc32(name.encode())
-        placed = []
-        for label in range(CLASSES):
-            for position in range(split.per_class):
-                draws = Draws(self._name, self._recipe.seed, number, label, position)
-                placed.append((draws.unit(), self._graph(split, label, draws)))
-        return [graph for _, graph in sorted(placed, key=lambda pair: pair[0])]
+def in_drawn_order(placed: Sequence[tuple[float, RawGraph]]) -> list[RawGraph]:
+    """Return graphs sorted by a number that each draws first: a place says nothing of the label."""
+    return [graph for _, graph in sorted(placed, key=lambda pair: pair[0])]
 
-    def _graph(self, split: Split, label: int, draws: Draws) -> RawGraph:
-        base = _draw_paired(label, split.agreement, draws)
-        motif = _draw_motif(label, split.label_noise, draws)
-        piece = self._base(base, split, label, draws)
-        edges = join(piece, self._motifs[motif], self._recipe.perturbation, draws)
-        if self._recipe.undirected:
-            edges = both_directions(edges)
-        nodes = piece.nodes + self._motifs[motif].nodes
-        return RawGraph(
-            x=self._features(split, label, nodes, draws),
-            edge_index=edges,
-            y=label,
-            oracle={
-                "base": base,
-                "motif": motif,
-                "node_gt": np.arange(nodes) >= piece.nodes,
-                "edge_gt": edges.min(axis=0) >= piece.nodes,
-            },
-        )
 
-    def _features(self, split: Split, label: int, nodes: int, draws: Draws) -> NDArray[np.float32]:
-        if self._recipe.features == "uniform":
-            return draws.units(nodes, WIDTH)
-        value = _draw_value(label, split.feature_agreement, draws) if self._recipe.features == "label" else 1
-        return np.full((nodes, WIDTH), value, np.float32)
+def _draw_split(recipe: Recipe, name: str) -> list[RawGraph]:
+    split, stream = recipe.splits[name], (zlib.crc32(recipe.name.encode()), recipe.seed, zlib.crc32(name.encode()))
+    placed = []
+    for label in range(CLASSES):
+        for position in range(split.per_class):
+            draws = Draws(*stream, label, position)
+            placed.append((draws.unit(), _draw_graph(recipe, split, label, draws)))
+    return in_drawn_order(placed)
 
-    def _base(self, kind: int, split: Split, label: int, draws: Draws) -> Piece:
-        if kind == TREE:
-            branching = 2 + draws.below(2)
-            heights = split.tree_heights[label]
-            return self._made(TREE, branching, heights[draws.below(len(heights))])
-        sizes = split.ladders if kind == LADDER else split.wheels
-        return self._made(kind, 0, sizes[draws.below(len(sizes))])
 
-    def _made(self, kind: int, branching: int, size: int) -> Piece:
-        key = (kind, branching, size)
-        if key not in self._bases:
-            made = tree(branching, size) if kind == TREE else ladder(size) if kind == LADDER else wheel(size)
-            self._bases[key] = made
-        return self._bases[key]
+def _draw_graph(recipe: Recipe, split: Split, label: int, draws: Draws) -> RawGraph:
+    kind = _draw_paired(label, split.agreement, draws)
+    motif = _draw_motif(label, split.label_noise, draws)
+    base, copies = _draw_base(kind, split, label, draws), motif_piece(recipe.motifs[motif], recipe.motif_copies)
+    edges = join(base, copies, recipe.perturbation, draws)
+    if recipe.undirected:
+        edges = both_directions(edges)
+    return RawGraph(
+        x=_draw_features(recipe, split, label, base.nodes + copies.nodes, draws),
+        edge_index=edges,
+        y=label,
+        oracle={"base": kind, "motif": motif, **ground_truth(base, copies, edges)},
+    )
+
+
+def _draw_base(kind: int, split: Split, label: int, draws: Draws) -> Piece:
+    if kind == TREE:
+        branching = 2 + draws.below(2)
+        heights = split.tree_heights[label]
+        return tree(branching, heights[draws.below(len(heights))])
+    make, sizes = (ladder, split.ladders) if kind == LADDER else (wheel, split.wheels)
+    return make(sizes[draws.below(len(sizes))])
+
+
+def _draw_features(recipe: Recipe, split: Split, label: int, nodes: int, draws: Draws) -> NDArray[np.float32]:
+    if recipe.features == "uniform":
+        return draws.units(nodes, WIDTH)
+    value = _draw_value(label, split.feature_agreement, draws) if recipe.features == "label" else 1
+    return np.full((nodes, WIDTH), value, np.float32)
 
 
 def _draw_paired(label: int, agreement: float, draws: Draws) -> int:
@@ -209,8 +209,7 @@ def _draw_value(label: int, agreement: float | None, draws: Draws) -> int:
 
 def generate(recipe: Recipe) -> RawDataset:
     """Draw every split of a recipe, with its measured statistics as facts."""
-    generator = Generator(recipe)
-    splits = {name: generator.split(name) for name in recipe.splits}
+    splits = {name: _draw_split(recipe, name) for name in recipe.splits}
     facts = {name: _measure(name, graphs, recipe.undirected) for name, graphs in splits.items()}
     return RawDataset(splits=splits, facts={"splits": facts})
 

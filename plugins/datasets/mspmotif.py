@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
+from harness import Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
-from plugins.datasets._splits import LARGEST_SEED
 
 
-class MSPMotif(Dataset):
+class MSPMotif(recipes.BaseMotif):
     """mSPMotif, "SPMotif-Mixed": base, node features and, in test, graph size shift together.
 
     Chen et al., "Learning Causally Invariant Representations for Out-of-Distribution Generalization on Graphs" (CIGA),
@@ -26,21 +24,16 @@ class MSPMotif(Dataset):
     """
 
     name = "mspmotif"
-    family = "synthetic"
-    probes = {"*": {"num_per_class": [20, 6, 6]}, "num_per_class": {"num_per_class": [15, 6, 6]}}
 
     bias: float = hparam(0.6, low=0, high=1, help="share of training graphs whose base goes with the label")
     feature_bias: float | None = hparam(
         None, low=0, high=1, help="share of training graphs whose feature is the label; none: as bias"
     )
     variant: str = hparam("published", choices=("published", "clean"), help="tree heights as published, or one rule")
-    undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
-    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
-    def declare(self, data_dir: Path | None) -> Declaration:
-        """Known in full from the hyperparameters."""
-        del data_dir
+    def caption(self) -> tuple[str, list[str]]:
+        """Return the variant, and the notes that are of this set alone."""
         notes = [
             "The motif decides the label in every split; in validation and test base and feature say nothing of it.",
             f"A training graph's feature is its label in {self._feature_agreement:g} of the graphs.",
@@ -48,20 +41,14 @@ class MSPMotif(Dataset):
         ]
         if self.variant == "published":
             notes.append(recipes.SLIP)
-        return recipes.declaration(self._recipe(), validation="unbiased", variant=self.variant, notes=notes)
-
-    def build(self, data_dir: Path | None) -> RawDataset:
-        """Draw the graphs."""
-        from plugins.datasets._shapes import generate
-
-        del data_dir
-        return generate(self._recipe())
+        return self.variant, notes
 
     @property
     def _feature_agreement(self) -> float:
         return self.bias if self.feature_bias is None else self.feature_bias
 
-    def _recipe(self) -> recipes.Recipe:
+    def recipe(self) -> recipes.Recipe:
+        """Return how the graphs are drawn."""
         counts = recipes.three_counts(self.num_per_class, self.name)
         splits = recipes.spmotif_splits(counts, self.bias, slip=self.variant == "published")
         splits["train"] = replace(splits["train"], feature_agreement=self._feature_agreement)

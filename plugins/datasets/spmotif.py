@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
+from harness import Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
-from plugins.datasets._splits import LARGEST_SEED
 
 VARIANTS = ("published", "dir", "clean")
 
 
-class SPMotif(Dataset):
+class SPMotif(recipes.BaseMotif):
     """SPMotif: a three-class data set with a spurious base (FIIF: the label depends on the motif alone).
 
     A graph is a base (tree, ladder, wheel) with a motif (cycle, house, crane) joined to it by one edge. The label is
@@ -31,43 +28,29 @@ class SPMotif(Dataset):
     """
 
     name = "spmotif"
-    family = "synthetic"
-    probes = {
-        "*": {"num_per_class": [20, 6, 6]},
-        "num_per_class": {"num_per_class": [15, 6, 6]},
-        "node_features": {"node_features": "uniform"},
-    }
+    probes = {**recipes.BaseMotif.probes, "node_features": {"node_features": "uniform"}}
 
     bias: float = hparam(0.6, low=0, high=1, help="share of training graphs whose base goes with the label")
     variant: str = hparam("published", choices=VARIANTS, help="whose generator to follow")
-    undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
     node_features: str | None = hparam(
         None, choices=("ones", "uniform"), help="constant or uniform random; none: as the variant has them"
     )
     num_per_class: list[int] | None = hparam(
         None, low=1, help="graphs per class in train, validation and test; none: as the variant has them"
     )
-    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
-    def declare(self, data_dir: Path | None) -> Declaration:
-        """Known in full from the hyperparameters."""
-        del data_dir
+    def caption(self) -> tuple[str, list[str]]:
+        """Return the variant, and the notes that are of this set alone."""
         notes = ["The motif decides the label in every split; validation is unbiased (bases equally likely)."]
         notes.append("Test graphs are about four times as large as training graphs.")
         if self.variant == "published":
             notes.append(recipes.SLIP)
         if self.variant == "dir":
             notes.append("The crane has seven edges here, unlike the K(2,3) of CIGA, GALA and EQuAD; no extra edges.")
-        return recipes.declaration(self._recipe(), validation="unbiased", variant=self.variant, notes=notes)
+        return self.variant, notes
 
-    def build(self, data_dir: Path | None) -> RawDataset:
-        """Draw the graphs."""
-        from plugins.datasets._shapes import generate
-
-        del data_dir
-        return generate(self._recipe())
-
-    def _recipe(self) -> recipes.Recipe:
+    def recipe(self) -> recipes.Recipe:
+        """Return how the graphs are drawn."""
         as_dir = self.variant == "dir"
         default = [1000, 1000, 2000] if as_dir else [3000, 1000, 1000]
         counts = recipes.three_counts(default if self.num_per_class is None else self.num_per_class, self.name)

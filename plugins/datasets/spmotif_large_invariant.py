@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
+from harness import Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
-from plugins.datasets._splits import LARGEST_SEED
+from plugins.datasets._splits import SPLITS
 
 TREE_HEIGHTS, LADDERS, WHEELS = (2,), range(5, 8), range(10, 15)
 
 
-class LargeInvariant(Dataset):
+class LargeInvariant(recipes.BaseMotif):
     """SPMotif with |Gc| > |Gs|: ten motifs of 5 nodes against a base of about 12.
 
     Yao et al., "Empowering Graph Invariance Learning with Deep Spurious Infomax" (EQuAD), ICML 2024, whose appendix
@@ -24,19 +22,14 @@ class LargeInvariant(Dataset):
     """
 
     name = "spmotif-large-invariant"
-    family = "synthetic"
-    probes = {"*": {"num_per_class": [20, 6, 6]}, "num_per_class": {"num_per_class": [15, 6, 6]}}
 
     motifs: int = hparam(10, low=1, high=100, help="copies of the motif in each graph")
     bias: float = hparam(0.6, low=0, high=1, help="share of training graphs whose base goes with the label")
-    undirected: bool = hparam(False, help="both directions of each edge; SPMotif's published data have one")
     node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (as SPMotif's) or uniform random")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
-    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
-    def declare(self, data_dir: Path | None) -> Declaration:
-        """Known in full from the hyperparameters."""
-        del data_dir
+    def caption(self) -> tuple[str, list[str]]:
+        """Return the variant, and the notes that are of this set alone."""
         notes = [
             "The motif decides the label in every split; validation is unbiased (bases equally likely).",
             f"Each graph has {self.motifs} copies of its motif, {recipes.MOTIF_NODES * self.motifs} nodes, on a base "
@@ -45,25 +38,20 @@ class LargeInvariant(Dataset):
             "neither.",
         ]
         variant = f"ours, {self.motifs} motif{'s' if self.motifs > 1 else ''}"
-        return recipes.declaration(self._recipe(), validation="unbiased", variant=variant, notes=notes)
+        return variant, notes
 
-    def build(self, data_dir: Path | None) -> RawDataset:
-        """Draw the graphs."""
-        from plugins.datasets._shapes import generate
-
-        del data_dir
-        return generate(self._recipe())
-
-    def _recipe(self) -> recipes.Recipe:
-        train, val, test = recipes.three_counts(self.num_per_class, self.name)
-
-        def split(per_class: int, agreement: float) -> recipes.Split:
-            return recipes.Split(per_class, agreement, (TREE_HEIGHTS,) * recipes.CLASSES, LADDERS, WHEELS)
-
+    def recipe(self) -> recipes.Recipe:
+        """Return how the graphs are drawn."""
+        counts = recipes.three_counts(self.num_per_class, self.name)
+        agreements = (self.bias, recipes.UNBIASED, recipes.UNBIASED)
+        heights = (TREE_HEIGHTS,) * recipes.CLASSES
         return recipes.Recipe(
             name=self.name,
             seed=self.seed,
-            splits={"train": split(train, self.bias), "val": split(val, 1 / 3), "test": split(test, 1 / 3)},
+            splits={
+                name: recipes.Split(count, agreement, heights, LADDERS, WHEELS)
+                for name, count, agreement in zip(SPLITS, counts, agreements, strict=True)
+            },
             undirected=self.undirected,
             features=self.node_features,
             motif_copies=self.motifs,

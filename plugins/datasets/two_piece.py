@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import Dataset, Declaration, RawDataset, Register, hookimpl, hparam
+from harness import RawDataset, Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
-from plugins.datasets._splits import LARGEST_SEED
+from plugins.datasets._splits import SPLITS
 
 TEST_AGREEMENT = 0.33
-UNBIASED = 1 / 3
 
 
-class TwoPiece(Dataset):
+class TwoPiece(recipes.BaseMotif):
     """Two-piece graphs: a three-class data set in which neither piece fixes the label (PIIF).
 
     Chen et al., "Does Invariant Graph Learning via Environment Augmentation Learn Invariance?" (GALA), NeurIPS 2023;
@@ -26,15 +25,11 @@ class TwoPiece(Dataset):
     """
 
     name = "two-piece"
-    family = "synthetic"
-    probes = {"*": {"num_per_class": [20, 6, 6]}, "num_per_class": {"num_per_class": [15, 6, 6]}}
 
     invariant: float = hparam(0.8, low=0, high=1, help="1 - label noise: share of graphs whose motif is not redrawn")
     spurious: float = hparam(0.9, low=0, high=1, help="share of training graphs whose base goes with the label")
-    undirected: bool = hparam(False, help="both directions of each edge; the published data have one")
     node_features: str = hparam("ones", choices=("ones", "uniform"), help="constant (published) or uniform random")
     num_per_class: list[int] = hparam([3000, 1000, 1000], low=1, help="graphs per class in train, validation and test")
-    seed: int = hparam(0, low=0, high=LARGEST_SEED, help="seed of the generator")
 
     @property
     def label_noise(self) -> float:
@@ -44,33 +39,10 @@ class TwoPiece(Dataset):
     @property
     def val_agreement(self) -> float:
         """Share of validation graphs whose base goes with the label."""
-        return max(round(self.spurious - 0.2, 12), UNBIASED)
+        return max(round(self.spurious - 0.2, 12), recipes.UNBIASED)
 
-    def declare(self, data_dir: Path | None) -> Declaration:
-        """Known in full from the hyperparameters."""
-        del data_dir
-        biased = self.val_agreement > UNBIASED
-        return recipes.declaration(
-            self._recipe(),
-            validation="biased" if biased else "unbiased",
-            variant="published",
-            notes=self._notes(biased),
-        )
-
-    def build(self, data_dir: Path | None) -> RawDataset:
-        """Draw the graphs."""
-        from plugins.datasets._shapes import generate
-
-        del data_dir
-        raw = generate(self._recipe())
-        raw.facts["effective_motif_agreement"] = round(self._motif_agreement, 4)
-        return raw
-
-    @property
-    def _motif_agreement(self) -> float:
-        return 1 - 2 * self.label_noise / 3
-
-    def _notes(self, biased: bool) -> list[str]:
+    def caption(self) -> tuple[str, list[str]]:
+        """Return the variant, and the notes that are of this set alone."""
         notes = [
             f"The motif goes with the label in {self._motif_agreement:.4f} of the graphs of every split (1 - 2/3 x the "
             f"label noise {self.label_noise:g}, as a redrawn motif may be the same), not in {self.invariant:g}; this "
@@ -80,27 +52,34 @@ class TwoPiece(Dataset):
             "The definition in the papers has two classes and flip probabilities; the data have three classes, and the "
             "numbers in their names are agreements.",
         ]
-        if biased:
+        if self.val_agreement > recipes.UNBIASED:
             notes.append(
                 f"Validation is biased: its base goes with the label in {self.val_agreement:.3g} of the graphs, which "
                 "the papers do not say."
             )
-        return notes
+        return "published", notes
 
-    def _recipe(self) -> recipes.Recipe:
-        train, val, test = recipes.three_counts(self.num_per_class, self.name)
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Draw the graphs."""
+        raw = super().build(data_dir)
+        raw.facts["effective_motif_agreement"] = round(self._motif_agreement, 4)
+        return raw
 
-        def split(per_class: int, agreement: float) -> recipes.Split:
-            heights = (recipes.TALL,) * recipes.CLASSES
-            return recipes.Split(per_class, agreement, heights, label_noise=self.label_noise)
+    @property
+    def _motif_agreement(self) -> float:
+        return 1 - 2 * self.label_noise / 3
 
+    def recipe(self) -> recipes.Recipe:
+        """Return how the graphs are drawn."""
+        counts = recipes.three_counts(self.num_per_class, self.name)
+        agreements = (self.spurious, self.val_agreement, TEST_AGREEMENT)
+        heights = (recipes.TALL,) * recipes.CLASSES
         return recipes.Recipe(
             name=self.name,
             seed=self.seed,
             splits={
-                "train": split(train, self.spurious),
-                "val": split(val, self.val_agreement),
-                "test": split(test, TEST_AGREEMENT),
+                name: recipes.Split(count, agreement, heights, label_noise=self.label_noise)
+                for name, count, agreement in zip(SPLITS, counts, agreements, strict=True)
             },
             undirected=self.undirected,
             features=self.node_features,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -99,6 +102,38 @@ def for_spreadsheet(text: str) -> str:
     After OWASP, *CSV Injection*. A sign alone is no formula.
     """
     return f"'{text}" if _FORMULA.match(text) else text
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Write a CSV file that spreadsheets read: mappings and lists as JSON, None as an empty field."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(map(_csv_field, row) for row in rows)
+    return stream.getvalue()
+
+
+def _csv_field(value: Any) -> Any:
+    if isinstance(value, (Mapping, list, tuple)):
+        return json_text(value, indent=None).strip()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return for_spreadsheet(value) if isinstance(value, str) else value
+
+
+def json_text(data: Any, indent: int | None = 1) -> str:
+    """Write strict JSON that ends with a line break: dataclasses by field, a non-finite number as null."""
+    try:
+        text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        finite = json.loads(json.dumps(data, default=_plain), parse_constant=lambda _: None)
+        text = json.dumps(finite, indent=indent, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """Return a dataclass or a read-only mapping as a dictionary."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 def parse_json(text: str) -> Any:

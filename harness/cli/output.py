@@ -97,9 +97,9 @@ def emit(text: str, output: Path | None = None) -> None:
 
 def print_json(data: object) -> None:
     """Print data as JSON that cannot steer a terminal."""
-    from harness.results.rows import dumps
+    from harness.safe_io import json_text
 
-    print(visible(dumps(data)), end="")
+    print(visible(json_text(data)), end="")
 
 
 def counted(number: int, noun: str) -> str:

@@ -107,7 +107,6 @@ def validate(
     """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
     from harness.cli.output import counted
     from harness.errors import Problem, SuiteError, UserError
-    from harness.results.rows import dumps
     from harness.run.session import open_session
 
     try:
@@ -129,18 +128,8 @@ def validate(
     }
     if json:
         counts = {f"{noun}s": number for noun, number in sizes.items()}
-        print(
-            dumps(
-                {
-                    "valid": True,
-                    "suite": str(opened.path),
-                    **counts,
-                    "plugins": as_json(opened.plugins),
-                    "problems": [],
-                }
-            ),
-            end="",
-        )
+        facts = {"suite": str(opened.path), **counts, "plugins": as_json(opened.plugins), "problems": []}
+        print_json({"valid": True, **facts})
         return
     print(f"{opened.path}: valid; {', '.join(counted(number, noun) for noun, number in sizes.items())}")
 
@@ -155,10 +144,10 @@ def schema(
     from harness.registry.catalog import Catalog
     from harness.registry.discovery import BUILT_IN
     from harness.registry.index import load_catalog
-    from harness.results.rows import dumps
+    from harness.safe_io import json_text
     from harness.suite import json_schema
 
     chosen_format("json", output)
     catalog = load_catalog(plugin or (), strict=strict)
     known = Catalog(entry for entry in catalog if entry.plugin == BUILT_IN) if built_in else catalog
-    emit(dumps(json_schema(known)), output)
+    emit(json_text(json_schema(known)), output)

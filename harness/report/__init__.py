@@ -11,7 +11,7 @@ from harness.report.csv_table import render_csv
 from harness.report.latex import render_latex
 from harness.report.markdown import render_markdown
 from harness.report.plain import render_plain
-from harness.results.rows import dumps
+from harness.safe_io import json_text
 
 __all__ = [
     "NONE",
@@ -31,7 +31,7 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
         "markdown": render_markdown,
         "latex": render_latex,
         "csv": render_csv,
-        "json": lambda report: dumps(to_json(report)),
+        "json": lambda report: json_text(to_json(report)),
     }
 )
 

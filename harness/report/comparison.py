@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict
 from typing import Any
 
@@ -14,8 +12,8 @@ from harness.report.table import Text, TextTable
 from harness.report.text import SIGNIFICANT, interval_text, one_line, percent, percent_of, value_text
 from harness.results.compare import CellPair, Comparison, Side
 from harness.results.intervals import LEVEL
-from harness.results.rows import dumps
 from harness.results.summary import Summary
+from harness.safe_io import csv_text, json_text
 
 
 def render_comparison(compared: Comparison, style: str) -> str:
@@ -23,7 +21,7 @@ def render_comparison(compared: Comparison, style: str) -> str:
     if style == "csv":
         return _csv(compared)
     if style == "json":
-        return dumps(comparison_json(compared))
+        return json_text(comparison_json(compared))
     table = comparison_table(compared)
     if style == "latex":
         return latex_table(table, "tab:compare") + "\n"
@@ -109,12 +107,10 @@ def _side(side: Side) -> dict[str, str]:
 
 
 def _csv(compared: Comparison) -> str:
-    stream = io.StringIO()
     names = ["dataset", "split", "method", "metric", "seed", "first", "second"]
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*names, "first_configuration", "second_configuration"])
+    rows: list[list[Any]] = [[*names, "first_configuration", "second_configuration"]]
     for pair in compared.pairs:
         head = [pair.first.dataset, pair.first.split, pair.first.method, pair.first.metric]
         for seed, values in zip(pair.seeds, pair.values, strict=True):
-            writer.writerow([*head, seed, *values, pair.first.config_id, pair.second.config_id])
-    return stream.getvalue()
+            rows.append([*head, seed, *values, pair.first.config_id, pair.second.config_id])
+    return csv_text(rows)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from harness.report.build import Report, Section
 from harness.report.published import PublishedCell
 from harness.results.aggregate import TableRow
 from harness.results.intervals import Interval
-from harness.results.rows import dumps
-from harness.safe_io import for_spreadsheet
+from harness.safe_io import csv_text
 
 
 def render_csv(report: Report) -> str:
     """Render the table rows of all sections, told apart by ``checkpoint``; a missing value is an empty field."""
     seeds = [f"seed_{seed}" for seed in report.results.seeds]
     rows = [fields for section in report.sections for fields in _section(section, seeds)]
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else ["dataset", "method"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    header = list(rows[0]) if rows else ["dataset", "method"]
+    return csv_text([header, *(fields.values() for fields in rows)])
 
 
 def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
@@ -65,12 +59,4 @@ def _fields(row: TableRow, seeds: list[str]) -> dict[str, Any]:
     flat |= dict(zip(seeds, values, strict=True))
     flat |= {f"validation_{name}": validation[name] for name in ("split", "n", "mean", "spread")}
     flat |= {f"difference_{name}": difference.get(name) for name in ("n", "mean", "spread")}
-    return {name: _plain(value) for name, value in flat.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (dict, list)):
-        return dumps(value, indent=None).strip()
-    return for_spreadsheet(value) if isinstance(value, str) else value
+    return flat

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.results.rows import dumps
-from harness.safe_io import FILE_NAME, for_spreadsheet, parse_json_as, read_text, write_text
+from harness.safe_io import FILE_NAME, csv_text, json_text, parse_json_as, read_text, write_text
 
 FINDING = "finding.json"
 FOLDER = "analyses"
@@ -81,12 +78,9 @@ def save_finding(finding: Finding, folder: Path) -> None:
     for stale in folder.glob("*"):
         if stale.is_file() and stale.name not in finding.figures:
             stale.unlink()
-    write_text(folder / FINDING, dumps(vars(finding)))
+    write_text(folder / FINDING, json_text(finding))
     if finding.columns:
-        stream = io.StringIO()
-        rows = [[for_spreadsheet(cell) if isinstance(cell, str) else cell for cell in row] for row in finding.rows]
-        csv.writer(stream, lineterminator="\n").writerows([map(for_spreadsheet, finding.columns), *rows])
-        write_text(folder / "table.csv", stream.getvalue())
+        write_text(folder / "table.csv", csv_text([finding.columns, *finding.rows]))
 
 
 def load_findings(run: Path) -> list[tuple[Finding, Path]]:

@@ -7,12 +7,9 @@ split under one checkpoint rule. A cell without results has the same rows, with 
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,13 +17,12 @@ from typing import Any
 from harness.data import Role, in_distribution
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.safe_io import for_spreadsheet, parse_json, parse_json_as, read_text, shown, write_text
+from harness.safe_io import csv_text, json_text, parse_json_as, read_text, shown, write_text
 from harness.suite.settings import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 """The metrics in words."""
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -182,13 +178,13 @@ class RunResults:
     datasets: tuple[DatasetFacts, ...]
     methods: tuple[str, ...]
     entries: tuple[MethodFacts, ...]
-    rows: tuple[ResultRow, ...] = ()
     overrides: tuple[str, ...] = ()
     reference: str | None = None
     published: str | None = None
     statistics: bool = False
     status: str = ""
     stored: Mapping[str, str] = field(default_factory=dict)
+    rows: tuple[ResultRow, ...] = ()
 
     def dataset(self, label: str) -> DatasetFacts:
         """Return the dataset with this label."""
@@ -214,21 +210,9 @@ class RunResults:
         """Return the same run with other rows."""
         return replace(self, rows=tuple(rows))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain mapping that :meth:`parse` reads back as text, free of NaN."""
-        plain: dict[str, Any] = _finite(self._head() | {"rows": [vars(row) for row in self.rows]})
-        return plain
-
-    def _head(self) -> dict[str, Any]:
-        """Everything but the rows."""
-        head = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "rows"}
-        head["datasets"] = [asdict(dataset) for dataset in self.datasets]
-        head["entries"] = [asdict(entry) for entry in self.entries]
-        return {"results": FORMAT, **head}
-
     @classmethod
     def parse(cls, text: str) -> RunResults:
-        """Read what :meth:`to_json` gave, as text. Fields that are not known are ignored.
+        """Read the text of a results file. Fields that are not known are ignored.
 
         Raises:
             ValueError: it is not strict JSON, or no results.
@@ -253,9 +237,9 @@ class RunResults:
 
     def save(self, path: Path) -> None:
         """Write as strict JSON with a line for each row, whole or not at all."""
-        head = dumps(self._head(), indent=None).rstrip().removesuffix("}")
-        rows = ",\n".join(dumps(vars(row), indent=None).rstrip() for row in self.rows)
-        write_text(path, f'{head}, "rows": [\n{rows}\n]}}\n')
+        head = json_text(self.with_rows(()), indent=None).rstrip().removesuffix("]}")
+        rows = ",\n".join(json_text(row, indent=None).rstrip() for row in self.rows)
+        write_text(path, f"{head}\n{rows}\n]}}\n")
 
     @classmethod
     def load(cls, path: Path) -> RunResults:
@@ -270,49 +254,7 @@ class RunResults:
             raise DataError(f"{path}: not a readable results file ({type(error).__name__}: {error})") from error
 
 
-def _finite(value: Any) -> Any:
-    """Return the value with every non-finite number replaced by None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value
-
-
-def dumps(data: Any, indent: int | None = 1) -> str:
-    """Write strict JSON that ends with a line break; a non-finite number becomes null."""
-    try:
-        text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(data), indent=indent, ensure_ascii=False, allow_nan=False)
-    return text + "\n"
-
-
-def loads(text: str) -> Any:
-    """Read strict JSON.
-
-    Raises:
-        ValueError: malformed text, a number that is not finite, or brackets nested too deeply.
-    """
-    return parse_json(text)
-
-
 def rows_to_csv(rows: Iterable[ResultRow]) -> str:
-    """Write the flat table as CSV with a header; mappings and lists as JSON text, None as an empty field."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+    """Write the flat table as CSV with a header."""
     names = [item.name for item in fields(ResultRow)]
-    writer.writerow(names)
-    for row in rows:
-        writer.writerow([_csv_field(getattr(row, name)) for name in names])
-    return stream.getvalue()
-
-
-def _csv_field(value: Any) -> Any:
-    if isinstance(value, (Mapping, tuple)):
-        return dumps(value, indent=None).strip()
-    if isinstance(value, str):
-        return for_spreadsheet(value)
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else value
+    return csv_text([names, *([getattr(row, name) for name in names] for row in rows)])

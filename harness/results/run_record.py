@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.results.rows import RunResults, dumps
-from harness.safe_io import PART, RUN_ID, parse_json_as, read_text, shown, write_text
+from harness.results.rows import RunResults
+from harness.safe_io import PART, RUN_ID, json_text, parse_json_as, read_text, shown, write_text
 from harness.store import Failure
 
 RECORD = "run.json"
@@ -75,10 +75,7 @@ class RunRecord:
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``, whole or not at all."""
-        failures = {key: vars(failure) for key, failure in self.failures.items()}
-        cells = [vars(cell) for cell in self.cells]
-        data = {**vars(self), "results": self.results.to_json(), "cells": cells, "failures": failures}
-        write_text(folder / RECORD, dumps(data, indent=None))
+        write_text(folder / RECORD, json_text(self, indent=None))
 
     @classmethod
     def load(cls, folder: Path) -> RunRecord:

@@ -15,12 +15,12 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.registry.planned_code import KeptCode
-from harness.results.rows import RunResults, dumps, rows_to_csv
+from harness.results.rows import RunResults, rows_to_csv
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
-from harness.safe_io import MOST_SUITE, file_name, parse_yaml, read_text, visible, write_text
+from harness.safe_io import MOST_SUITE, file_name, json_text, parse_yaml, read_text, visible, write_text
 from harness.store import Store
 
 README = """\
@@ -100,7 +100,7 @@ def export_parquet(export: Export) -> list[Path]:
         raise UserError("--what parquet needs pyarrow: pip install 'equad-bench[parquet]'") from None
     rows = []
     for row in export.results.rows:
-        tuned = dumps(dict(row.hyperparameters), indent=None).strip()
+        tuned = json_text(row.hyperparameters, indent=None).strip()
         rows.append({**vars(row), "hyperparameters": tuned, "oracle": list(row.oracle)})
     path = export.output / "results.parquet"
     parquet.write_table(arrow.Table.from_pylist(rows), path)

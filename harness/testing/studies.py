@@ -18,8 +18,9 @@ from harness.errors import BenchError
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.randomness import seeded
 from harness.registry.catalog import Catalog
-from harness.results.rows import ResultRow, RunResults, dumps, loads
+from harness.results.rows import ResultRow, RunResults
 from harness.run.analyses import costs, measured, presented
+from harness.safe_io import json_text, parse_json
 from harness.stages.analyse import answered
 from harness.stages.cell import TrainedCell
 from harness.suite.spec import AnalysisSpec, ComponentSpec
@@ -177,7 +178,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
         for item in chosen:
             answers, arrays = self.answer(run, item, values or {})
             copies = {name: array.copy() for name, array in arrays.items()}
-            cell = measured(run.session, results, item, self.cls.opens_test, loads(dumps(dict(answers))), copies)
+            cell = measured(run.session, results, item, self.cls.opens_test, parse_json(json_text(answers)), copies)
             cells.append(self._guarded(cell))
         return Study(self.cls.name, results, tuple(cells), tuple(costs(run.session)))
 

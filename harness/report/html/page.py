@@ -18,9 +18,9 @@ from harness.report.build import ReportOptions
 from harness.report.html.trainings import seconds_text
 from harness.report.html.view import COPIES, MOST_FAILURES, Page, build_page
 from harness.report.text import one_line
-from harness.results.rows import DatasetFacts, RunResults, dumps
+from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import PAGE, RunRecord
-from harness.safe_io import write_text
+from harness.safe_io import json_text, write_text
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _compact(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        return dumps(value, indent=None).strip()
+        return json_text(value, indent=None).strip()
 
 
 def content_policy(styles: Iterable[str], scripts: Iterable[str]) -> str:

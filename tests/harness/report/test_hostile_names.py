@@ -17,8 +17,8 @@ from harness.report import make_report, render
 from harness.report.html.page import render_page
 from harness.report.html.view import build_page
 from harness.results.findings import Finding, load_findings, save_finding
-from harness.results.rows import DatasetFacts, RunResults, dumps, rows_to_csv
-from harness.safe_io import encodable
+from harness.results.rows import DatasetFacts, RunResults, rows_to_csv
+from harness.safe_io import encodable, json_text
 from harness.store import Store
 
 LATEX = r"\input{/etc/passwd}\write18{x}^^5cinput $x$ %"
@@ -75,7 +75,7 @@ def test_tables_of_analyses_have_no_formula_and_no_file_from_elsewhere(tmp_path:
         replace(finding, label=3),
         replace(finding, rows=(("a", [1]),)),
     ):
-        (folder / "finding.json").write_text(dumps(vars(wrong)))
+        (folder / "finding.json").write_text(json_text(wrong))
         assert load_findings(tmp_path) == []
 
 

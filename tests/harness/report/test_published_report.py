@@ -13,7 +13,8 @@ from harness.report import RENDERERS, ReportOptions, make_report, render
 from harness.report.published import compare_published, printed_sample
 from harness.results.aggregate import build_table
 from harness.results.published import PublishedTable, PublishedValue
-from harness.results.rows import DatasetFacts, loads
+from harness.results.rows import DatasetFacts
+from harness.safe_io import parse_json
 from harness.suite.spec import SelectSettings
 
 PAPER = "equad-icml24"
@@ -188,7 +189,7 @@ def test_every_format(ours) -> None:
         text = render(make_report(run), style)
         assert "not comparable" in text, style
         assert "train.epochs 30" in text.replace("\\", ""), style
-    told = loads(render(make_report(run), "json"))["published"][0]
+    told = parse_json(render(make_report(run), "json"))["published"][0]
     assert told["rows"][0]["mean"] == 42.73
     assert told["rows"][0]["differs"] == ["train.epochs 30, not 50"]
     rows = list(csv.DictReader(io.StringIO(render(make_report(run), "csv"))))

@@ -19,8 +19,8 @@ from harness.report import RENDERERS, ReportOptions, latex, make_report, markdow
 from harness.report.plain import plain_table
 from harness.report.table import Text, TextTable
 from harness.report.terminal import print_report
-from harness.results.rows import DatasetFacts, loads
-from harness.safe_io import encodable
+from harness.results.rows import DatasetFacts
+from harness.safe_io import encodable, parse_json
 
 PLAIN = """\
 Method   Environments  Configurations  SPMotif_0.60                            Two-piece (0.7, 0.9)
@@ -128,7 +128,7 @@ def test_both_checkpoint_rules_in_one_report(make_run):
     assert "50.00 ± 7.07" in render(report, "plain")
     assert {"[^1-1]", "[^2-1]"} <= set(re.findall(r"\[\^[^\]]+\]", render(report, "markdown")))
     assert {r"\label{tab:demo-1}", r"\label{tab:demo-2}"} <= set(re.findall(r"\\label\{.*?\}", render(report, "latex")))
-    assert [row["checkpoint"] for row in loads(render(report, "json"))["rows"]] == ["best@val"] * 2 + ["last"] * 2
+    assert [row["checkpoint"] for row in parse_json(render(report, "json"))["rows"]] == ["best@val"] * 2 + ["last"] * 2
 
 
 def test_a_method_that_a_dataset_lacks_is_a_dash(make_run):

@@ -13,7 +13,8 @@ from scipy import stats
 from harness.report import RENDERERS, ReportOptions, make_report, render
 from harness.report.statistics import Gap, statistics
 from harness.results.aggregate import build_table
-from harness.results.rows import DatasetFacts, loads
+from harness.results.rows import DatasetFacts
+from harness.safe_io import parse_json
 
 ON = ReportOptions(statistics=True)
 CLOSE = pytest.approx
@@ -251,14 +252,14 @@ def test_an_interval_without_zero_is_marked_in_every_format(seven) -> None:
 
 
 def test_json_and_csv(seven) -> None:
-    told = loads(render(make_report(seven, ON), "json"))
+    told = parse_json(render(make_report(seven, ON), "json"))
     (statistics_of,) = told["statistics"]
     assert statistics_of["reference"] == "ERM"
     assert len(statistics_of["rows"]) == 21
     (family,) = statistics_of["families"]
     assert family["comparisons"][0]["wilcoxon"]["p"] == CLOSE(2 / 128)
     assert family["ranking"]["datasets"] == NAMES
-    assert loads(render(make_report(seven), "json"))["statistics"] == [None]
+    assert parse_json(render(make_report(seven), "json"))["statistics"] == [None]
     rows = list(csv.DictReader(io.StringIO(render(make_report(seven, ON), "csv"))))
     assert float(rows[0]["mean_low"]) < 0.51 < float(rows[0]["mean_high"])
     assert rows[0]["difference_low"] == ""

@@ -9,8 +9,9 @@ import pytest
 
 from harness.report import ReportOptions, make_report, to_json
 from harness.results.aggregate import averages, build_table
-from harness.results.rows import DatasetFacts, dumps, loads
+from harness.results.rows import DatasetFacts
 from harness.results.summary import Summary, paired_difference
+from harness.safe_io import json_text, parse_json
 from harness.suite.spec import SelectSettings
 
 
@@ -158,7 +159,7 @@ def test_each_dataset_is_ranked_by_itself_and_a_lone_method_is_not(make_run):
 
 
 def test_json_rows_hold_the_contract(paper_run):
-    data = loads(dumps(to_json(make_report(paper_run))))
+    data = parse_json(json_text(to_json(make_report(paper_run))))
     needed = {"dataset", "method", "metric", "n", "mean", "spread", "values", "status", "reason"}
     assert all(needed <= set(row) for row in data["rows"])
     erm = data["rows"][0]

@@ -17,13 +17,11 @@ from harness.results.rows import (
     MethodFacts,
     ResultRow,
     RunResults,
-    dumps,
-    loads,
     rows_to_csv,
     spread_out,
     status_of_failure,
-    write_text,
 )
+from harness.safe_io import json_text, parse_json, write_text
 from harness.suite.settings import checkpoint_rule
 from harness.suite.spec import SelectSettings
 
@@ -54,15 +52,15 @@ def test_the_file_is_strict_json_also_with_nan_inside(tmp_path):
     run = RUN.with_rows([replace(ROW, seconds=math.nan, hyperparameters={"x": math.inf})])
     run.save(tmp_path / "results.json")
     text = (tmp_path / "results.json").read_text()
-    assert loads(text)["rows"][0]["seconds"] is None
+    assert parse_json(text)["rows"][0]["seconds"] is None
     assert "NaN" not in text
     assert "Infinity" not in text
 
 
 def test_fields_of_a_later_version_are_ignored():
-    data = RUN.to_json()
+    data = parse_json(json_text(RUN))
     data["new"] = data["rows"][0]["new"] = data["datasets"][0]["new"] = 1
-    assert RunResults.parse(dumps(data)) == RUN
+    assert RunResults.parse(json_text(data)) == RUN
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"rows": [NaN]}'])
@@ -110,9 +108,9 @@ def test_csv_keeps_awkward_text():
 
 
 def test_bare_nan_is_never_written_or_read():
-    assert dumps([math.nan, 1.0], indent=None) == "[null, 1.0]\n"
+    assert json_text([math.nan, 1.0], indent=None) == "[null, 1.0]\n"
     with pytest.raises(ValueError, match="NaN is not JSON"):
-        loads("[NaN]")
+        parse_json("[NaN]")
 
 
 def test_results_selection_and_report_import_no_torch():

@@ -98,7 +98,7 @@ def run(select=None, **values):
                 value = None if status != "ok" else score
                 rows.append(ResultRow("D", "M", config, seed, split, "accuracy", rule, value, status))
     entry = MethodFacts("D", "M", configs, select or SelectSettings())
-    return RunResults("s", "r", "equad", (1, 2), (facts,), ("M",), (entry,), tuple(rows))
+    return RunResults("s", "r", "equad", (1, 2), (facts,), ("M",), (entry,), rows=tuple(rows))
 
 
 def pick(results):

@@ -16,6 +16,7 @@ from harness.errors import DataError
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.run.collect import collect
+from harness.safe_io import json_text, parse_json
 from harness.store import Meta, MissingArtifact, Store
 from harness.store.artifact import META
 
@@ -123,8 +124,8 @@ def record() -> dict[str, Any]:
         entries=(MethodFacts("A", "M", {"-": {}}),),
     )
     cell = CellRecord("A", "M", "-", 1, "c0ffee", {}, KEY, KEY, {KEY: "train"})
-    made = RunRecord(RUN, "toy.yaml", results, (cell,), {"A": KEY}, "2026")
-    return {**vars(made), "results": results.to_json(), "cells": [vars(cell)]}
+    record: dict[str, Any] = parse_json(json_text(RunRecord(RUN, "toy.yaml", results, (cell,), {"A": KEY}, "2026")))
+    return record
 
 
 def saved(folder: Path, data: Any) -> Path:

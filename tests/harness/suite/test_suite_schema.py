@@ -15,7 +15,7 @@ from referencing import Registry, Resource
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import BUILT_IN
 from harness.registry.index import load_catalog
-from harness.results.rows import dumps
+from harness.safe_io import json_text
 from harness.suite import json_schema, suites_folder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,7 +51,7 @@ def validator(path: Path) -> Draft202012Validator:
 def test_it_is_current() -> None:
     known = Catalog(entry for entry in load_catalog() if entry.plugin == BUILT_IN)
     told = "run `bench schema --built-in -o suites/suite.schema.json`"
-    assert SCHEMA.read_text(encoding="utf-8") == dumps(json_schema(known)), told
+    assert SCHEMA.read_text(encoding="utf-8") == json_text(json_schema(known)), told
     assert suites_folder() == ROOT / "suites"
 
 

@@ -30,7 +30,7 @@ def study():
         for split in SCORES
     ]
     dataset = DatasetFacts("Set", splits=ROLES, default_val="ood_val")
-    results = RunResults("s", "r", "p", (1,), (dataset,), ("M",), (MethodFacts("Set", "M", GRID),), tuple(rows))
+    results = RunResults("s", "r", "p", (1,), (dataset,), ("M",), (MethodFacts("Set", "M", GRID),), rows=tuple(rows))
     cell = MeasuredCell("Set", "M", SELECTED, 1, Task("binary", 2), ROLES, "ood_val")
     return Study("Sensitivity", results, (cell,))
 

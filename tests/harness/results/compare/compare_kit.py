@@ -75,7 +75,7 @@ def side(
                         )
                     )
                     rows += _rows(facts_of, method, name, seed, value)
-    results = RunResults(run, run, protocol, tuple(seeds), data, tuple(cells), tuple(entries), tuple(rows))
+    results = RunResults(run, run, protocol, tuple(seeds), data, tuple(cells), tuple(entries), rows=tuple(rows))
     record = RunRecord(run, "suite.yaml", results, tuple(records), {}, "", provenance=provenance or {})
     stages = {f"train {method}": (f"train/toy/{method}", train_of(method)) for method in cells}
     shelf = Shelf(root, {**stages, **(made or {})}, versions or {"torch": "2.13.0"})

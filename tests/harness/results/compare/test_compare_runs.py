@@ -13,7 +13,7 @@ from scipy import stats
 from harness.errors import UserError
 from harness.report.comparison import comparison_table, render_comparison
 from harness.results.compare import compare, narrowed
-from harness.results.rows import loads
+from harness.safe_io import parse_json
 from harness.suite.spec import SelectSettings
 
 B = replace(DATA, label="B", fingerprint="b" * 64)
@@ -195,7 +195,7 @@ def test_the_checkpoint_rule_asked_for() -> None:
 def test_json_and_csv() -> None:
     second = side("r2", {"ERM": {"A": [0.53, "boom", 0.56]}})
     found = compare(side(), second)
-    told = loads(render_comparison(found, "json"))
+    told = parse_json(render_comparison(found, "json"))
     assert (told["first"]["run"], told["second"]["run"], told["identical"]) == ("r1", "r2", False)
     (row,) = told["rows"]
     assert row["second"] == [0.53, None, 0.56]

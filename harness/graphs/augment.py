@@ -81,7 +81,7 @@ def mask_rows(batch: Batch, ratio: float, rng: torch.Generator) -> Batch:
 
 
 def keep_nodes(batch: Batch, keep: Tensor) -> Batch:
-    """The sub-batch on the nodes where ``keep`` (N,) is true: they, and the edges between them, and no other.
+    """Return the sub-batch of the nodes where ``keep`` (N,) is true and the edges between them.
 
     Labels, environments and the rest that is per graph stay as they are; so does the number of graphs.
     """
@@ -105,7 +105,7 @@ def keep_nodes(batch: Batch, keep: Tensor) -> Batch:
 
 
 def _with_edges(batch: Batch, edges: Tensor, keep: Tensor) -> Batch:
-    """The batch with other edges, of which ``keep`` says which to take, in the order that a batch needs."""
+    """Return the batch with those of the given edges where ``keep`` is true, in the order that a batch needs."""
     order = torch.argsort(edges[1], stable=True)
     order = order[keep[order]]
     edges = edges[:, order]
@@ -124,7 +124,7 @@ def _share(counts: Tensor, ratio: float) -> Tensor:
 
 
 def _random_ranks(owner: Tensor, ptr: Tensor, rng: torch.Generator) -> Tensor:
-    """Each item's rank 0.. in a random order of its group; ``owner`` is ascending and ``ptr`` bounds the groups."""
+    """Return items' ranks 0.. in a random order of each group; ``owner`` ascends and ``ptr`` bounds the groups."""
     shuffled = torch.argsort(torch.rand(owner.shape, generator=rng), stable=True).to(owner.device)
     grouped = shuffled[torch.argsort(owner[shuffled], stable=True)]
     ranks = torch.empty_like(owner)
@@ -133,7 +133,7 @@ def _random_ranks(owner: Tensor, ptr: Tensor, rng: torch.Generator) -> Tensor:
 
 
 def _links(batch: Batch, width: int) -> Tensor:
-    """(B, width, width) whether two nodes of a graph are joined, in either direction."""
+    """Return (B, width, width) bool: True for two nodes of a graph that are joined, in either direction."""
     owner = batch.batch[batch.edge_index[0]]
     source, target = batch.edge_index - batch.ptr[owner]
     linked = torch.zeros((batch.num_graphs, width, width), dtype=torch.bool, device=owner.device)

@@ -77,17 +77,17 @@ class Batch:
 
     @property
     def num_graphs(self) -> int:
-        """B."""
+        """Number of graphs, B."""
         return self.ptr.numel() - 1
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Number of nodes, N."""
         return self.x.size(0)
 
     @property
     def num_edges(self) -> int:
-        """E."""
+        """Number of edges, E."""
         return self.edge_index.size(1)
 
     @property
@@ -99,7 +99,7 @@ class Batch:
         return self._outgoing[1]
 
     def keep_edges(self, keep: Tensor) -> Batch:
-        """The same nodes with only the edges where ``keep`` (E,) is true."""
+        """Return the same nodes with only the edges where ``keep`` (E,) is true."""
         before = torch.zeros(keep.numel() + 1, dtype=torch.int64, device=keep.device)
         torch.cumsum(keep, 0, out=before[1:])
         return replace(
@@ -112,7 +112,7 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on a device."""
+        """Return the same batch on a device."""
         moved: dict[str, Any] = {
             name: value.to(device) if isinstance(value, (Tensor, Batch)) else value
             for name, value in vars(self).items()
@@ -128,7 +128,7 @@ def group_by_source(edge_index: Tensor, num_nodes: int) -> Outgoing:
 
 
 def pointer(ids: Tensor, size: int) -> Tensor:
-    """(size + 1,) row pointer of items that are sorted by their ids in 0..size-1."""
+    """Return (size + 1,) row pointer of items that are sorted by their ids in 0..size-1."""
     indptr = torch.zeros(size + 1, dtype=torch.int64, device=ids.device)
     torch.cumsum(torch.bincount(ids, minlength=size), 0, out=indptr[1:])
     return indptr
@@ -139,7 +139,7 @@ _IN_PLACE = 8192  # graphs laid out at once where they are visited as they lie: 
 
 
 def batch_sizes(count: int, size: int, nodes: Tensor | None = None, *, bound: int = 0, at_least: int = 1) -> list[int]:
-    """Graphs of each batch, which sum to ``count``.
+    """Return the number of graphs of each batch; their sum is ``count``.
 
     A batch ends after ``size`` graphs, or before the graph with which it would have more than ``bound`` nodes. It has
     ``at_least`` graphs even where these have more nodes; only the last one may have fewer.
@@ -166,7 +166,7 @@ def batch_sizes(count: int, size: int, nodes: Tensor | None = None, *, bound: in
 
 
 def chunks(sizes: Sequence[int], *, in_place: bool = False) -> Iterator[list[int]]:
-    """Neighbouring batches that are gathered, or laid out in place, together."""
+    """Yield neighbouring batches that are gathered, or laid out in place, together."""
     most = _IN_PLACE if in_place else _AHEAD
     chunk: list[int] = []
     graphs = 0

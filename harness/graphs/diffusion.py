@@ -26,7 +26,7 @@ _ROUND = 8
 
 @dataclass(frozen=True)
 class Diffusion:
-    """What to compute of each graph.
+    """The operator to compute of each graph.
 
     With Â the adjacency plus one self loop per node (repeated edges add up, so a node that has a self loop gets a
     double one), D the sums of what *enters* each node, and T = D^-½ Â D^-½:
@@ -58,7 +58,7 @@ class Diffusion:
 
 
 def adjacency_blocks(batch: Batch, width: int) -> Tensor:
-    """(B, width, width) float64 adjacency of each graph: entry (source, target) counts the edges."""
+    """Return (B, width, width) float64 adjacency of each graph: entry (source, target) counts the edges."""
     owner = batch.batch[batch.edge_index[0]]
     source, target = batch.edge_index - batch.ptr[owner]
     flat = (owner * width + source) * width + target
@@ -127,7 +127,7 @@ class DiffusedGraphs:
                 self._flat = _Flat.of(kept, self.sizes, self.device)
 
     def blocks(self, ids: Tensor) -> Tensor:
-        """The operators of the graphs at ``ids`` (B,): (B, w, w) float32, w the largest size among them.
+        """Return the operators of the graphs at ``ids`` (B,): (B, w, w) float32, w the largest size among them.
 
         Entry (target, source), zero in the padding: ``blocks @ nodes`` sums into each target.
         """
@@ -141,7 +141,7 @@ class DiffusedGraphs:
         return torch.from_numpy(out).to(self.device)
 
     def _operators(self, ids: Tensor) -> list[NDArray[np.float32]]:
-        """(n_g, n_g) for each of the graphs, entry (target, source)."""
+        """Return (n_g, n_g) for each of the graphs, entry (target, source)."""
         assert self._graphs is not None
         found: list[Any] = [None] * len(ids)
         sizes = self.sizes[ids]
@@ -173,7 +173,7 @@ class _Flat:
         return cls(values.to(device), sizes.to(device), start.to(device))
 
     def blocks(self, ids: Tensor) -> Tensor:
-        """As :meth:`DiffusedGraphs.blocks`."""
+        """Return the operators as :meth:`DiffusedGraphs.blocks` does."""
         ids = ids.to(self.values.device)
         sizes = self.sizes.index_select(0, ids)
         place = torch.arange(int(sizes.max()), device=ids.device)
@@ -186,7 +186,7 @@ class _Flat:
 
 
 def batch_blocks(batch: Batch, recipe: Diffusion) -> Tensor:
-    """The operators of a batch's graphs as :meth:`DiffusedGraphs.blocks` gives them, computed from its edges."""
+    """Compute the operators of a batch's graphs, as :meth:`DiffusedGraphs.blocks` gives them, from its edges."""
     owner = batch.batch[batch.edge_index[1]]
     edge_ptr = batch.indptr[batch.ptr]
     graphs = PackedGraphs(batch.x, batch.edge_index - batch.ptr[owner], batch.ptr, edge_ptr)
@@ -194,7 +194,7 @@ def batch_blocks(batch: Batch, recipe: Diffusion) -> Tensor:
 
 
 def by_size(sizes: Tensor, limit: int) -> Iterator[Tensor]:
-    """Positions of graphs of like size, as many at a time as fit ``limit`` numbers as padded square blocks."""
+    """Yield positions of graphs of like size, at most so many that their padded blocks fit ``limit`` numbers."""
     order = torch.argsort(sizes, stable=True)
     widths, counts = torch.unique_consecutive(-(-sizes[order] // _ROUND), return_counts=True)
     for width, group in zip(widths.tolist(), torch.split(order, counts.tolist()), strict=True):

@@ -91,7 +91,7 @@ class PackedGraphs:
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The fields that are present, by name, those of the parts after ``parts/``; see :meth:`from_tensors`."""
+        """Return the present fields by name, those of the parts after ``parts/``; see :meth:`from_tensors`."""
         present = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         parts = {} if self.parts is None else self.parts.tensors()
         return {
@@ -101,17 +101,17 @@ class PackedGraphs:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> PackedGraphs:
-        """The inverse of :meth:`tensors`."""
+        """Invert :meth:`tensors`."""
         own: dict[str, Any] = {name: value for name, value in tensors.items() if not name.startswith(PARTS)}
         parts = {name.removeprefix(PARTS): value for name, value in tensors.items() if name.startswith(PARTS)}
         return cls(**own, parts=cls.from_tensors(parts) if parts else None)
 
     def without_labels(self) -> PackedGraphs:
-        """The same graphs without ``y`` and ``env``."""
+        """Return the same graphs without ``y`` and ``env``."""
         return replace(self, y=None, env=None)
 
     def to(self, device: torch.device | str) -> PackedGraphs:
-        """The same graphs on a device: these themselves where they are there already."""
+        """Return the same graphs on a device: these themselves where they are there already."""
         if torch.device(device) == self.x.device:
             return self
         moved = PackedGraphs.from_tensors({name: value.to(device) for name, value in self.tensors().items()})
@@ -140,7 +140,7 @@ class PackedGraphs:
         return chosen
 
     def _select_parts(self, ids: Tensor) -> tuple[PackedGraphs | None, Tensor | None]:
-        """The parts of the graphs at ``ids``, and where each graph's begin."""
+        """Return the parts of the graphs at ``ids``, and the position of each graph's first."""
         if self.parts is None or self.part_ptr is None:
             return None, None
         chosen, part_ptr = _positions(self.part_ptr, ids)
@@ -152,7 +152,7 @@ class PackedGraphs:
         return chosen._cut(0, len(chosen), ids.to(self.x.device))
 
     def batches(self, size: int | Sequence[int], order: Tensor | None = None, *, at_least: int = 1) -> Iterator[Batch]:
-        """Batches of ``size`` graphs; the last one may be smaller, and others where ``max_batch_nodes`` says so.
+        """Yield batches of ``size`` graphs; the last may be smaller, and others where ``max_batch_nodes`` says so.
 
         The graphs are gathered many batches at a time, and each batch is then a slice. Batches may share
         memory: do not write into their tensors.
@@ -174,7 +174,7 @@ class PackedGraphs:
                 yield chosen._cut(start, stop, ids[start:stop])
 
     def batch_sizes(self, size: int, order: Tensor | None = None, *, at_least: int = 1) -> list[int]:
-        """Graphs of each of the :meth:`batches`, with the same arguments (see :mod:`harness.graphs.batch`)."""
+        """Return the sizes of the :meth:`batches` with the same arguments (see :mod:`harness.graphs.batch`)."""
         nodes = self.node_ptr.diff() if self.max_batch_nodes else None
         if nodes is not None and order is not None:
             nodes = nodes.index_select(0, order.to(nodes.device))
@@ -182,7 +182,7 @@ class PackedGraphs:
         return batch_sizes(count, size, nodes, bound=self.max_batch_nodes, at_least=at_least)
 
     def _between(self, start: int, stop: int) -> PackedGraphs:
-        """The graphs from ``start`` up to ``stop`` without copying them; all of them are this packing itself."""
+        """Return the graphs from ``start`` up to ``stop``, not copied; for all of them this packing itself."""
         if (start, stop) == (0, len(self)):
             return self
         nodes, edges = (slice(int(ptr[start]), int(ptr[stop])) for ptr in (self.node_ptr, self.edge_ptr))
@@ -207,7 +207,7 @@ class PackedGraphs:
         return found
 
     def _cut(self, start: int, stop: int, index: Tensor) -> Batch:
-        """The graphs from ``start`` up to ``stop`` as a batch."""
+        """Return the graphs from ``start`` up to ``stop`` as a batch."""
         layout = self._whole()
         nodes = slice(layout.nodes[start], layout.nodes[stop])
         edges = slice(layout.edges[start], layout.edges[stop])
@@ -231,7 +231,7 @@ class PackedGraphs:
         )
 
     def _cut_parts(self, bounds: list[int]) -> tuple[Batch | None, Tensor | None]:
-        """The parts of neighbouring graphs as a batch, and the graph of each, counted from the first of these."""
+        """Return the parts of neighbouring graphs as a batch, and each one's graph, counted from the first of these."""
         if self.parts is None:
             return None, None
         device, counts = self.x.device, torch.tensor(bounds).diff().to(self.x.device)
@@ -242,14 +242,14 @@ class PackedGraphs:
         return self.parts._cut(bounds[0], bounds[-1], index), owner
 
     def _local_order(self) -> Tensor:
-        """(ΣE,) each graph's edges sorted by source, as positions within the graph."""
+        """Sort each graph's edges by source: (ΣE,) positions within the graph."""
         if self._by_source is None:
             source = self.edge_index[0] + _spread(self.node_ptr, self.edge_ptr)
             self._by_source = torch.argsort(source, stable=True) - _spread(self.edge_ptr, self.edge_ptr)
         return self._by_source
 
     def _whole(self) -> _Layout:
-        """The packing seen as one batch."""
+        """Return the packing seen as one batch."""
         if self._layout is None:
             source, target = self.edge_index + _spread(self.node_ptr, self.edge_ptr)
             by_source = self._local_order() + _spread(self.edge_ptr, self.edge_ptr)
@@ -268,7 +268,7 @@ class PackedGraphs:
 
 @dataclass(frozen=True)
 class _Layout:
-    """What batches are cut from; never stored. Ids count through the whole packing.
+    """The arrays that batches are cut from; never stored. Ids count through the whole packing.
 
     Attributes:
         nodes, edges, parts: ``node_ptr``, ``edge_ptr`` and ``part_ptr`` as Python numbers.
@@ -290,7 +290,7 @@ class _Layout:
 def _pack_parts(
     graphs: Sequence[RawGraph], node_features: Features | None, edge_features: Features | None
 ) -> tuple[PackedGraphs | None, Tensor | None]:
-    """The parts of all graphs and where each graph's begin; nothing where no graph has parts."""
+    """Return the parts of all graphs and the position of each graph's first; None where no graph has parts."""
     counts = [len(graph.parts) for graph in graphs]
     if not any(counts):
         return None, None
@@ -305,17 +305,17 @@ def _pack_parts(
 
 
 def order_edges(edge_index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The permutation that sorts a graph's edges by target, then source."""
+    """Return the permutation that sorts a graph's edges by target, then source."""
     return np.lexsort((edge_index[0], edge_index[1]))
 
 
 def _spread(values: Tensor, ptr: Tensor) -> Tensor:
-    """Each graph's value, once for each of its items; ``ptr`` says where these begin, and the last value is unused."""
+    """Repeat each graph's value for each of its items, which begin at ``ptr``; the last value is unused."""
     return torch.repeat_interleave(values[:-1], ptr.diff())
 
 
 def _positions(ptr: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions of the items of each chosen graph, and the chosen graphs' own pointer."""
+    """Return positions of the items of each chosen graph, and the chosen graphs' own pointer."""
     start = ptr.index_select(0, ids)
     count = ptr.index_select(0, ids + 1) - start
     new = torch.zeros(ids.numel() + 1, dtype=torch.int64, device=ptr.device)

@@ -28,7 +28,7 @@ class Clusters(NamedTuple):
 
 
 def kmeans(rows: Tensor, k: int, *, generator: torch.Generator, restarts: int = 10) -> Clusters:
-    """Lloyd's algorithm from k-means++ starts by scikit-learn; the best of ``restarts`` by the sum of squares.
+    """Cluster by scikit-learn's k-means from k-means++ starts; the best of ``restarts`` by the sum of squares.
 
     Arthur and Vassilvitskii, *k-means++: The Advantages of Careful Seeding*, SODA 2007. NumPy's global generator is
     neither seeded nor drawn from. Where there are fewer rows than k there are as many clusters as rows; where fewer

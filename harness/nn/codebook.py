@@ -63,7 +63,7 @@ class Codebook(nn.Module):
 
     @torch.no_grad()
     def nearest(self, rows: Tensor) -> Tensor:
-        """(n,) the code nearest to each row by Euclidean distance; the first of equally near ones."""
+        """Return (n,) the code nearest to each row by Euclidean distance; the first of equally near ones."""
         # |r - c|^2 without |r|^2, which is the same for all codes.
         square = self.codes.square().sum(1)
         part = max(_CHUNK // len(self.codes), 1)

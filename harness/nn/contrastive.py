@@ -51,7 +51,7 @@ def environment_contrastive(z: Tensor, y: Tensor, env: Tensor, temperature: floa
 
 
 def _contrast(z: Tensor, positive: Tensor, others: Tensor, temperature: float) -> Tensor:
-    """Mean over the anchors with a positive of ``-mean_{p positive} [s_ip - log sum_{a in others} exp s_ia]``.
+    """Average ``-mean_{p positive} [s_ip - log sum_{a in others} exp s_ia]`` over the anchors with a positive.
 
     Args:
         z: (B, d) embeddings.
@@ -71,7 +71,7 @@ def _contrast(z: Tensor, positive: Tensor, others: Tensor, temperature: float) -
 
 
 def local_global_jsd(graphs: Tensor, nodes: Tensor, owner: Tensor) -> Tensor:
-    """Jensen-Shannon estimate between graph and node vectors: a scalar to minimise, 0 where nothing is told apart.
+    """Return the Jensen-Shannon estimate between graph and node vectors, to minimise; 0 where none is told apart.
 
     With similarities s = <graph, node>, positives the pairs (graph, own node) and negatives all other pairs,
     ``mean_neg [softplus(s) - ln 2] - mean_pos [ln 2 - softplus(-s)]``, at best -2 ln 2. Nowozin, Cseke and
@@ -121,7 +121,7 @@ def info_nce(
     exclude_positive: bool = False,
     one_direction: bool = False,
 ) -> Tensor:
-    """NT-Xent between two views of the same graphs, symmetrised over the two directions: a live scalar.
+    """Return NT-Xent between two views of the same graphs, symmetrised over the two directions: a live scalar.
 
     With cosine similarities s, ``-mean_i log(exp(s_ii / T) / sum_j exp(s_ij / T))`` and the same with the views'
     roles exchanged, halved. Chen et al., *SimCLR*, ICML 2020, eq. 1; You et al., *Graph Contrastive Learning with

@@ -39,7 +39,7 @@ class GINConv(nn.Module):
         self.edge_front = _edge_front(edge_features, in_dim)
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
-        """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
+        """Map (N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
         edge_message = None if self.edge_front is None else self.edge_front(batch.edge_attr)
         return self.mlp((1 + self.eps) * x + propagate(x, batch, edge_weight, edge_message))  # type: ignore[no-any-return]
 
@@ -75,7 +75,7 @@ class GCNConv(nn.Module):
         self.edge_front = _edge_front(edge_features, out_dim)
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
-        """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) non-negative or None for one everywhere."""
+        """Map (N, in_dim) to (N, out_dim); ``edge_weight`` (E,) non-negative or None for one everywhere."""
         scale, loop = gcn_scale(batch, x.dtype, edge_weight, self.degrees)
         sent = self.lin(x) * scale
         received = neighbour_sum(sent, batch, edge_weight) + loop * sent
@@ -106,7 +106,7 @@ class LEConv(nn.Module):
         self.edge_front = _edge_front(edge_features, out_dim)
 
     def forward(self, x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
-        """(N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
+        """Map (N, in_dim) to (N, out_dim); ``edge_weight`` (E,) or None for one everywhere."""
         degree = weighted_degree(batch, x.dtype, edge_weight)
         received = neighbour_sum(self.neighbour(x), batch, edge_weight)
         if self.edge_front is not None:
@@ -123,7 +123,7 @@ def gcn_scale(
     edge_weight: Tensor | None = None,
     degrees: Literal["in", "out"] = "in",
 ) -> tuple[Tensor, Tensor]:
-    """Each node's degree^-½ and the weight of the self loop to add, both (N, 1).
+    """Return each node's degree^-½ and the weight of the self loop to add, both (N, 1).
 
     The degree counts that loop. It is 1, or 0 at a node that has a self loop; a degree of 0 gives 0.
     """
@@ -138,7 +138,7 @@ def gcn_scale(
 def weighted_degree(
     batch: Batch, dtype: torch.dtype, edge_weight: Tensor | None = None, degrees: Literal["in", "out"] = "in"
 ) -> Tensor:
-    """(N, 1) sum of the weights of each node's incoming or outgoing edges, or their number."""
+    """Return (N, 1) sum of the weights of each node's incoming or outgoing edges, or their number."""
     if edge_weight is None and degrees == "in":
         return batch.indptr.diff().to(dtype).unsqueeze(1)
     weight = torch.ones(batch.num_edges, dtype=dtype, device=batch.x.device) if edge_weight is None else edge_weight

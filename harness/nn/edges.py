@@ -13,7 +13,7 @@ from harness.nn.layers import Linear
 
 
 def edge_ends(h: Tensor, batch: Batch) -> Tensor:
-    """(E, 2d) concatenated embeddings of each edge's source and target, from (N, d) node embeddings."""
+    """Join the (N, d) embeddings of each edge's source and target to (E, 2d)."""
     source, target = batch.edge_index
     return torch.cat([h.index_select(0, source), h.index_select(0, target)], 1)
 
@@ -37,7 +37,7 @@ def instance_norm(values: Tensor, owner: Tensor, num_graphs: int, eps: float = 1
 
 
 def drop(values: Tensor, p: float, training: bool, rng: torch.Generator) -> Tensor:
-    """Dropout of values of any shape, each zero with probability ``p`` (to 2^-16), the others divided by 1 - p.
+    """Set each value to zero with probability ``p`` (to 2^-16), and divide the others by 1 - p.
 
     Srivastava et al., *Dropout*, JMLR 2014. torch draws one number per value, which costs more than the layer before;
     here 64 random bits serve four values.
@@ -74,7 +74,7 @@ class RowScorer(nn.Module):
         self.norm, self.rng = norm, rng
 
     def score(self, values: Tensor, owner: Tensor, num_graphs: int) -> Tensor:
-        """(M,) logits of (M, d) rows, whose graphs are ``owner`` (M,)."""
+        """Return (M,) logits of (M, d) rows, whose graphs are ``owner`` (M,)."""
         for layer in self.hidden:
             values = layer(values)
             if self.norm:
@@ -98,7 +98,7 @@ class EdgeScorer(RowScorer):
         super().__init__([2 * width, 4 * width, width], dropout=dropout, norm=norm, rng=rng)
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
-        """(E,) logits from (N, d) node embeddings."""
+        """Return (E,) logits from (N, d) node embeddings."""
         owner = batch.batch.index_select(0, batch.edge_index[0])
         return self.score(edge_ends(h, batch), owner, batch.num_graphs)
 
@@ -117,12 +117,12 @@ class NodeScorer(RowScorer):
         super().__init__([width, 2 * width, width], dropout=dropout, norm=norm, rng=rng)
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
-        """(N,) logits from (N, d) node embeddings."""
+        """Return (N,) logits from (N, d) node embeddings."""
         return self.score(h, batch.batch, batch.num_graphs)
 
 
 def reverse_edges(batch: Batch) -> Tensor:
-    """(E,) position of each edge's reverse, or its own position where the batch has none.
+    """Return (E,) position of each edge's reverse, or its own position where the batch has none.
 
     Of several equal edges each finds the first reverse one. Kept with the batch.
     """
@@ -139,5 +139,5 @@ def reverse_edges(batch: Batch) -> Tensor:
 
 
 def average_directions(values: Tensor, batch: Batch) -> Tensor:
-    """(E,) values, those of an edge and its reverse replaced by their mean; an edge without reverse keeps its own."""
+    """Replace the (E,) values of an edge and its reverse by their mean; an edge without reverse keeps its own."""
     return (values + values.index_select(0, reverse_edges(batch))) / 2

@@ -48,7 +48,7 @@ def check_ids(ids: Any, graphs: int, number: int | None = None) -> None:
 
 
 def labelled_environments(env: Tensor, y: Tensor, task: Task) -> Tensor:
-    """(B,) ids, -1 for graphs without any label: they count in no environment.
+    """Return (B,) ids, -1 for graphs without any label: they count in no environment.
 
     Args:
         env: (B,) ids; negative ids belong to no environment.
@@ -59,7 +59,7 @@ def labelled_environments(env: Tensor, y: Tensor, task: Task) -> Tensor:
 
 
 def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1, share: Tensor | None = None) -> Tensor:
-    """(P,) means over the environments present in a batch, in ascending order of their ids.
+    """Return (P,) means over the environments present in a batch, in ascending order of their ids.
 
     Args:
         values: (B,) or (B, d), one row per graph.
@@ -77,7 +77,7 @@ def environment_mean(values: Tensor, env: Tensor, *, at_least: int = 1, share: T
 
 
 def environment_variance(values: Tensor, env: Tensor) -> Tensor:
-    """(P, d) variances (over n - 1) of each column within each environment of two graphs or more.
+    """Return (P, d) variances (over n - 1) of each column within each environment of two graphs or more.
 
     Args:
         values: (B, d), one row per graph.
@@ -90,7 +90,7 @@ def environment_variance(values: Tensor, env: Tensor) -> Tensor:
 
 
 def environment_moments(values: Tensor, env: Tensor) -> tuple[Tensor, Tensor]:
-    """(P, d) means and (P, d, d) covariances (over n - 1) of the environments of two graphs or more.
+    """Return (P, d) means and (P, d, d) covariances (over n - 1) of the environments of two graphs or more.
 
     Args:
         values: (B, d), one row per graph.
@@ -107,12 +107,12 @@ def environment_moments(values: Tensor, env: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def environment_size(env: Tensor) -> Tensor:
-    """(B,) number of graphs of each graph's environment."""
+    """Return (B,) number of graphs of each graph's environment."""
     return (env.unsqueeze(0) == env.unsqueeze(1)).sum(1)
 
 
 def position_in_environment(env: Tensor) -> Tensor:
-    """(B,) number of earlier graphs of the same environment."""
+    """Return (B,) number of earlier graphs of the same environment."""
     return (env.unsqueeze(0) == env.unsqueeze(1)).tril(-1).sum(1)
 
 
@@ -123,5 +123,5 @@ def _means(values: Tensor, inverse: Tensor, counts: Tensor) -> Tensor:
 
 
 def _kept(rows: Tensor, keep: Tensor) -> Tensor:
-    """The rows to keep; mostly all are, and then the way back through an index, slow on few rows, is not taken."""
+    """Return the rows to keep; where all are, without an index, whose backward pass is slow on few rows."""
     return rows if bool(keep.all()) else rows[keep]

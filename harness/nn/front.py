@@ -34,7 +34,7 @@ class CategoricalFront(nn.Module):
             nn.init.xavier_uniform_(table)
 
     def forward(self, codes: Tensor) -> Tensor:
-        """(N, dim) from (N, columns) codes, which :meth:`PackedGraphs.pack` has checked against the sizes."""
+        """Map (N, columns) codes, which :meth:`PackedGraphs.pack` has checked against the sizes, to (N, dim)."""
         if codes.is_floating_point():
             raise TypeError("categorical features are integer codes; to feed embeddings, build the network as numeric")
         return _TableSum.apply(self.weight, codes + self.offsets)  # type: ignore[no-any-return, no-untyped-call]
@@ -47,12 +47,12 @@ class ConstantFront(Linear):
         super().__init__(1, dim)
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N, dim) from (N, 0)."""
+        """Map (N, 0) to (N, dim)."""
         return super().forward(input.new_ones((input.size(0), 1)))
 
 
 def make_front(features: Features, dim: int) -> nn.Module:
-    """A module from raw features (N, F) to (N, ``dim``): embeddings for codes, a linear map for numbers."""
+    """Return a module from raw features (N, F) to (N, ``dim``): embeddings for codes, a linear map for numbers."""
     if features.kind == "categorical":
         return CategoricalFront(features.sizes, dim)
     if features.kind == "numeric":

@@ -35,7 +35,7 @@ class BatchNorm(nn.BatchNorm1d):
         super().__init__(num_features, eps=eps, momentum=momentum)
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N, d) to (N, d)."""
+        """Map (N, d) to (N, d)."""
         return F.batch_norm(
             input,
             self.running_mean,
@@ -59,7 +59,7 @@ class MLPHead(nn.Sequential):
 
 
 def pool(nodes: Tensor, batch: Batch, how: str = "sum") -> Tensor:
-    """(B, d) graph embeddings; a graph without nodes gets zeros.
+    """Return (B, d) graph embeddings; a graph without nodes gets zeros.
 
     Args:
         nodes: (N, d).

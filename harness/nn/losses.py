@@ -14,7 +14,7 @@ from harness.registry.returned import ReturnedError, expect, is_number
 
 
 def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
-    """(B,) loss of each graph.
+    """Return (B,) loss of each graph.
 
     Cross-entropy for (B, C) logits and (B,) integer labels; for multi-task (B, T) logits and (B, T) labels,
     binary cross-entropy averaged over the tasks that are labelled (0 where a graph has none).
@@ -28,7 +28,7 @@ def per_sample_loss(logits: Tensor, y: Tensor, task: Task) -> Tensor:
 
 
 def label_share(y: Tensor, task: Task, average_over: str) -> Tensor | None:
-    """(B,) what each graph counts in the mean of a batch, one on average; None where each counts alike (one task).
+    """Return (B,) weights of the graphs in a batch's mean, one on average; None where all are equal (one task).
 
     Args:
         y: (B, T) labels of a multi-task set, NaN where missing; or of a single task, where none is.
@@ -44,14 +44,14 @@ def label_share(y: Tensor, task: Task, average_over: str) -> Tensor | None:
 
 
 def has_label(y: Tensor, task: Task) -> Tensor:
-    """(B,) whether each graph has a label; of a multi-task set, for any of its tasks."""
+    """Return (B,) bool: True for a graph with a label; of a multi-task set, for any of its tasks."""
     if task.kind != "multitask":
         return torch.ones(len(y), dtype=torch.bool, device=y.device)
     return ~torch.isnan(y).all(1)
 
 
 def scale_gradient(logits: Tensor, y: Tensor, task: Task) -> Tensor:
-    """(B,) derivative of each graph's loss with respect to a factor w on its logits, at w = 1.
+    """Return (B,) derivative of each graph's loss with respect to a factor w on its logits, at w = 1.
 
     The closed form of the IRMv1 dummy gradient (Arjovsky et al., *Invariant Risk Minimization*, 2019):
     sum_k p_k z_k - z_y for cross-entropy; the mean of (sigmoid(z) - y) z over labelled tasks for multi-task.
@@ -67,7 +67,7 @@ def scale_gradient(logits: Tensor, y: Tensor, task: Task) -> Tensor:
 
 
 def generalized_cross_entropy(logits: Tensor, y: Tensor, q: float) -> Tensor:
-    """(B,) generalized cross-entropy (1 - p_y^q) / q: cross-entropy as q goes to 0, mean absolute error at q = 1.
+    """Return (B,) generalized cross-entropies (1 - p_y^q) / q: cross-entropy as q → 0, absolute error at q = 1.
 
     Zhang and Sabuncu, *Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels*,
     NeurIPS 2018, Eqn. 6.
@@ -93,7 +93,7 @@ class _Reverse(torch.autograd.Function):
 
 
 def reverse_gradient(values: Tensor, alpha: float = 1.0) -> Tensor:
-    """The values unchanged; on the way back their gradient is multiplied by minus ``alpha``.
+    """Return the values unchanged; the backward pass multiplies their gradient by minus ``alpha``.
 
     Ganin et al., *Domain-Adversarial Training of Neural Networks*, JMLR 2016.
     """
@@ -101,7 +101,7 @@ def reverse_gradient(values: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def check_terms(learner: Any, terms: Any) -> None:
-    """Refuse what is not the loss terms of a learner by name.
+    """Refuse a value that is not a learner's loss terms by name.
 
     Raises:
         ReturnedError: it is no mapping, an empty one, or a term is no tensor of one number.
@@ -117,7 +117,7 @@ def check_terms(learner: Any, terms: Any) -> None:
 
 
 def weighted_sum(learner: Any, terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
-    """The sum of a learner's loss terms, each times its weight; those of weight zero are left out.
+    """Return the sum of a learner's loss terms, each times its weight; those of weight zero are left out.
 
     Raises:
         ReturnedError: a weight is no number.

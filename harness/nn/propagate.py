@@ -18,7 +18,7 @@ from harness.graphs import Batch
 
 
 def propagate(x: Tensor, batch: Batch, edge_weight: Tensor | None = None, edge_message: Tensor | None = None) -> Tensor:
-    """(N, d): for each node i the sum of w_ij ReLU(x_j + e_ij) over its incoming edges j -> i.
+    """Return (N, d): for each node i the sum of w_ij ReLU(x_j + e_ij) over its incoming edges j -> i.
 
     Args:
         x: (N, d) node embeddings.
@@ -33,7 +33,7 @@ def propagate(x: Tensor, batch: Batch, edge_weight: Tensor | None = None, edge_m
 
 
 def neighbour_sum(x: Tensor, batch: Batch, edge_weight: Tensor | None = None) -> Tensor:
-    """(N, d): for each node i the sum of w_ij x_j over its incoming edges j -> i.
+    """Return (N, d): for each node i the sum of w_ij x_j over its incoming edges j -> i.
 
     Args:
         x: (N, d) rows to send.
@@ -49,12 +49,12 @@ def neighbour_sum(x: Tensor, batch: Batch, edge_weight: Tensor | None = None) ->
 
 
 def sum_to_targets(messages: Tensor, batch: Batch) -> Tensor:
-    """(N, d): for each node the sum of its incoming edges' rows of ``messages`` (E, d)."""
+    """Return (N, d): for each node the sum of its incoming edges' rows of ``messages`` (E, d)."""
     return messages.new_zeros((batch.num_nodes, messages.size(1))).index_add_(0, batch.edge_index[1], messages)
 
 
 def _product(x: Tensor, weight: Tensor | None, batch: Batch, backwards: bool) -> Tensor:
-    """The product of the weighted adjacency matrix, or of its transpose where ``backwards``, with x."""
+    """Return the product of the weighted adjacency matrix, or of its transpose where ``backwards``, with x."""
     if torch.is_grad_enabled() and (x.requires_grad or (weight is not None and weight.requires_grad)):
         return _Product.apply(x, weight, batch, backwards)  # type: ignore[no-any-return, no-untyped-call]
     return _bag_sums(x, weight, batch, backwards)  # of inputs, in evaluation, and in an ordinary backward pass
@@ -95,14 +95,14 @@ def _bag_sums(x: Tensor, weight: Tensor | None, batch: Batch, backwards: bool) -
 
 
 def padded_slots(batch: Batch, width: int) -> Tensor:
-    """(N,) row of each node in a layout where every graph takes ``width`` rows."""
+    """Return (N,) row of each node in a layout where every graph takes ``width`` rows."""
     graphs = torch.arange(batch.num_graphs, device=batch.ptr.device)
     shift = graphs * width - batch.ptr[:-1]
     return torch.arange(batch.num_nodes, device=batch.ptr.device) + shift[batch.batch]
 
 
 def block_sum(x: Tensor, blocks: Tensor, slots: Tensor) -> Tensor:
-    """(N, d): for each node i of a graph the sum over its nodes j of ``blocks[graph, i, j] x_j``.
+    """Return (N, d): for each node i of a graph the sum over its nodes j of ``blocks[graph, i, j] x_j``.
 
     Args:
         x: (N, d) rows to send.

@@ -38,7 +38,7 @@ _RECORD = "__bench_stand_ins__"
 
 
 def load_pygcl() -> ModuleType:
-    """The package ``GCL``, imported with stand-ins where needed.
+    """Import the package ``GCL``, with stand-ins where needed.
 
     Raises:
         BenchError: PyGCL is not installed, or does not import even so; the text says what to do.
@@ -63,7 +63,7 @@ def load_pygcl() -> ModuleType:
 
 
 def pygcl_state() -> dict[str, str]:
-    """What a user should know of PyGCL here: its version, whether it imports, and which stand-ins it runs on.
+    """Return the state of PyGCL here: its version, the result of importing it, and the stand-ins it runs on.
 
     Keys are ``version``, ``import`` (``ok`` or what is wrong), ``dgl``, ``torch_scatter``, ``torch_sparse`` and
     ``dropout_adj`` (``real``, or ``stand-in`` with the reason). Imports PyGCL, and with it torch.
@@ -82,7 +82,7 @@ def pygcl_state() -> dict[str, str]:
 
 @contextmanager
 def _stand_ins() -> Iterator[dict[str, str]]:
-    """Put stand-ins into ``sys.modules`` for packages that do not import; yields the reason of each."""
+    """Put stand-ins into ``sys.modules`` for packages that do not import; yield the reason of each."""
     reasons: dict[str, str] = {}
     placed: dict[str, ModuleType] = {}
     utils = importlib.import_module("torch_geometric.utils")
@@ -106,7 +106,7 @@ def _stand_ins() -> Iterator[dict[str, str]]:
 
 
 def _why_unusable(name: str) -> str | None:
-    """None where the real package imports, else the reason in a few words."""
+    """Return None if the real package imports, else the reason in a few words."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -179,7 +179,7 @@ class _WalkableAdjacency:
         self.first = self.degree.cumsum(0) - self.degree
 
     def random_walk(self, start: Tensor, walk_length: int) -> Tensor:
-        """(S, walk_length + 1) visited nodes; a walk stays where there is no way out."""
+        """Return (S, walk_length + 1) visited nodes; a walk stays at a node without outgoing edges."""
         import torch
 
         nodes = [start]
@@ -194,7 +194,7 @@ class _WalkableAdjacency:
 def _dropout_adj(
     edge_index: Tensor, edge_attr: Tensor | None = None, p: float = 0.5, **options: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """The call that PyGCL makes of a function that newer PyG has replaced by ``dropout_edge``."""
+    """Stand in for a function that PyGCL calls and that newer PyG has replaced by ``dropout_edge``."""
     from torch_geometric.utils import dropout_edge
 
     kept, mask = dropout_edge(edge_index, p=p, **options)

@@ -13,7 +13,7 @@ from harness.graphs.batch import pointer
 
 
 def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "up") -> Tensor:
-    """(E,) bool: the highest-scoring ratio · E_g edges of each graph, at least one where it has any.
+    """Return (E,) bool: the highest-scoring ratio · E_g edges of each graph, at least one where it has any.
 
     Ties go to the edge that comes first, so the split is deterministic. Every directed edge counts for itself.
 
@@ -39,7 +39,7 @@ def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Part of a batch, as a batch of its own with as many graphs.
+    """A part of a batch, as a batch of its own with as many graphs.
 
     Attributes:
         batch: the part, nodes renumbered; edges stay sorted by target.
@@ -57,7 +57,7 @@ class Subgraph:
 def subgraph(
     batch: Batch, edge_mask: Tensor, *, without_edges: Literal["all-nodes", "empty"] = "all-nodes"
 ) -> Subgraph:
-    """The subgraph that a set of edges induces: these edges and the nodes they touch.
+    """Return the subgraph that a set of edges induces: these edges and the nodes they touch.
 
     The number and order of the graphs stay, whatever is left of them, so that labels keep their rows.
 

@@ -32,7 +32,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def answered(analysis: Analysis, cell: TrainedCell) -> Mapping[str, Any]:
-    """What ``measure`` gives.
+    """Return the result of ``measure``.
 
     Raises:
         ReturnedError: it is no dict of arrays of numbers and of JSON.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodedGraphs:
-    """What one self-supervised encoder of a cell wrote.
+    """The output of one self-supervised encoder of a cell.
 
     Attributes:
         title: which encoder, for people.
@@ -40,7 +40,7 @@ class EncodedGraphs:
     _arrays: Mapping[str, Array]
 
     def embeddings(self, split: str, epoch: int | None = None) -> NDArray[np.float32]:
-        """(n, d) embeddings of a split's graphs after an epoch, by default the last snapshot."""
+        """Return (n, d) embeddings of a split's graphs after an epoch, by default the last snapshot."""
         chosen: NDArray[np.float32] = self._arrays[f"{self.epochs[-1] if epoch is None else epoch}/{split}"]
         return chosen
 
@@ -73,16 +73,16 @@ class TrainedCell:
         return LAST if self._payload.checkpoint == LAST else best_rule(self.monitor)
 
     def graphs(self, split: str) -> PackedGraphs:
-        """A split's graphs, without labels and domains."""
+        """Return a split's graphs, without labels and domains."""
         return self._read(split)
 
     def _read(self, split: str, *, parts: bool = False) -> PackedGraphs:
-        """A split's graphs, in batches as bounded as those that the network was trained on."""
+        """Return a split's graphs, in batches as bounded as those that the network was trained on."""
         bound = self._trained.networks.settings.max_batch_nodes
         return read_graphs(self._context.store, self._trained.data, split, parts=parts, max_batch_nodes=bound)
 
     def labels(self, split: str) -> Array:
-        """(n,) or (n, T) labels of a training or validation split.
+        """Return (n,) or (n, T) labels of a training or validation split.
 
         Raises:
             PermissionError: of a test split, whose labels only ``present`` may read.
@@ -91,7 +91,7 @@ class TrainedCell:
         return read_labels(self._context.store, self._trained.data, split).numpy()
 
     def oracle(self, name: str, split: str) -> Array:
-        """A declared oracle field of a training or validation split, one value per graph (or node, or edge).
+        """Return a declared oracle field of a training or validation split, one value per graph (or node, or edge).
 
         Raises:
             PermissionError: the analysis does not declare the field or the dataset lacks it, or it is a test split.
@@ -111,7 +111,7 @@ class TrainedCell:
         return restore(self._context, self._trained, self._payload.trained, self._payload.checkpoint)[0]
 
     def embeddings(self, split: str) -> NDArray[np.float32]:
-        """(n, d) graph embeddings of the trained network."""
+        """Return (n, d) graph embeddings of the trained network."""
         pack = self._read(split, parts=type(self.learner).reads_parts)
         with torch.no_grad():
             size = self._trained.networks.settings.eval_batch_size

@@ -1,4 +1,4 @@
-"""What every stage body is handed besides the stage: where things are, and how to make components. No torch."""
+"""The context of a stage body: where the store and the data are, and how to make components. No torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.store import Store
 
 @dataclass(frozen=True)
 class Context:
-    """Where a stage body works.
+    """The surroundings of a stage body.
 
     Attributes:
         store: where inputs are read and the output is written.
@@ -36,7 +36,7 @@ class Context:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Context:
-        """The inverse of :meth:`to_json`; opens the store."""
+        """Invert :meth:`to_json`, and open the store."""
         folder = data.get("data_dir")
         return cls(
             Store(Path(data["store"])),
@@ -47,7 +47,7 @@ class Context:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A plain mapping for a worker."""
+        """Return a plain mapping for a worker."""
         folder = None if self.data_dir is None else str(self.data_dir)
         more = {"device": self.device, "core_files": dict(self.core_files), "run": self.run}
         return {"store": str(self.store.root), "data_dir": folder, **more}

@@ -19,7 +19,7 @@ from harness.training.bases import Encoder
 
 
 def body(stage: Stage, context: Context) -> None:
-    """Embeddings of every split are written as ``embeddings`` under ``<epoch>/<split>``."""
+    """Write the embeddings of every split as ``embeddings`` under ``<epoch>/<split>``."""
     payload: EncodePayload = stage.payload
     encoder: Encoder = component(payload.encoder)
     encoder.node_features = payload.node_features
@@ -45,7 +45,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def snapshots(encoder: Encoder, graphs: PackedGraphs) -> Iterator[tuple[int, torch.nn.Module]]:
-    """What ``fit`` yields: an epoch of ``snapshots`` each time, in ascending order, and the module as it then is.
+    """Yield what ``fit`` yields: each epoch of ``snapshots``, in ascending order, and the module as it then is.
 
     Raises:
         ReturnedError: it returns something, or yields anything else.
@@ -64,7 +64,7 @@ def snapshots(encoder: Encoder, graphs: PackedGraphs) -> Iterator[tuple[int, tor
 
 
 def embedded(encoder: Encoder, module: torch.nn.Module, graphs: PackedGraphs) -> torch.Tensor:
-    """(n, d) what ``embed`` gives.
+    """Return the (n, d) result of ``embed``.
 
     Raises:
         ReturnedError: it is anything else.

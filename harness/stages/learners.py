@@ -54,7 +54,7 @@ def _outputs(context: Context, payload: TrainPayload, key: str, checkpoint: str)
 
 
 def embedded(learner: Learner, batch: Batch) -> Tensor:
-    """(B, d) what ``embed`` gives.
+    """Return the (B, d) result of ``embed``.
 
     Raises:
         ReturnedError: it is anything else.
@@ -82,7 +82,7 @@ def make_learner(payload: TrainPayload, train: PackedGraphs, environments: int) 
 def restore(
     context: Context, payload: TrainPayload, key: str, checkpoint: str = "best-val"
 ) -> tuple[Learner, PackedGraphs]:
-    """A trained learner in evaluation mode, with its training graphs.
+    """Return a trained learner in evaluation mode, with its training graphs.
 
     Args:
         context: the worker's context.

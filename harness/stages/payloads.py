@@ -23,7 +23,7 @@ class PreparePayload:
 
 @dataclass(frozen=True, kw_only=True)
 class DataPayload:
-    """What every stage knows of the prepared dataset that it reads.
+    """The facts that every stage knows of the prepared dataset that it reads.
 
     Attributes:
         data: key of the dataset.
@@ -58,7 +58,7 @@ class QuantifyPayload(DataPayload):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """How networks are made and trained."""
+    """The settings with which networks are made and trained."""
 
     backbone: Reference
     readout: str

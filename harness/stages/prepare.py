@@ -52,7 +52,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def _planned_files(stage: Stage, dataset: Dataset, context: Context) -> dict[Path, FileMark]:
-    """The dataset's input files, each with a mark that changes when it is written.
+    """Return the dataset's input files, each with a mark that changes when it is written.
 
     Raises:
         DataError: one is not as it was when its digest entered the stage's key.
@@ -106,7 +106,7 @@ def _check_labels(declared: Declaration, split: str, graphs: Sequence[RawGraph])
 
 
 def _check_ids(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
-    """Environments and groups: what is stored as whole numbers must be such."""
+    """Refuse environments and groups that are not whole numbers where they are stored as such."""
     for number, graph in enumerate(graphs):
         where = f"split '{split}', graph {number}"
         for name, group in graph.groups.items():
@@ -141,7 +141,7 @@ def _check_features(declared: Declaration, split: str, graphs: Sequence[RawGraph
 
 
 def split_tiers(declared: Declaration, raw: RawDataset) -> dict[str, dict[str, dict[str, Tensor]]]:
-    """tier -> split -> field -> tensor. Labels and domains of test splits are in the sealed tier alone."""
+    """Return tier -> split -> field -> tensor; labels and domains of test splits are in the sealed tier alone."""
     tiers: dict[str, dict[str, dict[str, Tensor]]] = {"open": {}, "oracle": {}, "sealed": {}}
     for split in declared.splits:
         graphs = raw.splits[split]
@@ -176,7 +176,7 @@ def _labels(declared: Declaration, graphs: Sequence[RawGraph]) -> Tensor:
 
 
 def _oracle(names: Sequence[str], graphs: Sequence[RawGraph]) -> dict[str, Tensor]:
-    """Per-graph fields as (n,), node and edge fields concatenated (edges in the packed order)."""
+    """Return per-graph fields as (n,), node and edge fields concatenated (edges in the packed order)."""
     fields: dict[str, Tensor] = {}
     for name in names:
         values = [np.asarray(graph.oracle[name]) for graph in graphs]
@@ -188,7 +188,7 @@ def _oracle(names: Sequence[str], graphs: Sequence[RawGraph]) -> dict[str, Tenso
 
 
 def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]], version: str = "") -> str:
-    """A digest of every stored value and of the data's edition: two datasets of one name that differ, differ here."""
+    """Return a digest of all stored values and the data's edition, by which datasets of one name are told apart."""
     digest = hashlib.sha256(version.encode())
     for tier, splits in sorted(tiers.items()):
         for split, tensors in sorted(splits.items()):
@@ -199,7 +199,7 @@ def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]], version
 
 
 def describe(declared: Declaration, raw: RawDataset) -> dict[str, Any]:
-    """Facts about the dataset for captions and ``bench describe``; no label of a test graph, only sizes."""
+    """Return facts for captions and ``bench describe``; of test graphs sizes alone, and no label."""
     splits: dict[str, dict[str, Any]] = {}
     for split, role in declared.splits.items():
         graphs = raw.splits[split]

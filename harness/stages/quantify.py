@@ -47,7 +47,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def settings(quantifier: Quantifier) -> list[dict[str, Any]]:
-    """What ``settings`` gives.
+    """Return the result of ``settings``.
 
     Raises:
         ReturnedError: it is not a list of one dict or more, of JSON.
@@ -60,7 +60,7 @@ def settings(quantifier: Quantifier) -> list[dict[str, Any]]:
 
 
 def fit(quantifier: Quantifier, embeddings: Any, labels: Any, classes: int, setting: Mapping[str, Any]) -> Fitted:
-    """What ``fit`` gives.
+    """Return the result of ``fit``.
 
     Raises:
         ReturnedError: it is no ``Fitted`` with a function and flags.
@@ -90,7 +90,7 @@ def _validation_scores(
 
 
 def check(quantifier: Quantifier, probabilities: Any, rows: int, classes: int) -> None:
-    """Refuse what is not a table of class probabilities.
+    """Refuse a value that is not a table of class probabilities.
 
     Raises:
         ReturnedError: wrong type or shape, negative or non-finite values, or rows that do not sum to one.

@@ -57,7 +57,7 @@ def read_graphs(
     parts: bool = False,
     max_batch_nodes: int = 0,
 ) -> PackedGraphs:
-    """One split of a prepared dataset, memory-mapped.
+    """Return one split of a prepared dataset, memory-mapped.
 
     Args:
         labels: hand out ``y`` (never present for a test split).
@@ -75,32 +75,32 @@ def read_graphs(
 
 
 def read_labels(store: Store, key: str, split: str) -> Tensor:
-    """Labels of a training or validation split."""
+    """Return the labels of a training or validation split."""
     return store.open(key).tensors(split)["y"]
 
 
 def read_groups(store: Store, key: str, split: str, name: str) -> dict[str, Tensor]:
-    """A grouping of a training or validation split by name; empty where the dataset has none of this name."""
+    """Return a grouping of a training or validation split by name; empty where the dataset has none of this name."""
     tensors = store.open(key).tensors(split)
     return {name: tensors[f"{GROUP}{name}"].clone()} if f"{GROUP}{name}" in tensors else {}
 
 
 def read_oracle(store: Store, key: str, split: str, names: Sequence[str]) -> dict[str, Tensor]:
-    """The named oracle fields of a training or validation split, one value per graph."""
+    """Return the named oracle fields of a training or validation split, one value per graph."""
     tensors = store.open(key).tensors(split)
     return {name: tensors[name] for name in names}
 
 
 def as_float32(tensor: Tensor) -> Tensor:
-    """A float32 copy on the CPU that owns its memory."""
+    """Return a float32 copy on the CPU that owns its memory."""
     return tensor.detach().to("cpu", torch.float32, copy=True)
 
 
 def on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors without their gradients, as an artifact takes them."""
+    """Return the tensors without their gradients, as an artifact takes them."""
     return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
 
 
 def placed(tensors: Mapping[str, Tensor], device: str) -> dict[str, Tensor]:
-    """The tensors on a device."""
+    """Return the tensors on a device."""
     return {name: tensor.to(device) for name, tensor in tensors.items()}

@@ -12,11 +12,11 @@ from harness.data import Array
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of one safetensors file."""
+    """Return the arrays of one safetensors file."""
     return dict(load_file(path))
 
 
 def read_some(path: Path, names: Collection[str]) -> dict[str, Array]:
-    """Those of the named arrays that a safetensors file has; the others are not read."""
+    """Return those of the named arrays that a safetensors file has; read no others."""
     with safe_open(path, framework="np") as opened:
         return {name: opened.get_tensor(name) for name in opened.keys() if name in names}  # noqa: SIM118

@@ -13,7 +13,7 @@ from harness.store import STAGE_KINDS, Stage
 
 
 def body_of(stage: Stage) -> Callable[[Stage, Context], dict[str, Any] | None]:
-    """The function that runs a stage and writes its artifact."""
+    """Return the function that runs a stage and writes its artifact."""
     if stage.kind not in STAGE_KINDS:
         raise ValueError(f"no body for stages of kind '{stage.kind}'")
     body: Callable[[Stage, Context], dict[str, Any] | None] = import_module(f"harness.stages.{stage.kind}").body

@@ -45,5 +45,5 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def _remarks(found: Score, flags: Sequence[str]) -> str:
-    """Why a value is undefined; of a defined one, what its reader should know, also of the stages before."""
+    """Return why a value is undefined, or the notes on a defined one, those of the stages before included."""
     return "; ".join(filter(None, [found.reason, *flags])) if found.status == "ok" else found.reason

@@ -71,7 +71,7 @@ def body(stage: Stage, context: Context) -> None:
 def _environments(
     context: Context, payload: TrainPayload, train: PackedGraphs
 ) -> tuple[Environment | None, PackedGraphs, int]:
-    """The environment that draws per batch (or None), the graphs with fixed ids, and the number of environments."""
+    """Return the environment that draws per batch (or None), the graphs with fixed ids, and the number of ids."""
     if payload.annotate:
         artifact = context.store.open(payload.annotate)
         count = int(artifact.read_json("info")["environments"])
@@ -87,7 +87,7 @@ def _environments(
 
 
 def _assigner(environment: Environment, number: int) -> Callable[[Batch], Tensor]:
-    """What gives a batch its ids, checked."""
+    """Return a function that gives a batch its environment ids and checks them."""
 
     def assign(batch: Batch) -> Tensor:
         ids = environment.assign_batch(batch)
@@ -150,7 +150,7 @@ def _info(
 def _predictions(
     learner: Learner, trained: Trained, graphs: Mapping[str, PackedGraphs], settings: TrainSettings
 ) -> dict[str, Tensor]:
-    """Logits of every split under every checkpoint rule; the learner is left with the last of them."""
+    """Return the logits of every split under every checkpoint rule; the learner keeps the last one's weights."""
     found: dict[str, Tensor] = {}
     for rule, checkpoint in trained.checkpoints.items():
         learner.load_state_dict(checkpoint.state)

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Learner(NetworkMaker, Component, nn.Module):
-    """What trains a final classifier. Override the least you need.
+    """A method that trains a final classifier. Override the least you need.
 
     The engine calls, in this order: the constructor, :meth:`setup` (which calls :meth:`build` under the
     initialisation seeds), :meth:`on_fit_start`, and per epoch :meth:`on_epoch_start`, :meth:`training_order`,
@@ -42,21 +42,21 @@ class Learner(NetworkMaker, Component, nn.Module):
 
     reserved: ClassVar[frozenset[str]] = MODULE_NAMES
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What the training must have: ``environments`` (``batch.env``), and names that an environment ``provides``."""
+    """Needs of the training: ``environments`` (``batch.env``), and names that an environment ``provides``."""
     default_environment: ClassVar[str] = ""
     """The environment component, as a suite writes it, of a method whose suite names none."""
     compares_environments: ClassVar[bool | Mapping[str, Sequence[Any]]] = False
-    """Whether a term has nothing to say of one environment: always, or under these values of hyperparameters.
+    """True if a term is empty for a single environment: always, or under these values of hyperparameters.
 
     Then a training, and a batch of the suite's ``groups_per_batch``, must have two environments or more.
     """
     compares_over_batches: ClassVar[bool | Mapping[str, Sequence[Any]]] = False
-    """Whether that term compares environments over batches, likewise, so that a batch may hold one."""
+    """True, or values likewise, if that term compares environments over batches, so that a batch may hold one."""
     reads_parts: ClassVar[bool] = False
-    """Whether batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
+    """True if batches shall carry the graphs' parts (``batch.parts``), where the dataset has them."""
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "multitask"})
     reads_validation_score: ClassVar[bool] = False
-    """Whether the class overrides :meth:`on_epoch_end`, so that tables say what shapes it; set by the harness.
+    """True if the class overrides :meth:`on_epoch_end`, so that tables say what shapes it; set by the harness.
 
     The score is handed to no other: a method set on an instance is not called.
     """
@@ -79,7 +79,7 @@ class Learner(NetworkMaker, Component, nn.Module):
     upstream_outputs: Mapping[str, Any]
     """Results of the stages named in ``upstream``, by role, from before :meth:`on_fit_start` on."""
     annotations: Mapping[str, Tensor]
-    """What the environment ``provides`` beside ids: name -> one row per training graph; look up by ``batch.index``."""
+    """Values that the environment ``provides``: name -> one row per training graph; look up by ``batch.index``."""
     epoch: int = 0
     step: int = 0
     epoch_step: int = 0
@@ -126,15 +126,15 @@ class Learner(NetworkMaker, Component, nn.Module):
         self.head = self.make_head()
 
     def embed(self, batch: Batch) -> Tensor:
-        """(B, d) graph embeddings."""
+        """Return (B, d) graph embeddings."""
         return self.pool(self.backbone(batch), batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """(B, C) logits, or (B, T) for multi-task. Must work on batches without labels and environments."""
+        """Return (B, C) logits, or (B, T) for multi-task. Must work on batches without labels and environments."""
         return self.head(self.embed(batch))  # type: ignore[no-any-return]
 
     def risk(self, logits: Tensor, batch: Batch) -> Tensor:
-        """(B,) losses whose mean is the batch's: cross-entropies, or binary cross-entropies over the labelled tasks.
+        """Return (B,) losses whose mean is the batch's: cross-entropies, or binary ones over the labelled tasks.
 
         Of a multi-task set each label counts once, or by the suite's ``average_over`` each graph that has one; a graph
         without any label counts nothing.
@@ -142,39 +142,39 @@ class Learner(NetworkMaker, Component, nn.Module):
         return self.losses(logits, batch.y)
 
     def losses(self, logits: Tensor, y: Tensor) -> Tensor:
-        """(B,) losses as in :meth:`risk`, against other labels than a batch's own."""
+        """Return (B,) losses as in :meth:`risk`, against other labels than a batch's own."""
         loss, share = per_sample_loss(logits, y, self.info.task), self.label_share(y)
         return loss if share is None else loss * share
 
     def label_share(self, y: Tensor) -> Tensor | None:
-        """What each of a batch's graphs counts in :meth:`risk`: see :func:`harness.nn.losses.label_share`."""
+        """Return each graph's weight in the mean of :meth:`risk`: see :func:`harness.nn.losses.label_share`."""
         return label_share(y, self.info.task, self.info.average_over)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        """The loss terms, raw: each a live scalar. The engine multiplies those that a hyperparameter weighs."""
+        """Return the loss terms, raw: each a live scalar. The engine multiplies those that a hyperparameter weighs."""
         return {"erm": self.risk(self(batch), batch).mean()}
 
     def weight(self, term: str) -> float:
-        """The factor of a loss term now; override for schedules."""
+        """Return the factor of a loss term now; override for schedules."""
         for name, declared in self.hparams.items():
             if declared.weight_of == term:
                 return float(getattr(self, name))
         return 1.0
 
     def total(self, terms: Mapping[str, Tensor]) -> Tensor:
-        """The weighted sum of the terms. A term of weight zero is left out, so that weight 0 is exactly absence."""
+        """Return the weighted sum of the terms. A term of weight 0 is left out: weight 0 is exactly absence."""
         check_terms(self, terms)
         return weighted_sum(self, terms, {name: self.weight(name) for name in terms})
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
-        """The suite's optimizer over all trainable parameters. Called once, after :meth:`setup`.
+        """Return the suite's optimizer over all trainable parameters. Called once, after :meth:`setup`.
 
         Of several, the suite's drop of the learning rate applies to each.
         """
         return [self.make_optimizer(self.parameters())]
 
     def training_step(self, batch: Batch, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-        """One update over the weighted sum of :meth:`loss`.
+        """Make one update over the weighted sum of :meth:`loss`.
 
         Returns:
             the raw terms, detached, and ``loss`` (the weighted sum).
@@ -195,7 +195,7 @@ class Learner(NetworkMaker, Component, nn.Module):
         """Called before each epoch; ``self.epoch`` counts from 0."""
 
     def training_order(self, order: Tensor) -> Tensor:
-        """The order of an epoch's training graphs; override to take some of them several times.
+        """Return the order of an epoch's training graphs; override to take some of them several times.
 
         Called after :meth:`on_epoch_start`, unless the suite draws environments per batch (``groups_per_batch``).
 
@@ -274,9 +274,9 @@ class Environment(NetworkMaker, Component):
     requires: ClassVar[str] = ""
     """``env`` for a component that reads the dataset's own environments, or the name of one of its ``groups``."""
     provides: ClassVar[frozenset[str]] = frozenset()
-    """What :meth:`assign` returns beside the ids, by name; a learner may name it in its ``needs``."""
+    """Names of what :meth:`assign` returns beside the ids; a learner may name them in its ``needs``."""
     trains_networks: ClassVar[bool] = False
-    """Whether :meth:`assign` trains networks of the suite's architecture, with ``make_backbone`` and so on.
+    """True if :meth:`assign` trains networks of the suite's architecture, with ``make_backbone`` and so on.
 
     Then :meth:`setup` comes first, and the suite's model and training settings enter the key of the ids.
     """
@@ -288,7 +288,7 @@ class Environment(NetworkMaker, Component):
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
         self.flags: list[str] = []
-        """What a reader should know of the ids, e.g. that a split was degenerate; :meth:`assign` may add to it."""
+        """Notes on the ids for a reader, e.g. that a split was degenerate; :meth:`assign` may add to it."""
         self.groups: Mapping[str, Tensor] = {}
         """The grouping named by ``requires``: name -> (n,) int64 ids, -1 for none; set before :meth:`assign`."""
 
@@ -310,7 +310,7 @@ class Environment(NetworkMaker, Component):
     def assign(
         self, train: PackedGraphs, oracle: Mapping[str, Tensor], upstream: Mapping[str, Any]
     ) -> Tensor | tuple[Tensor, Mapping[str, Tensor]]:
-        """(n,) int64 ids 0..K-1 of the training graphs; with ``provides``, a pair of them and name -> (n, …) tensors.
+        """Return (n,) int64 ids 0..K-1 of the training graphs; with ``provides``, also name -> (n, …) tensors.
 
         Args:
             train: training graphs with ``y`` and the dataset's ``env``.
@@ -320,9 +320,9 @@ class Environment(NetworkMaker, Component):
         raise NotImplementedError
 
     def num_environments(self) -> int:
-        """Number of ids that :meth:`assign_batch` draws from."""
+        """Return the number of ids that :meth:`assign_batch` draws from."""
         raise NotImplementedError
 
     def assign_batch(self, batch: Batch) -> Tensor:
-        """(B,) ids for one batch, from ``self.rng``."""
+        """Return (B,) ids for one batch, from ``self.rng``."""
         raise NotImplementedError

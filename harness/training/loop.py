@@ -54,16 +54,16 @@ class Checkpoint:
 
 @dataclass
 class Trained:
-    """What a training leaves: a row per epoch, and a checkpoint per rule."""
+    """The result of a training: a row per epoch, and a checkpoint per rule."""
 
     history: list[dict[str, Any]] = field(default_factory=list)
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     ever_finite: bool = False
-    """Whether the validation predictions were finite after at least one epoch."""
+    """True if the validation predictions were finite after at least one epoch."""
 
 
 def total_steps(train: PackedGraphs, settings: TrainSettings) -> int:
-    """Optimizer steps of a whole training without early stopping, of a learner that takes each graph once an epoch.
+    """Return the optimizer steps of a training without early stopping that takes each graph once an epoch.
 
     Where batches are bounded by nodes, their number varies a little from epoch to epoch, and this is an estimate.
     """
@@ -174,7 +174,7 @@ def _add_terms(learner: Learner, sums: dict[str, Tensor], terms: Any) -> None:
 
 
 def _order(learner: Learner, order: Tensor) -> Tensor:
-    """What ``training_order`` makes of a random order."""
+    """Return the order that ``training_order`` makes of a random one."""
     found = learner.training_order(order)
     if found is not order:
         expect_array(learner, "training_order", found, (None,), "int64")
@@ -197,7 +197,7 @@ def _validate(
     trained: Trained,
     selectable: int,
 ) -> bool:
-    """Score every validation split, keep the first best of each; True where the monitored one got better."""
+    """Score every validation split, keep the first best of each; return True if the monitored one improved."""
     improved = False
     for split, batches in watch.items():
         logits = predict(learner, batches).cpu()
@@ -239,7 +239,7 @@ def _finite(learner: Learner) -> bool:
 
 
 def predict(learner: Learner, batches: Iterable[Batch]) -> Tensor:
-    """(n, C) logits in evaluation mode, without gradient."""
+    """Return (n, C) logits in evaluation mode, without gradient."""
     was_training = learner.training
     learner.eval()
     with torch.no_grad():

@@ -38,7 +38,7 @@ class Score:
 
 
 def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
-    """The task's metric over a whole split. Never the mean of per-batch values, so batch size cannot matter.
+    """Return the task's metric over a whole split, never a mean of per-batch values: batch size cannot matter.
 
     Args:
         logits: (n, C), or (n, T) for multi-task.
@@ -52,12 +52,12 @@ def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
 
 
 def score_probabilities(probabilities: ArrayLike, y: ArrayLike, task: Task) -> Score:
-    """As :func:`score`, from (n, C) class probabilities (single-label tasks) instead of logits."""
+    """Return :func:`score` of (n, C) class probabilities (single-label tasks) instead of logits."""
     return _score(probabilities, y, task, lambda table, column: table[:, column])
 
 
 def task_from_json(data: Mapping[str, Any]) -> Task:
-    """The task whose fields were written as JSON."""
+    """Return the task whose fields were written as JSON."""
     return Task(**data)
 
 
@@ -123,7 +123,7 @@ def _multitask(logits: Floats, y: Floats, metric: str) -> Score:
 
 
 def _log_odds(logits: Floats, column: int) -> Floats:
-    """(n,) log odds of one class against the rest: the softmax's order without its saturation at 0 and 1."""
+    """Return (n,) log odds of one class against the rest: the softmax's order without saturation at 0 and 1."""
     others = np.delete(logits, column, axis=1)
     peak = others.max(1, keepdims=True)
     rest: Floats = peak[:, 0] + np.log(np.exp(others - peak).sum(1))
@@ -131,12 +131,12 @@ def _log_odds(logits: Floats, column: int) -> Floats:
 
 
 def accuracy(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The fraction of (n,) predictions that equal the truth; n is at least 1."""
+    """Return the fraction of (n,) predictions that equal the truth; n is at least 1."""
     return float(np.mean(predicted == truth))
 
 
 def mcc(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Matthews correlation of (n,) predicted and true classes: in [-1, 1], 0 where all predictions are one class.
+    """Return the Matthews correlation of (n,) predicted and true classes; 0 where all predictions are one class.
 
     For C classes Gorodkin's R_K (*Comparing two K-category assignments by a K-category correlation coefficient*,
     Computational Biology and Chemistry 2004): the covariance of both indicator tables over their deviations.
@@ -155,7 +155,7 @@ def mcc(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def rocauc(scores: Floats, positive: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve: the probability that a positive outscores a negative, ties counting one half.
+    """Return the area under the ROC curve: how probably a positive outscores a negative, ties counting one half.
 
     The rank statistic of Mann and Whitney. Its numerator is a whole multiple of one half, so the result does not
     depend on the order of the rows.

@@ -55,7 +55,7 @@ class Backbone(Component, nn.Module):
         raise NotImplementedError
 
     def forward(self, batch: Batch, x: Tensor | None = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Node embeddings.
+        """Return the node embeddings.
 
         Args:
             batch: the graphs.
@@ -70,7 +70,7 @@ class Backbone(Component, nn.Module):
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """How to make the suite's network: the backbone's class and values, the readout and the head."""
+    """The settings of the suite's network: the backbone's class and values, the readout and the head."""
 
     backbone: type[Backbone]
     backbone_values: Mapping[str, Any] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class LearnerInfo:
-    """What a learner may know of its data.
+    """The facts that a learner may know of its data.
 
     Attributes:
         task: kind, number of classes or tasks, metric.
@@ -105,7 +105,7 @@ class LearnerInfo:
 
 
 class NetworkMaker:
-    """What a component that trains networks of the suite's architecture makes them with; see :meth:`bind`."""
+    """The maker of networks of the suite's architecture, for components that train them; see :meth:`bind`."""
 
     info: LearnerInfo
     backbone: Any
@@ -128,7 +128,7 @@ class NetworkMaker:
         self._made: dict[str, int] = {}
 
     def make_backbone(self, *, in_dim: int | None = None, **values: Any) -> Backbone:
-        """A network of the suite's architecture; ``in_dim`` for one that reads embeddings, ``values`` to differ.
+        """Return a network of the suite's architecture; ``in_dim`` for one on embeddings, ``values`` to differ.
 
         Each call draws from a role of its own, so that extra modules do not move the first one's start.
         """
@@ -143,7 +143,7 @@ class NetworkMaker:
     def make_head(
         self, *, in_dim: int | None = None, out_dim: int | None = None, layers: int | None = None
     ) -> nn.Module:
-        """A classifier head: ``layers`` hidden layers of the input's width, ReLU between, then logits."""
+        """Return a classifier head: ``layers`` hidden layers of the input's width, ReLU between, then logits."""
         width = in_dim if in_dim is not None else self.backbone.out_dim
         with seeded(self._seed, self._role("head")):
             return MLPHead(
@@ -168,18 +168,18 @@ class NetworkMaker:
         return self._model.readout
 
     def pool(self, nodes: Tensor, batch: Batch) -> Tensor:
-        """(B, d) graph embeddings from (N, d) node embeddings, by the suite's readout."""
+        """Return (B, d) graph embeddings from (N, d) node embeddings, by the suite's readout."""
         return pool(nodes, batch, self.readout)
 
     def make_optimizer(self, parameters: Any, *, lr: float | None = None) -> torch.optim.Optimizer:
-        """The suite's optimizer with its settings: Adam, or AdamW."""
+        """Return the suite's optimizer with its settings: Adam, or AdamW."""
         trainable = [p for p in parameters if p.requires_grad]
         rate = self._lr if lr is None else lr
         return Adam(trainable, lr=rate, weight_decay=self._weight_decay, decoupled=self._decoupled)
 
 
 def _check_first(network: Backbone) -> None:
-    """Check what the network's first call gives; later ones cost nothing."""
+    """Check the result of the network's first call; later ones cost nothing."""
 
     def check(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], found: Any) -> None:
         handle.remove()

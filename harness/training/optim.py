@@ -41,7 +41,7 @@ class Adam(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        """One update. ``closure`` is torch's argument for optimizers that evaluate several times; it must be None."""
+        """Make one update. ``closure`` is torch's, for optimizers that evaluate several times; it must be None."""
         if closure is not None:
             raise ValueError("this Adam takes no closure")
         for group in self.param_groups:

@@ -1,4 +1,4 @@
-"""Which training graphs make up an epoch's batches: plain shuffling, or a few environments at a time."""
+"""Batches of an epoch's training graphs: plain shuffling, or a few environments at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_BATCH = 2
 
 
 def steps_per_epoch(num_train: int, batch_size: int, *, groups_per_batch: int = 0, drop_last: bool = False) -> int:
-    """How many batches of whatever size :func:`epoch_batches` gives of so many graphs; 0 where it can give none."""
+    """Return the number of batches, of any size, that :func:`epoch_batches` makes; 0 where it can make none."""
     if min(num_train, batch_size) < MIN_BATCH:
         return 0
     full, rest = divmod(num_train, batch_size)
@@ -25,7 +25,7 @@ def steps_per_epoch(num_train: int, batch_size: int, *, groups_per_batch: int = 
 
 
 def expected_steps(train: PackedGraphs, batch_size: int, *, groups_per_batch: int = 0, drop_last: bool = False) -> int:
-    """:func:`steps_per_epoch`; where ``train.max_batch_nodes`` lets it vary, that of one order, always the same."""
+    """Return :func:`steps_per_epoch`; where ``train.max_batch_nodes`` lets it vary, that of one fixed order."""
     if train.max_batch_nodes and not groups_per_batch:
         rng = torch.Generator().manual_seed(0)
         return len(epoch_batches(train, batch_size, rng, drop_last=drop_last))
@@ -62,7 +62,7 @@ def epoch_batches(
     drop_last: bool = False,
     reorder: Callable[[Tensor], Tensor] | None = None,
 ) -> Epoch:
-    """One epoch of training batches.
+    """Return one epoch of training batches.
 
     Args:
         train: the training graphs; with ``groups_per_batch``, with fixed environment ids. Their ``max_batch_nodes``
@@ -103,7 +103,7 @@ def _grouped_epoch(train: PackedGraphs, batch_size: int, groups: int, rng: torch
 
 
 def fitting(nodes: Tensor, bound: int) -> Tensor:
-    """(steps,) the most graphs of each environment, as many of each, with which a batch has at most ``bound`` nodes.
+    """Return (steps,) the most graphs per environment with which a batch has at most ``bound`` nodes.
 
     At least one, or two where there is one environment, even where these have more nodes.
 
@@ -116,7 +116,7 @@ def fitting(nodes: Tensor, bound: int) -> Tensor:
 
 
 def grouped_order(env: Tensor, batch_size: int, groups: int, steps: int, rng: torch.Generator) -> Tensor:
-    """(steps, n, m) graphs of each batch: m = batch_size // n graphs from each of n distinct environments.
+    """Return (steps, n, m) graphs of each batch: m = batch_size // n graphs from each of n distinct environments.
 
     Environments are drawn uniformly, n = ``groups`` of them, or all where there are fewer. An environment gives m
     different graphs where it has as many; a smaller one gives m graphs drawn with replacement. Graphs of a negative id
@@ -141,7 +141,7 @@ def grouped_order(env: Tensor, batch_size: int, groups: int, steps: int, rng: to
 
 
 def _draw(members: Tensor, count: int, rng: torch.Generator) -> Tensor:
-    """(count,) of an environment's graphs."""
+    """Return (count,) of an environment's graphs."""
     if len(members) >= count:
         return members[torch.randperm(len(members), generator=rng)[:count]]
     return members[torch.randint(len(members), (count,), generator=rng)]

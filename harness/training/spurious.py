@@ -52,7 +52,7 @@ class Encoder(Component):
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
         self.flags: list[str] = []
-        """What a reader should know of the training, e.g. that a contrast was replaced; :meth:`fit` may add to it."""
+        """Notes on the training for a reader, e.g. that a contrast was replaced; :meth:`fit` may add to it."""
 
     def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
         """Train on graphs without labels.
@@ -62,7 +62,7 @@ class Encoder(Component):
         raise NotImplementedError
 
     def embed(self, module: nn.Module, graphs: PackedGraphs) -> Tensor:
-        """(n, d) embeddings of all graphs in order, in evaluation mode, without gradient."""
+        """Return (n, d) embeddings of all graphs in order, in evaluation mode, without gradient."""
         module.eval()
         with torch.no_grad():
             return torch.cat([module(batch) for batch in graphs.batches(256)])
@@ -76,7 +76,7 @@ class Quantifier(Component):
     """The cell's seed for this stage; pass it on as ``random_state``."""
 
     def settings(self) -> list[dict[str, Any]]:
-        """The settings to fit on each embedding matrix, each a candidate of its own (e.g. one per ``C``)."""
+        """Return the settings to fit on each embedding matrix, each a candidate of its own (e.g. one per ``C``)."""
         return [{}]
 
     def fit(

@@ -39,7 +39,7 @@ def test_a_file_that_was_written_after_it_may_have_been_loaded_is_told(
 ) -> None:
     """The plan is of the file as it is now, this process may hold what it was: a notebook that goes on for days."""
     before = dict(core_files._AT_START)
-    path = HARNESS / "nn" / "head.py"
+    path = HARNESS / "nn" / "layers.py"
     monkeypatch.setattr(core_files, "_AT_START", {**before, path: (0, 0)})
     assert not is_as_at_start(path)
     with pytest.raises(ChangedError, match=f"changed since this process started.*{path}; start it again"):

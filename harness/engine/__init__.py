@@ -5,7 +5,7 @@ Nothing here imports torch, and worker processes start only when there is someth
 
 from harness.engine.choice import ENGINES, EngineOptions, make_engine
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
-from harness.engine.interruption import Terminated
+from harness.engine.process_state import Terminated
 from harness.engine.scheduler import run
 from harness.engine.worker import Meter
 

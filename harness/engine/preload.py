@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from contextlib import suppress
 
-from harness.engine.threads import limit_threads
+from harness.engine.process_state import limit_threads
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal group; the parent acts on it
 limit_threads()  # before torch and NumPy read the environment

@@ -9,9 +9,9 @@ from typing import Final
 
 from harness.engine.contract import Job, StageReport
 from harness.engine.devices import CPU
+from harness.engine.process_state import available_cores
 from harness.engine.slot import Slot
 from harness.engine.supervisor import prepare_fork_server
-from harness.engine.threads import available_cores
 from harness.store import Failure, Stage
 
 PRELOAD: Final = ("harness.engine.preload",)

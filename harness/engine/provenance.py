@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness._version import __version__
-from harness.engine.threads import available_cores
+from harness.engine.process_state import available_cores
 
 PACKAGES = ("torch", "torch-geometric", "PyGCL", "scikit-learn", "scipy", "numpy", "rdkit", "safetensors", "pluggy")
 
@@ -36,9 +36,7 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
     """
     return {
         "versions": versions(),
-        "platform": platform.platform(),
-        "cpu": cpu_model(),
-        "cores": available_cores(),
+        **machine(),
         "device": "cpu",
         "threads_per_worker": 1,
         "determinism": "same key, same bits on this machine and these versions",
@@ -49,7 +47,12 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
 
 
 @cache
-def cpu_model() -> str:
+def machine() -> dict[str, Any]:
+    """Return the platform, the processor's name, and the number of cores that this process may use."""
+    return {"platform": platform.platform(), "cpu": _cpu_model(), "cores": available_cores()}
+
+
+def _cpu_model() -> str:
     """Return the processor's name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():

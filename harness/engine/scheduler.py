@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.graph import StageGraph
-from harness.engine.interruption import terminable
+from harness.engine.process_state import one_thread, terminable
 from harness.engine.queue import Elsewhere, Heap, Ready
-from harness.engine.threads import one_thread
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
 from harness.store import Failure, Stage

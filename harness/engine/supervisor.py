@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from multiprocessing import connection, forkserver, resource_tracker
+from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import IO, Any, Final
 import psutil
 
 from harness.engine.failures import of_plugin
-from harness.engine.threads import limit_threads
+from harness.engine.process_state import interrupts_held_back, limit_threads
 
 _PROGRAM: Final = """
 import sys
@@ -74,7 +74,8 @@ class Child:
         process = context.Process(target=serve, args=(theirs, stacks_end, function, arguments, log))
         try:
             with theirs, stacks_end:
-                _start_fork_server()
+                with interrupts_held_back():
+                    forkserver.ensure_running()
                 process.start()  # waits until the fork server has loaded its modules
         except KeyboardInterrupt:
             _kill_fork_server()
@@ -251,16 +252,6 @@ def _write_to(log: Path) -> None:
 def prepare_fork_server(modules: Sequence[str]) -> None:
     """Choose what the fork server loads before it forks; without effect once it runs."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
-
-
-def _start_fork_server() -> None:
-    """Start it with SIGINT held back: it and its children inherit the mask, so that Ctrl-C never reaches a child."""
-    resource_tracker.ensure_running()  # first, because starting it lifts the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _kill_fork_server() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from harness.engine.contract import Job, StageReport
 from harness.engine.failures import failure_of, spoils_device
-from harness.engine.threads import limit_threads
+from harness.engine.process_state import limit_threads
 from harness.store import Stage
 
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from harness.engine import EngineOptions, Event
 from harness.engine.devices import CPU, on_device
-from harness.engine.threads import one_thread
+from harness.engine.process_state import one_thread
 from harness.errors import BenchError, UserError
 from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
 from harness.run.execute import run_targets

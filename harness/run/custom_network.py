@@ -18,7 +18,7 @@ import yaml
 from torch import Tensor, nn
 
 from harness.engine import EngineOptions
-from harness.engine.threads import one_thread
+from harness.engine.process_state import one_thread
 from harness.errors import BenchError, UserError, did_you_mean
 from harness.plan import build_plan
 from harness.registry.catalog import Catalog, Entry

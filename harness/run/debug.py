@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.devices import CPU
-from harness.engine.interruption import terminable
-from harness.engine.threads import one_thread
+from harness.engine.process_state import one_thread, terminable
 from harness.errors import UserError, did_you_mean
 from harness.plan.status import needed
 from harness.run.find import OpenedCell

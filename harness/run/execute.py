@@ -13,7 +13,7 @@ from typing import Any
 from harness.engine import Engine, EngineOptions, Event, StageOutcomes
 from harness.engine import run as run_stages
 from harness.engine.devices import CPU
-from harness.engine.interruption import terminable
+from harness.engine.process_state import terminable
 from harness.engine.provenance import provenance
 from harness.errors import BenchError
 from harness.plan.status import Clock, needed

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from harness.engine.cluster.facts import Order, facts
-from harness.engine.cluster.profile import QUEUES, Profile, connect, interrupts_held_back, start_cluster
+from harness.engine.cluster.profile import QUEUES, Profile, connect, start_cluster
+from harness.engine.process_state import interrupts_held_back
 from harness.errors import UserError
 from harness.safe_io import writing
 from harness.store import Lease, Store, begin_draft

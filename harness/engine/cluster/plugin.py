@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import re
 import socket
 import sys
@@ -18,10 +17,9 @@ from distributed import WorkerPlugin, get_worker
 
 from harness.engine.cluster.facts import Order, look_around
 from harness.engine.contract import StageReport
-from harness.engine.provenance import cpu_model
+from harness.engine.provenance import machine
 from harness.engine.slot import Slot
 from harness.engine.supervisor import Child
-from harness.engine.threads import available_cores
 from harness.store import Failure, Stage
 
 _LOOK: Final = 0.4  # seconds between two looks whether a stage is still wanted and within its limits
@@ -73,7 +71,7 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
         self._slots: list[Slot] = []
         self._started = 0
         self._closed = False
-        self._machine = machine()
+        self._machine = {"host": socket.gethostname(), **machine()}
 
     async def teardown(self, worker: Any) -> None:
         """End everything that runs."""
@@ -148,16 +146,6 @@ class StagePlugin(WorkerPlugin):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"order": self.order}
-
-
-def machine() -> dict[str, Any]:
-    """Describe the machine that runs a stage, in place of the one that started the run."""
-    return {
-        "host": socket.gethostname(),
-        "cpu": cpu_model(),
-        "cores": available_cores(),
-        "platform": platform.platform(),
-    }
 
 
 def _environment(order: Order) -> dict[str, str]:

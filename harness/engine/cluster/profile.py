@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from multiprocessing import resource_tracker
 from typing import Any, Final
 
-from harness.engine.threads import available_cores
+from harness.engine.process_state import available_cores
 from harness.errors import UserError
 
 QUEUES: Final = ("slurm", "pbs", "lsf")
@@ -118,20 +116,6 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     elif profile.kind in QUEUES:
         cluster.scale(profile.workers)
     return cluster
-
-
-@contextmanager
-def interrupts_held_back() -> Iterator[None]:
-    """Block SIGINT while a cluster starts: Dask's thread inherits the mask, as does all that this thread will start.
-
-    So Ctrl-C, which reaches the whole terminal group, stays the main thread's business.
-    """
-    resource_tracker.ensure_running()  # first, because starting it lifts the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def batch_class(profile: Profile) -> Any:

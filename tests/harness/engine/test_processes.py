@@ -19,9 +19,9 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import StageOutcomes, make_engine, run
 from harness.engine.contract import Job
+from harness.engine.process_state import available_cores
 from harness.engine.processes import Processes
 from harness.engine.supervisor import memory_of_tree
-from harness.engine.threads import available_cores
 from harness.engine.worker import Attempt
 from harness.store import Failure, Stage
 

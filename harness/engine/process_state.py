@@ -1,0 +1,107 @@
+"""State of a process that runs stages: one thread for numeric libraries, and SIGTERM as an interrupt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from types import FrameType
+from typing import Final
+
+THREAD_VARIABLES: Final = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+def limit_threads() -> None:
+    """Limit numeric libraries to one thread: those not yet loaded by environment, torch by its own switch.
+
+    Many one-thread workers do more than one many-thread worker, and sums keep their order.
+    """
+    os.environ.update({name: "1" for name in THREAD_VARIABLES if os.environ.get(name) != "1"})
+    if (torch := sys.modules.get("torch")) is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit libraries to one thread inside the block, in a process that is not ours alone, and undo it after."""
+    before = {name: value for name in THREAD_VARIABLES if (value := os.environ.get(name)) != "1"}
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 1
+    limit_threads()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if torch and threads != 1:
+            torch.set_num_threads(threads)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Block SIGINT while a process or thread is started that inherits the mask, as does all that it will start.
+
+    So Ctrl-C, which reaches the whole terminal group, stays the main thread's business.
+    """
+    resource_tracker.ensure_running()  # first, because starting it lifts the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM (a batch scheduler, ``kill``). Exit code 143; Ctrl-C has 130."""
+
+    exit_code = 143
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Raise :class:`Terminated` on the first SIGTERM inside the block; further ones do not disturb the cleaning up.
+
+    Only the main thread may set signal handlers; elsewhere, and inside another such block, it changes nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if isinstance(before, _Once):
+        yield
+        return
+    signal.signal(signal.SIGTERM, _Once())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Once:
+    """A handler that raises the first time it is called."""
+
+    def __init__(self) -> None:
+        self._raised = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if not self._raised:
+            self._raised = True
+            raise Terminated

@@ -15,12 +15,11 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness import DataError, did_you_mean
+from harness import DataError, did_you_mean, file_digest
 from plugins.datasets._pyg_graphs import PARTS, Taken, arrays, take
 from plugins.datasets._splits import SPLITS
 
@@ -43,28 +42,14 @@ def main(request_file: Path) -> None:
     (folder / "answer.tmp").replace(folder / "answer.json")
 
 
-def end_with(life_line: int) -> None:
-    """End this process when the one that started it is gone, though it were killed: the pipe is then closed."""
-    from multiprocessing import connection
-    from threading import Thread
-
-    def watch() -> None:
-        connection.wait([life_line])
-        os._exit(1)
-
-    if life_line >= 0:
-        Thread(target=watch, name="bench-parent-watch", daemon=True).start()
-
-
 def _extract(request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     from safetensors.numpy import save_file
 
     _seed()
     wanted = _wanted(request["target"])
     before = _digests({*_sources(wanted), *map(Path, request["watch"])})
-    with _no_empty_folders(request["arguments"].get("root") or request["root"]):
-        made = [_make(wanted, request, folder, part) for part in request["parts"] or [None]]
-        tables, summary = read(made, request)
+    made = [_make(wanted, request, folder, part) for part in request["parts"] or [None]]
+    tables, summary = read(made, request)
     save_file(tables, folder / "graphs.safetensors")
     watched = _watched(wanted, made, request, folder)
     after = {**watched["code"], **watched["data"]}
@@ -108,22 +93,6 @@ def _taken(graphs: Any, part: str | None, request: Mapping[str, Any]) -> Iterato
             yield take(data, name, request["fields"], request["label"], field, number)
         except DataError as error:
             raise DataError(f"{request['target']}: {error}") from None
-
-
-@contextmanager
-def _no_empty_folders(root: str | None) -> Iterator[None]:
-    """Remove the empty folders that a class has made for its files: at the end of the block, also where it fails."""
-    if root is None:
-        yield
-        return
-    place = Path(root).expanduser()
-    before = {path for path in (*place.parents, place, *place.rglob("*")) if path.exists()}
-    try:
-        yield
-    finally:
-        for path in (*sorted(place.rglob("*"), reverse=True), place, *place.parents):
-            if path not in before and path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
 
 
 def _seed() -> None:
@@ -300,9 +269,20 @@ def _sources(wanted: Any) -> set[Path]:
 
 
 def _digests(paths: set[Path]) -> dict[str, str]:
-    from plugins.datasets._pyg_cache import content_digest
-
     return {str(path): content_digest(path) for path in sorted(paths)}
+
+
+def content_digest(path: Path) -> str:
+    """Return the SHA-256 of what a file holds, or of the names and contents of all files below a folder.
+
+    Raises:
+        DataError: it is not there, or cannot be read.
+    """
+    if not path.is_dir():
+        return file_digest(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    contents = [[file.relative_to(path).as_posix(), file_digest(file)] for file in files]
+    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
 
 def _libraries() -> tuple[str, ...]:

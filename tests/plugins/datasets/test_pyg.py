@@ -136,11 +136,11 @@ def test_a_folder_s_digest_is_that_of_all_below_it(tmp_path):
     (tmp_path / "raw" / "deep").mkdir(parents=True)
     file = tmp_path / "raw" / "deep" / "a.txt"
     file.write_text("1")
-    first = _pyg_cache.content_digest(tmp_path / "raw")
+    first = _pyg_extract.content_digest(tmp_path / "raw")
     file.write_text("2")
-    second = _pyg_cache.content_digest(tmp_path / "raw")
+    second = _pyg_extract.content_digest(tmp_path / "raw")
     file.rename(file.with_name("b.txt"))
-    assert len({first, second, _pyg_cache.content_digest(tmp_path / "raw")}) == 3
+    assert len({first, second, _pyg_extract.content_digest(tmp_path / "raw")}) == 3
 
 
 @pytest.mark.parametrize(
@@ -286,13 +286,6 @@ def test_pyg_s_own_classes_without_a_root(tmp_path):
     assert answer["summary"]["graphs"] == 3
     error = ask(tmp_path / "other", "torch_geometric.datasets:KarateClub", tmp_path)["error"]
     assert "graph 0: the label 'y' is int64 of shape (34,), as labels of nodes are" in error
-
-
-def test_an_attempt_that_fails_leaves_no_empty_folder(tmp_path, path):
-    data = tmp_path / "data"
-    (data / "kept" / "empty").mkdir(parents=True)
-    assert "missing data file" in ask(tmp_path / "answer", f"{path}:Raw", data / "pyg" / "Raw")["error"]
-    assert sorted(data.rglob("*")) == [data / "kept", data / "kept" / "empty"]
 
 
 @own_load

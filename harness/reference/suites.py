@@ -12,7 +12,7 @@ from harness.reference.markdown import code, escaped, table
 from harness.registry.catalog import Catalog
 from harness.suite.files import installed_suites, read_protocol, suites_folder
 from harness.suite.load import DEFAULT_PROTOCOL
-from harness.suite.schema import json_schema
+from harness.suite.models import json_schema
 from harness.suite.tree import Leaf, Place, Problems, plain
 
 _KINDS = tuple(PLURALS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.suite.files import find_suite, installed_suites, peek_plugins, suites_folder
     from harness.suite.load import load_suite
+    from harness.suite.models import json_schema
     from harness.suite.overrides import Overrides
-    from harness.suite.schema import json_schema
 
 __all__ = [
     "Overrides",
@@ -20,7 +20,7 @@ __all__ = [
     "peek_plugins",
     "suites_folder",
 ]
-_HOME = {"Overrides": "overrides", "json_schema": "schema", "load_suite": "load"}
+_HOME = {"Overrides": "overrides", "json_schema": "models", "load_suite": "load"}
 
 
 def __getattr__(name: str) -> Any:

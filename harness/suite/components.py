@@ -165,7 +165,7 @@ class Parts:
         before = len(self.problems)
         axes: dict[str, list[Any]] = {}
         for name in sorted(pool):
-            values = self.axis(self.hparam(part.entry, name, pool.key(name)), pool.entries[name], f"'{name}' in 'pool'")
+            values = self.axis(self.hparam(part.entry, name, pool.key(name)), pool.entries[name])
             distinct = [value for at, value in enumerate(values) if value not in values[:at]]
             axes[name] = sorted(distinct, key=lambda value: (value is None, value))
         size = prod(map(len, axes.values()))
@@ -176,14 +176,12 @@ class Parts:
         points = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
         return tuple(replace(part.spec, params=dict(sorted({**part.spec.params, **point}.items()))) for point in points)
 
-    def axis(self, declared: HParam | None, tree: Tree, what: str) -> tuple[Any, ...]:
-        """The typed values of a list that must not be empty; faults are noted."""
-        if isinstance(tree, Items) and tree.items:
-            values = [self.value(declared, item) for item in tree.items if declared is not None]
-            return tuple(value for fits, value in values if fits)
-        found = "an empty list" if isinstance(tree, Items) else describe(tree)
-        self.problems.add(tree.place, f"{what} takes a list of values, found {found}")
-        return ()
+    def axis(self, declared: HParam | None, tree: Tree) -> tuple[Any, ...]:
+        """Return the values of a list in their declared type; faults are noted."""
+        if declared is None or not isinstance(tree, Items):
+            return ()
+        values = [self.value(declared, item) for item in tree.items]
+        return tuple(value for fits, value in values if fits)
 
 
 def located(entry: Entry, params: Mapping[str, Any], table: Table) -> dict[str, Any]:

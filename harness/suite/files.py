@@ -8,8 +8,7 @@ from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
 from harness.store import hash_file
-from harness.suite.normal import read_method, read_protocol_table, read_suite
-from harness.suite.overlay import over_suite
+from harness.suite.normal import over_suite, read_method, read_protocol_table, read_suite
 from harness.suite.tree import Items, Leaf, Place, Problems, Table
 from harness.suite.yaml import read_file
 

@@ -32,10 +32,16 @@ from harness.suite.checks import (
 from harness.suite.components import Part, Parts
 from harness.suite.effects import Effects, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
-from harness.suite.methods import Method, resolve_methods
-from harness.suite.overlay import drop, over_sections
+from harness.suite.methods import (
+    CheckedDataset,
+    CheckedMethod,
+    Method,
+    resolve_methods,
+    written_dataset,
+    written_method,
+)
+from harness.suite.normal import drop, over_sections
 from harness.suite.overrides import Overrides, apply_overrides, chosen
-from harness.suite.resolved import CheckedDataset, CheckedMethod, written_dataset, written_method
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings, seeds_of
 from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite

@@ -1,4 +1,4 @@
-"""Turn the methods of a file into rows of the table: ``like``, ``bundle`` and ``matrix``."""
+"""Turn the methods of a file into rows of the table (``like``, ``bundle``, ``matrix``), and write them down again."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
+from harness.data import Declaration
 from harness.errors import did_you_mean
-from harness.suite.effects import Written
+from harness.hparams import effective
+from harness.suite.components import Part
+from harness.suite.effects import Effects, Written
 from harness.suite.files import read_bundle
-from harness.suite.overlay import decisions, drop, over_method
-from harness.suite.settings import PARTS, PIPELINE, ROLES
-from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, describe, mark_faulty, plain
+from harness.suite.normal import decisions, drop, merge, over_method
+from harness.suite.settings import PARTS, PIPELINE, ROLES, SECTIONS
+from harness.suite.spec import ComponentSpec
+from harness.suite.tree import FAULTY, Items, Leaf, Place, Problems, Table, Tree, mark_faulty, plain
 
 MAX_ROWS = 10_000
 
@@ -145,23 +150,15 @@ def _expand(name: str, tree: Table, place: Place, problems: Problems) -> list[Me
         return []
     if not matrix:
         return [Method(name, name, bare, place)]
-    axes: list[tuple[str, tuple[Tree, ...]]] = []
-    for path, values in matrix.entries.items():
-        if not isinstance(values, Items) or not values.items:
-            message = f"'matrix' takes a list of values for '{path}', found {_found(values)}"
-            problems.add(values.place, message)
-            return []
-        axes.append((path, values.items))
-    size = 1
-    for _, options in axes:
-        size *= len(options)
+    axes = {path: values.items for path, values in matrix.entries.items() if isinstance(values, Items)}
+    size = prod(map(len, axes.values()))
     if size > MAX_ROWS:
         problems.add(matrix.place, f"the matrix of '{name}' gives {size:,} rows; at most {MAX_ROWS:,} are allowed")
         return []
-    named = {path: _distinct_names(options) for path, options in axes}
+    named = {path: _distinct_names(options) for path, options in axes.items()}
     rows = []
-    for point in product(*(options for _, options in axes)):
-        chosen = dict(zip((path for path, _ in axes), point, strict=True))
+    for point in product(*axes.values()):
+        chosen = dict(zip(axes, point, strict=True))
         row = bare
         for path, value in chosen.items():
             row = _put(row, path, value)
@@ -170,18 +167,10 @@ def _expand(name: str, tree: Table, place: Place, problems: Problems) -> list[Me
     return rows
 
 
-def _found(tree: Tree) -> str:
-    return "an empty list" if isinstance(tree, Items) else describe(tree)
-
-
 def _put(method: Table, path: str, value: Tree) -> Table:
     """The method with one matrix value; a component keeps what the method tunes on its part."""
     if path in PARTS and isinstance(value, Table):
-        below = method.table(path)
-        merged = below
-        for name, item in value.entries.items():
-            merged = merged.put(name, item, value.key(name))
-        return method.put(path, merged, value.place)
+        return method.put(path, merge(method.table(path).without(value), value), value.place)
     return put_path(method, path, value)
 
 
@@ -239,3 +228,63 @@ def value_text(value: Any) -> str:
         rest = ", ".join(f"{key}={value_text(item)}" for key, item in value.items() if key != "use")
         return f"{value.get('use', '')}({rest})" if rest else str(value.get("use", ""))
     return str(value)
+
+
+# Checked against the catalog
+
+
+@dataclass(frozen=True)
+class CheckedDataset:
+    """A dataset of the suite.
+
+    Attributes:
+        label: the column's name.
+        part: the component.
+        declared: what it says of itself.
+        settings: ``model``, ``train`` and ``select`` of its rows before the method's own.
+        envs: its ``envs`` table, empty where it gives none; ``environment`` likewise, as a component.
+    """
+
+    label: str
+    part: Part
+    declared: Declaration
+    settings: Table
+    envs: Table
+    environment: Part | None
+
+
+@dataclass(frozen=True)
+class CheckedMethod:
+    """A method of the suite: its row, its parts by role, its encoder's pool, the environment it names."""
+
+    row: Method
+    parts: Mapping[str, Part]
+    pool: tuple[ComponentSpec, ...]
+    environment: Part | None
+
+    @property
+    def learner(self) -> Part:
+        """The component that trains the classifier."""
+        return self.parts.get("baseline") or self.parts["decorrelator"]
+
+
+def written_dataset(dataset: CheckedDataset, effects: Effects) -> dict[str, Any]:
+    """A dataset with all its settings, so that no protocol is needed to read it, but those without effect."""
+    settings = effects.kept(dataset.settings, f"datasets.{dataset.label}")
+    sections = {name: settings.table(name) for name in SECTIONS}
+    tree = {**_written(dataset.part), **{name: plain(value) for name, value in sections.items() if value}}
+    if dataset.environment is not None:
+        tree["envs"] = _written(dataset.environment)
+    return tree
+
+
+def written_method(method: CheckedMethod, effects: Effects) -> dict[str, Any]:
+    """A method without copies, matrices, and values without effect."""
+    tree = effects.kept(method.row.tree, f"methods.{method.row.label}")
+    empty = [name for name in tree if isinstance(tree.get(name), Table) and not tree.table(name)]
+    written: dict[str, Any] = plain(tree.without(empty))
+    return {**written, "envs": _written(method.environment)} if method.environment and "envs" in tree else written
+
+
+def _written(part: Part) -> dict[str, Any]:
+    return {"use": part.spec.name, **effective(part.entry.hparams, part.spec.params)[0]}

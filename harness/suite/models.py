@@ -1,4 +1,4 @@
-"""The shape of suites, protocols and bundles as pydantic models, from which ``bench schema`` follows too."""
+"""Pydantic models of suites, protocols and bundles, and the JSON Schema for editors that follows from them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, TypeAdapter, WithJsonSchema
 
 from harness.errors import did_you_mean
 from harness.hparams import HParam
+from harness.registry.catalog import Catalog, Entry
 from harness.results.published import publications
 from harness.suite.cluster import CLUSTER
 from harness.suite.files import bundles, protocols
-from harness.suite.settings import PARTS, PIPELINE, ROLES, SELECT, TRAIN, seeds_of
+from harness.suite.settings import KIND_OF, PARTS, PIPELINE, ROLES, SELECT, TRAIN, seeds_of
 from harness.suite.spec import MODEL
 from harness.suite.tree import describe
 from harness.suite.validation import (
@@ -96,13 +97,18 @@ def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
         also = "'default' or " if kind == "tune" else ""
         example = "{layers: [2, 3]}" if kind == "pool" else "{penalty: [1, 10]}"
         raise fault(f"'{kind}' takes {also}a table of lists, such as {example}, found {describe(value)}")
-    texts: dict[Loc, str] = {(path, KEY): _path_text(kind, path, values) for path, values in value.items() if paths}
-    for path in value if paths else ():
-        options = value[path] if path in (*PARTS, "model.backbone") and isinstance(value[path], list) else []
-        for position, option in enumerate(options):
-            if not isinstance(option.get("use") if isinstance(option, dict) else option, str):
-                texts[path, position] = f"a component in '{kind}' over '{path}' needs a name: {{use: NAME, …}}"
-    faults((loc, text) for loc, text in texts.items() if text)
+    texts: dict[Loc, str] = {}
+    for path, options in value.items():
+        if paths and (text := _path_text(kind, path, options)):
+            texts[path, KEY] = text
+        elif not (isinstance(options, list) and options) and not (kind == "tune" and options == "default"):
+            what = "an empty list" if options == [] else describe(options)
+            texts[path,] = f"'{path}' in '{kind}' takes a list of values, found {what}"
+        elif paths and path in (*PARTS, "model.backbone"):
+            for position, option in enumerate(options):
+                if not isinstance(option.get("use") if isinstance(option, dict) else option, str):
+                    texts[path, position] = f"a component in '{kind}' over '{path}' needs a name: {{use: NAME, …}}"
+    faults(texts.items())
     return value
 
 
@@ -270,3 +276,55 @@ PROTOCOL = table_of(
         "families": (rows_of(table_of("family", SECTIONS), 0), ""),
     },
 )
+
+
+# JSON Schema
+
+
+def json_schema(catalog: Catalog) -> Schema:
+    """The schema (draft 2020-12) of a suite that may use the components of a catalog."""
+    suite = _schema_of(SUITE)
+    kinds = ["dataset", "backbone", "analysis", "tracker", *dict.fromkeys(KIND_OF.values())]
+    definitions = {kind: _component_schema(catalog, kind) for kind in kinds}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **suite,
+        "title": "bench suite",
+        "$defs": definitions | suite["$defs"] | {"model": _model_schema(catalog)},
+    }
+
+
+def _schema_of(model: Any) -> Schema:
+    """Return a model's schema without pydantic's titles; definitions of components are references."""
+    schema: Schema = _tidy(TypeAdapter(model).json_schema())
+    return schema
+
+
+def _tidy(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_tidy(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidy = {name: _tidy(item) for name, item in schema.items() if name not in ("title", "definition")}
+    return tidy | ({"$ref": f"#/$defs/{schema['definition']}"} if "definition" in schema else {})
+
+
+def _component_schema(catalog: Catalog, kind: str) -> Schema:
+    """A name, a named component with its own hyperparameters, or changes without a name (of a copied method)."""
+    entries = catalog.of_kind(kind)
+    calls = [f"^{entry.name}\\(.*\\)$" for entry in entries if entry.traits.get("positional")]
+    named = [{"enum": [entry.name for entry in entries]}, *({"type": "string", "pattern": call} for call in calls)]
+    return {"anyOf": [*named, *map(_entry_schema, entries), {"type": "object", "properties": {"use": False}}]}
+
+
+def _entry_schema(entry: Entry) -> Schema:
+    pattern = {"type": "string", "pattern": f"^{entry.name}(\\(.*\\))?$"}
+    use = Annotated[Any, WithJsonSchema(pattern if entry.traits.get("positional") else {"const": entry.name})]
+    schema = _schema_of(settings(entry.name, entry.hparams, {"use": (use, ""), **BESIDE.get(entry.kind, {})}))
+    schema.pop("$defs", None)
+    return schema | {"required": ["use"]} | ({"description": entry.summary} if entry.summary else {})
+
+
+def _model_schema(catalog: Catalog) -> Schema:
+    declared = {name: item for entry in catalog.of_kind("backbone") for name, item in entry.hparams.items()}
+    return _schema_of(settings("model", declared | MODEL, {"backbone": BACKBONE}))

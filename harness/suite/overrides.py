@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from harness.errors import did_you_mean
-from harness.suite.normal import read_top
-from harness.suite.overlay import over_suite
+from harness.suite.normal import over_suite, read_top
 from harness.suite.tree import Leaf, Place, Problems, Table, Tree
 from harness.suite.yaml import read_value
 

@@ -19,7 +19,7 @@ from harness.hparams import DATASET, HParam, effective
 from harness.suite.components import Part, Parts
 from harness.suite.effects import Scope, Uses, Written
 from harness.suite.methods import value_text
-from harness.suite.overlay import decisions
+from harness.suite.normal import decisions
 from harness.suite.settings import PARTS, TRAIN, TrainSettings
 from harness.suite.spec import MODEL, ComponentSpec, Configuration, ModelSettings, Pipeline
 from harness.suite.tree import Leaf, Place, Table
@@ -121,7 +121,7 @@ class Search:
         if declared is None:
             return ()
         if not isinstance(tree, Leaf) or tree.value != "default":
-            return self.parts.axis(declared, tree, f"'{path}' in 'tune'")
+            return self.parts.axis(declared, tree)
         if declared.search is None:
             self.problems.add(tree.place, f"'{path}' has no search space on its class; list the values to try")
         return declared.search or ()

@@ -20,7 +20,7 @@ from harness.report import make_report, render
 from harness.results.rows import RunResults
 from harness.suite import Overrides
 from harness.suite.files import bundles, protocols
-from harness.suite.schema import json_schema
+from harness.suite.models import json_schema
 from harness.testing import check_component, pytest_plugin
 
 SUITES = [block for block in blocks("yaml") if not block.saved_as]

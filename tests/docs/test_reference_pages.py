@@ -18,7 +18,7 @@ from harness.reference.differences import PLURALS
 from harness.reference.markdown import escaped, prose, table
 from harness.registry.index import load_catalog
 from harness.suite.files import installed_suites
-from harness.suite.schema import json_schema
+from harness.suite.models import json_schema
 
 CATALOG = load_catalog()
 PAGES = components.pages(CATALOG)

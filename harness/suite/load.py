@@ -220,7 +220,7 @@ class _Loader:
         from harness.suite.cluster import read_cluster
 
         tree = self.tree.get("cluster")
-        return None if tree is None else read_cluster(tree, self.problems)
+        return read_cluster(tree, self.problems) if isinstance(tree, Table) else None
 
     def _checked_methods(self, methods: list[Method]) -> list[CheckedMethod]:
         families = {method.label: method.family for method in methods}

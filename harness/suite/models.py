@@ -263,7 +263,7 @@ SUITE = table_of(
             "what to ask of the cells once they have run: label -> analysis",
         ),
         "trackers": (list_of(component("tracker", {}, _check_tracker)), "tools that are told of the run"),
-        "cluster": (CLUSTER, "where `bench run --engine dask` runs the stages; part of no key"),
+        "cluster": (CLUSTER | None, "where `bench run --engine dask` runs the stages; part of no key"),
         "report": (REPORT, "what the report shows"),
     },
 )

@@ -143,3 +143,9 @@ def test_a_fault_in_a_suite_has_its_place(faults: Callable[..., list[str]]) -> N
     found = faults(f"cluster: {{kind: lcoal}}\n{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\n")
     assert len(found) == 1
     assert found[0].startswith("1:17: 'kind': expected one of local, address, slurm, pbs, lsf, found 'lcoal'")
+
+
+def test_a_cluster_of_nothing_is_none(load: Load) -> None:
+    text = f"{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\ncluster:"
+    assert load(f"{text}\n").cluster is None
+    assert load(f"{text} {{kind: local}}\n", sets=["cluster=null"]).cluster is None

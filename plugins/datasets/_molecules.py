@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness import Features
@@ -83,23 +82,6 @@ class MoleculeSet:
     facts: dict[str, Any] = field(default_factory=dict)
     environments: Mapping[int, int] = field(default_factory=dict)
     lines: Sequence[int] = ()
-
-
-class Source(Protocol):
-    """Where molecules come from."""
-
-    @property
-    def where(self) -> Path:
-        """The file or folder, for messages."""
-
-    def files(self) -> list[Path]:
-        """The input files; a missing one is a ``DataError``."""
-
-    def tasks(self) -> tuple[str, ...]:
-        """Names of the label columns; cheap."""
-
-    def read(self) -> MoleculeSet:
-        """Everything."""
 
 
 def scaffolds_of(molecules: Mapping[int, Molecule]) -> dict[int, str]:

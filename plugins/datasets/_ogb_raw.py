@@ -34,15 +34,10 @@ class OGBRaw:
     RDKit then reads the SMILES in ``mapping/mol.csv.gz``.
     """
 
-    folder: Path
+    where: Path
     how: str
     scaffolds: bool = False
     fragments: bool = False
-
-    @property
-    def where(self) -> Path:
-        """The folder."""
-        return self.folder
 
     def files(self) -> list[Path]:
         """The input files.
@@ -51,7 +46,7 @@ class OGBRaw:
             DataError: one is missing.
         """
         paths = [self._raw(name) for name in RAW]
-        paths += [self.folder / "split" / "scaffold" / f"{name}.csv.gz" for name in SPLIT_FILES.values()]
+        paths += [self.where / "split" / "scaffold" / f"{name}.csv.gz" for name in SPLIT_FILES.values()]
         paths += [self._mapping] if self._wants_smiles else []
         missing = [path for path in paths if not is_file(path)]
         if missing:
@@ -76,7 +71,7 @@ class OGBRaw:
 
     @property
     def _mapping(self) -> Path:
-        return self.folder / "mapping" / "mol.csv.gz"
+        return self.where / "mapping" / "mol.csv.gz"
 
     @property
     def _wants_smiles(self) -> bool:
@@ -104,60 +99,48 @@ class OGBRaw:
         return found
 
     def _raw(self, name: str) -> Path:
-        return self.folder / "raw" / f"{name}.csv.gz"
+        return self.where / "raw" / f"{name}.csv.gz"
 
     def _labels(self) -> tuple[tuple[str, ...], Labels]:
         self.files()
-        cells = self._label_rows()
-        names = tuple(f"task_{column + 1}" for column in range(len(cells[0])))
-        return names, parse_labels(self._raw("graph-label"), cells, names)
-
-    def _label_rows(self) -> list[list[str]]:
         path = self._raw("graph-label")
         # csv would drop an empty line, which here is a molecule with its one label missing
         rows = [line.split(",") for line in read_text(path).splitlines()]
         if len({len(row) for row in rows}) != 1:
             raise DataError(f"{path}: the rows have different numbers of labels; the file is damaged or not OGB's")
-        return rows
+        names = tuple(f"task_{column + 1}" for column in range(len(rows[0])))
+        return names, parse_labels(path, rows, names)
 
     def _molecules(self, count: int) -> list[Molecule]:
         import numpy as np
 
-        nodes, edges = self._counts("num-node-list", count, 1), self._counts("num-edge-list", count, 0)
+        nodes = self._table("num-node-list", count, 1)[:, 0]
+        edges = self._table("num-edge-list", count, 1)[:, 0]
+        self._check("num-node-list", nodes >= 1)
+        self._check("num-edge-list", edges >= 0)
         x = self._table("node-feat", int(nodes.sum()), len(ATOM_SIZES))
         ends = self._table("edge", int(edges.sum()), 2)
         codes = self._table("edge-feat", int(edges.sum()), len(BOND_SIZES))
-        self._check("node-feat", x, np.array(ATOM_SIZES))
-        self._check("edge", ends, np.repeat(nodes, edges)[:, None])
-        self._check("edge-feat", codes, np.array(BOND_SIZES))
+        self._check("node-feat", (x >= 0) & (x < np.array(ATOM_SIZES)))
+        self._check("edge", (ends >= 0) & (ends < np.repeat(nodes, edges)[:, None]))
+        self._check("edge-feat", (codes >= 0) & (codes < np.array(BOND_SIZES)))
         node_ends, edge_ends = np.cumsum(nodes)[:-1], np.cumsum(edges)[:-1]
         pieces = zip(np.split(x, node_ends), np.split(ends, edge_ends), np.split(codes, edge_ends), strict=True)
         return [Molecule(atoms, *both_directions(bonds, kinds)) for atoms, bonds, kinds in pieces]
 
-    def _counts(self, name: str, count: int, least: int) -> NDArray[np.int64]:
-        found = _integers(self._raw(name), 1)[:, 0]
-        if len(found) != count or (found < least).any():
-            raise DataError(
-                f"{self._raw(name)}: expected {count} counts of at least {least}, as there are {count} labels; found "
-                f"{len(found)}; a file is truncated or from another set"
-            )
-        return found
-
     def _table(self, name: str, rows: int, columns: int) -> NDArray[np.int64]:
         path = self._raw(name)
-        found = _integers(path, columns)
-        if len(found) != rows:
-            raise DataError(f"{path}: {len(found)} rows where {rows} are due; a file is truncated or from another set")
-        return found
+        table = _integers(path, columns)
+        if len(table) != rows:
+            raise DataError(f"{path}: {len(table)} rows where {rows} are due; a file is truncated or from another set")
+        return table
 
-    def _check(self, name: str, codes: NDArray[np.int64], bounds: NDArray[np.int64]) -> None:
-        """Refuse codes that are not within 0..bound-1."""
-        if (codes < 0).any() or (codes >= bounds).any():
-            path = self._raw(name)
-            raise DataError(f"{path}: a number is out of range; the file is damaged or from another set")
+    def _check(self, name: str, in_range: NDArray[np.bool_]) -> None:
+        if not in_range.all():
+            raise DataError(f"{self._raw(name)}: a number is out of range; the file is damaged or from another set")
 
     def _splits(self, count: int) -> Mapping[str, list[int]]:
-        folder = self.folder / "split" / "scaffold"
+        folder = self.where / "split" / "scaffold"
         splits = {name: _integers(folder / f"{file}.csv.gz", 1)[:, 0].tolist() for name, file in SPLIT_FILES.items()}
         if sorted(row for rows in splits.values() for row in rows) != list(range(count)):
             raise DataError(f"{folder}: the three index files do not hold each of the {count} molecules exactly once")

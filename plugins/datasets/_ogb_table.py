@@ -9,7 +9,7 @@ from harness import DataError
 from plugins.datasets._featurise import Wanted
 from plugins.datasets._files import is_file
 from plugins.datasets._labels import parse_labels
-from plugins.datasets._molecules import MoleculeSet, scaffolds_of, tell_failures
+from plugins.datasets._molecules import Labels, MoleculeSet, scaffolds_of, tell_failures
 from plugins.datasets._names import shortened
 from plugins.datasets._ogb_sets import NOT_LABELS, OGBSet
 from plugins.datasets._scaffold import scaffold_split
@@ -19,59 +19,53 @@ from plugins.datasets._table import Table, read_table
 
 @dataclass(frozen=True)
 class OGBTable:
-    """The CSV at ``path``; ``how`` says how to get it, for messages; ``fragments``: BRICS fragments as well."""
+    """The CSV at ``where``; ``how`` says how to get it, for messages; ``fragments``: BRICS fragments as well."""
 
-    path: Path
+    where: Path
     known: OGBSet
     how: str
     fragments: bool = False
 
-    @property
-    def where(self) -> Path:
-        """The table."""
-        return self.path
-
     def files(self) -> list[Path]:
-        """The input file.
+        """Return the input file.
 
         Raises:
             DataError: it is missing.
         """
-        if not is_file(self.path):
-            raise DataError(f"missing data file: {self.path}\n{self.how}")
-        return [self.path]
+        if not is_file(self.where):
+            raise DataError(f"missing data file: {self.where}\n{self.how}")
+        return [self.where]
 
     def tasks(self) -> tuple[str, ...]:
-        """Names of the label columns. Reads all labels but no molecule, so that a bad file is found early.
+        """Return the names of the label columns. Reads all labels but no molecule, so that a bad file is found early.
 
         Raises:
             DataError: the file is not such a table.
         """
-        self.files()
-        table = read_table(self.path)
-        names = self._label_columns(table)
-        parse_labels(self.path, table.columns(names), names)
-        return names
+        return self._contents()[1]
 
     def read(self) -> MoleculeSet:
-        """All molecules; rows that cannot be used are listed.
+        """Return all molecules; rows that cannot be used are listed.
 
         Raises:
             DataError: the file is not such a table, or a split would be empty.
         """
-        self.files()
-        table = read_table(self.path)
-        names = self._label_columns(table)
-        labels = parse_labels(self.path, table.columns(names), names)
+        table, _, labels = self._contents()
         smiles = table.column(self._smiles_column(table))
-        found = featurise_smiles(smiles, Wanted("ogb", "chiral", self.fragments))
+        featurised = featurise_smiles(smiles, Wanted("ogb", "chiral", self.fragments))
         try:
-            split = scaffold_split(scaffolds_of(found.molecules), len(smiles))
+            split = scaffold_split(scaffolds_of(featurised.molecules), len(smiles))
         except DataError as error:
-            raise DataError(f"{self.path}: {error}") from None
+            raise DataError(f"{self.where}: {error}") from None
         facts = {"source": "SMILES table", **split.facts}
-        skipped = tell_failures(found.failures, table.lines)
-        return MoleculeSet(found.molecules, labels, split.rows, skipped, facts, lines=table.lines)
+        skipped = tell_failures(featurised.failures, table.lines)
+        return MoleculeSet(featurised.molecules, labels, split.rows, skipped, facts, lines=table.lines)
+
+    def _contents(self) -> tuple[Table, tuple[str, ...], Labels]:
+        self.files()
+        table = read_table(self.where)
+        names = self._label_columns(table)
+        return table, names, parse_labels(self.where, table.columns(names), names)
 
     def _smiles_column(self, table: Table) -> str:
         names = self.known.smiles
@@ -86,7 +80,7 @@ class OGBTable:
             names = tuple(name for name in table.header if name not in NOT_LABELS and name not in self.known.smiles)
         if len(names) != self.known.tasks:
             raise DataError(
-                f"{self.path}: {len(names)} label columns where the set has {self.known.tasks}; the columns are: "
+                f"{self.where}: {len(names)} label columns where the set has {self.known.tasks}; the columns are: "
                 f"{shortened(table.header)}"
             )
         return names

@@ -8,7 +8,6 @@ from pathlib import Path
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._files import in_any_case, is_file, is_folder
 from plugins.datasets._molecule_graphs import raw_dataset
-from plugins.datasets._molecules import Source
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._ogb_raw import OGBRaw
 from plugins.datasets._ogb_sets import MOLECULENET_ADDRESS, OGB_ADDRESS, SETS, find_set
@@ -92,7 +91,7 @@ class OGB(Dataset):
         source = self._source(data_dir)
         return raw_dataset(source.read(), source.where, scaffolds=self.scaffolds)
 
-    def _source(self, data_dir: Path | None) -> Source:
+    def _source(self, data_dir: Path | None) -> OGBRaw | OGBTable:
         known, how = find_set(self.dataset), self._how(data_dir)
         if data_dir is None:
             raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}")

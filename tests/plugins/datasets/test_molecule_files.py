@@ -279,9 +279,9 @@ def test_a_truncated_gzip_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"raw/num-node-list": "2\n1\n3\n"}, "num-node-list.csv.gz: expected 4 counts"),
+        ({"raw/num-node-list": "2\n1\n3\n"}, "num-node-list.csv.gz: 3 rows where 4 are due"),
         ({"raw/num-node-list": "2\n1\n4\n2\n"}, "node-feat.csv.gz: 8 rows where 9 are due"),
-        ({"raw/num-node-list": "2\n0\n4\n2\n"}, "at least 1"),
+        ({"raw/num-node-list": "2\n0\n4\n2\n"}, "num-node-list.csv.gz: a number is out of range"),
         ({"raw/num-node-list": "2\n1\n3\n999999999999\n"}, "rows where"),
         ({"raw/num-edge-list": "1\n0\n2\n9\n"}, "edge.csv.gz: 4 rows where 12 are due"),
         ({"raw/node-feat": "5,0,4,5,3,0,2,0,0\n" * 7}, "7 rows where 8 are due"),
@@ -294,7 +294,7 @@ def test_a_truncated_gzip_is_told(tmp_path):
         ({"raw/edge-feat": "9,0,0\n" * 4}, "out of range"),
         ({"raw/graph-label": "0.5\n0\n1\n0\n"}, "regression is not supported"),
         ({"raw/graph-label": "1,0\n0\n1\n0\n"}, "different numbers of labels"),
-        ({"raw/graph-label": "1\n0\n1\n"}, "expected 3 counts"),
+        ({"raw/graph-label": "1\n0\n1\n"}, "4 rows where 3 are due"),
         ({"split/scaffold/test": "2\n3\n"}, "exactly once"),
         ({"split/scaffold/test": "9\n"}, "exactly once"),
         ({"split/scaffold/valid": "\n", "split/scaffold/test": "1\n2\n"}, "no labelled molecule is left in val"),

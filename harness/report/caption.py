@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from harness.results.aggregate import AverageColumn, ResultTable, TableRow
+from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
 from harness.results.rows import METRICS, DatasetFacts
 from harness.store import span
 from harness.suite.settings import LAST
@@ -17,8 +17,6 @@ _UNFINISHED = {
     "interrupted": "The run was interrupted before its end.",
     "running": "The run has not ended: it goes on, or was killed.",
 }
-Pairs = list[tuple[str, str]]
-"""Names of methods or datasets, each with what is said of it."""
 
 
 def caption(table: ResultTable, averages: Sequence[AverageColumn] = (), *, differences: bool = False) -> list[str]:
@@ -54,16 +52,9 @@ def listing(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" if "," in _BRACKETS.sub("", name) else name for name in names)
 
 
-def _by_value(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        values.setdefault(value, []).append(name)
-    return values
-
-
 def _group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
     """Return ``value (names); value (names)``, or the value alone if all ``total`` names have it."""
-    values = _by_value(pairs)
+    values = by_value(pairs)
     if len(values) == 1 and total in (None, len(next(iter(values.values())))):
         return next(iter(values))
     return _each(values)
@@ -71,21 +62,6 @@ def _group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
 
 def _each(values: dict[str, list[str]]) -> str:
     return "; ".join(f"{value} ({listing(names)})" for value, names in values.items())
-
-
-def _methods(table: ResultTable, pairs: Iterable[tuple[TableRow, str]]) -> Pairs:
-    """Return (method, value) pairs, or (method on dataset, value) if a method's value differs between datasets."""
-    values: dict[str, dict[str, str]] = {}
-    for row, value in pairs:
-        values.setdefault(row.method, {})[row.dataset] = value
-    named: Pairs = []
-    for method, by_dataset in values.items():
-        everywhere = {row.dataset for row in table.rows if row.method == method}
-        if len(set(by_dataset.values())) == 1 and set(by_dataset) == everywhere:
-            named.append((method, next(iter(by_dataset.values()))))
-        else:
-            named += [(f"{method} on {dataset}", value) for dataset, value in by_dataset.items()]
-    return named
 
 
 def _metric(table: ResultTable) -> str:
@@ -121,7 +97,7 @@ def _draw(datasets: Sequence[DatasetFacts]) -> str:
 
 
 def _checkpoint(table: ResultTable) -> str:
-    pairs = _methods(table, ((row, checkpoint_words(row)) for row in table.rows))
+    pairs = by_method(((row, checkpoint_words(row)) for row in table.rows), table.rows)
     return f"Checkpoint: {_group(pairs)}." if pairs else ""
 
 
@@ -134,7 +110,7 @@ def _configuration(table: ResultTable) -> str:
     tuned = [row for row in table.rows if row.configurations > 1]
     if not tuned:
         return "Nothing was tuned."
-    return f"Configuration: {_each(_by_value(_methods(table, ((row, _selector(row)) for row in tuned))))}."
+    return f"Configuration: {_each(by_value(by_method(((row, _selector(row)) for row in tuned), table.rows)))}."
 
 
 def _selector(row: TableRow) -> str:
@@ -149,13 +125,13 @@ def _validation(table: ResultTable) -> str:
     kinds = [(row, table.results.dataset(row.dataset).validation_on(row.validation_split)) for row in table.rows]
     pairs = list(dict.fromkeys((row.dataset, kind) for row, kind in kinds))
     if len(pairs) > len(dict(pairs)):
-        pairs = _methods(table, kinds)
+        pairs = by_method(kinds, table.rows)
     known = [(name, kind) for name, kind in pairs if kind]
     return f"Validation is {_group(known, len(pairs))}." if known else ""
 
 
 def _validation_users(table: ResultTable) -> str:
-    users = _methods(table, ((row, "") for row in table.rows if row.uses_validation_labels))
+    users = by_method(((row, "") for row in table.rows if row.uses_validation_labels), table.rows)
     if not users:
         return "No method used validation labels other than for these choices."
     names = listing(name for name, _ in users)
@@ -163,12 +139,12 @@ def _validation_users(table: ResultTable) -> str:
 
 
 def _environments(table: ResultTable) -> str:
-    pairs = _methods(table, ((row, row.environments) for row in table.rows if row.environments))
-    return f"Environments: {_each(_by_value(pairs))}." if pairs else ""
+    pairs = by_method(((row, row.environments) for row in table.rows if row.environments), table.rows)
+    return f"Environments: {_each(by_value(pairs))}." if pairs else ""
 
 
 def _oracle(table: ResultTable) -> str:
-    values = _by_value(_methods(table, ((row, ", ".join(row.oracle)) for row in table.rows if row.oracle)))
+    values = by_value(by_method(((row, ", ".join(row.oracle)) for row in table.rows if row.oracle), table.rows))
     opened = "; ".join(f"{listing(names)} opened {value}" for value, names in values.items())
     return f"Oracle information (‡): {opened}." if opened else ""
 
@@ -221,7 +197,7 @@ def _stored(table: ResultTable) -> str:
     stored = table.results.stored
     failed = {row.cell: (row.dataset, row.method) for row in table.results.rows if row.cell in stored}
     rows = set(failed.values())
-    names = _methods(table, ((row, "") for row in table.rows if (row.dataset, row.method) in rows))
+    names = by_method(((row, "") for row in table.rows if (row.dataset, row.method) in rows), table.rows)
     if not names:
         return ""
     when = span(stored[cell] for cell in failed)

@@ -9,7 +9,7 @@ from harness.report.latex import latex_table
 from harness.report.markdown import markdown_table
 from harness.report.plain import plain_table
 from harness.report.table import Text, TextTable
-from harness.report.text import SIGNIFICANT, interval_text, one_line, percent, percent_of, value_text
+from harness.report.text import SIGNIFICANT, interval_text, one_line, percent_of, summary_text, value_text
 from harness.results.compare import CellPair, Comparison, Side
 from harness.results.intervals import LEVEL
 from harness.results.summary import Summary
@@ -47,16 +47,13 @@ def _value(pair: CellPair, side: int) -> str:
     summary = Summary(tuple(values[side] for values in pair.values))
     if not summary.n:
         return "–" if row.test.n else value_text(row)
-    count = f" (n={summary.n}/{len(pair.seeds)})" if not summary.complete else " (n=1)" if summary.n == 1 else ""
-    return percent(summary) + count
+    return summary_text(summary)
 
 
 def _difference(pair: CellPair) -> str:
     if pair.identical:
         return f"identical (n={pair.difference.n})"
-    text = interval_text(pair.difference, signed=True)
-    short = 1 < pair.difference.n < len(pair.seeds) and pair.difference.low is not None
-    return f"{text} (n={pair.difference.n}/{len(pair.seeds)})" if short else text
+    return interval_text(pair.difference, seeds=len(pair.seeds), signed=True)
 
 
 def _sentences(compared: Comparison) -> list[str]:

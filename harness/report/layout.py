@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.report.caption import caption
 from harness.report.table import Text, TextTable
-from harness.report.text import difference_text, footnote, one_line, percent, validation_text, value_text
+from harness.report.text import footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageCell, AverageColumn, Column, ResultTable, TableRow
 from harness.results.rows import METRICS
 from harness.results.summary import Summary
@@ -37,8 +37,8 @@ def results_table(
         for column in table.columns:
             row = table.cell(method, column)
             texts.append(_test(row, column, footnotes, table))
-            texts += [_beside(row, row.validation if row else None, validation_text)] if validation else []
-            texts += [_beside(row, row.difference if row else None, difference_text)] if differences else []
+            texts += [_beside(row.validation if row else None)] if validation else []
+            texts += [_beside(row.difference if row else None, signed=True)] if differences else []
         texts += [_average(average.cell(method)) for average in averages]
         rows.append(tuple(texts))
     return TextTable(
@@ -92,9 +92,9 @@ def _test(row: TableRow | None, column: Column, footnotes: list[str], table: Res
     return replace(entry, notes=(footnotes.index(note) + 1,))
 
 
-def _beside(row: TableRow | None, summary: Summary | None, text_of: Callable[[TableRow], str]) -> Text:
+def _beside(summary: Summary | None, *, signed: bool = False) -> Text:
     """Return an entry beside the test value: the validation value or the difference."""
-    return Text("–" if row is None else text_of(row), value=None if summary is None else summary.mean)
+    return Text("–") if summary is None else Text(summary_text(summary, signed=signed), value=summary.mean)
 
 
 def _average(cell: AverageCell) -> Text:

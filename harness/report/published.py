@@ -11,7 +11,7 @@ from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean
 from harness.report.table import Text, TextTable
 from harness.report.text import interval_text, one_line, percent_of, points, value_text
-from harness.results.aggregate import ResultTable, TableRow
+from harness.results.aggregate import ResultTable, TableRow, by_value
 from harness.results.compare import tuned_paths, unequal
 from harness.results.intervals import LEVEL, Interval, Sample, welch_interval
 from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
@@ -167,37 +167,38 @@ def _remarks(row: TableRow, place: PublishedTable) -> tuple[str, ...]:
 
 def _differs(table: ResultTable, row: TableRow, place: PublishedTable, free: Sequence[str]) -> list[str]:
     """List what makes a number of ours another thing than the paper's."""
-    results, made = table.results, place.made.get(row.dataset, PublishedColumn())
+    results, conditions = table.results, place.conditions.get(row.dataset, PublishedColumn())
     metric, checkpoint = place.metrics[row.dataset], LAST if row.checkpoint == LAST else "best-val"
     reasons = [f"metric {row.metric}, not {metric}"] if metric != row.metric else []
     if place.protocol and place.protocol != results.protocol:
         reasons.append(f"protocol {results.protocol}, not {place.protocol}")
-    if in_distribution(row.split) != (made.split == "in-distribution"):
-        reasons.append(f"split {row.split}, not {made.split}")
+    if in_distribution(row.split) != (conditions.split == "in-distribution"):
+        reasons.append(f"split {row.split}, not {conditions.split}")
     if place.checkpoint and place.checkpoint != checkpoint:
         reasons.append(f"checkpoint {checkpoint}, not {place.checkpoint}")
     if row.oracle_selection:
         reasons.append("configuration selected on test scores")
     if row.oracle:
         reasons.append(f"oracle information ({', '.join(row.oracle)})")
-    reasons += _data_differs(results.dataset(row.dataset), made, free)
+    reasons += _data_differs(results.dataset(row.dataset), conditions, free)
     entry = results.entry(row.dataset, row.method)
-    if entry is None or not entry.settings or not made.settings:  # known only once a cell has been trained
+    if entry is None or not entry.settings or not conditions.settings:  # known only once a cell has been trained
         return reasons
     tuned = tuned_paths(entry)
-    return reasons + _unequal(entry.settings, {p: v for p, v in made.settings.items() if p not in tuned}, free)
+    return reasons + _unequal(entry.settings, {p: v for p, v in conditions.settings.items() if p not in tuned}, free)
 
 
-def _data_differs(ours: DatasetFacts, made: PublishedColumn, free: Sequence[str]) -> list[str]:
+def _data_differs(ours: DatasetFacts, conditions: PublishedColumn, free: Sequence[str]) -> list[str]:
     reasons = []
-    if made.version and ours.version != made.version and not ours.version.startswith(f"{made.version},"):
+    version = conditions.version
+    if version and ours.version != version and not ours.version.startswith(f"{version},"):
         edition = ours.version.partition(",")[0] or "not stated"
-        reasons.append(f"data version {edition}, not {made.version}")
-    if not made.component or not ours.component:
+        reasons.append(f"data version {edition}, not {version}")
+    if not conditions.component or not ours.component:
         return reasons
-    if ours.component != made.component:
-        return [*reasons, f"data {ours.component}, not {made.component}"]
-    return reasons + [f"data: {line}" for line in _unequal(ours.values, made.values, free)]
+    if ours.component != conditions.component:
+        return [*reasons, f"data {ours.component}, not {conditions.component}"]
+    return reasons + [f"data: {line}" for line in _unequal(ours.values, conditions.values, free)]
 
 
 def _unequal(ours: Mapping[str, Any], theirs: Mapping[str, Any], free: Sequence[str]) -> list[str]:
@@ -265,8 +266,8 @@ def _citation(cells: Sequence[PublishedCell], publication: Publication) -> str:
 
 def _column_notes(cells: Sequence[PublishedCell], publication: Publication) -> list[str]:
     """Return the notes on the columns shown, with the names of the columns unless a note is about all."""
-    notes = {cell.dataset: publication.table(cell.table).made[cell.dataset].note for cell in cells}
-    columns = {note: [column for column in notes if notes[column] == note] for note in notes.values() if note}
+    notes = {cell.dataset: publication.table(cell.table).conditions[cell.dataset].note for cell in cells}
+    columns = by_value((column, note) for column, note in notes.items() if note)
     return [note if len(names) == len(notes) else f"{', '.join(names)}: {note}" for note, names in columns.items()]
 
 
@@ -303,7 +304,4 @@ def _named(labels: Iterable[str], known: list[str]) -> str:
 
 def _by_column(pairs: Iterable[tuple[str, str]]) -> str:
     """Return ``COLUMN: ROW, ROW; COLUMN: ROW``."""
-    columns: dict[str, list[str]] = {}
-    for method, column in pairs:
-        columns.setdefault(column, []).append(method)
-    return "; ".join(f"{column}: {', '.join(methods)}" for column, methods in columns.items())
+    return "; ".join(f"{column}: {', '.join(methods)}" for column, methods in by_value(pairs).items())

@@ -9,7 +9,6 @@ from harness.report.statistics import Family, MethodTests, RowStatistics, Statis
 from harness.report.table import Text, TextTable
 from harness.report.text import SIGNIFICANT, interval_text, one_line, percent_of, points
 from harness.results.aggregate import ResultTable
-from harness.results.intervals import Interval
 from harness.results.paired import EXACT, TestResult
 from harness.results.ranks import Friedman, Ranking
 from harness.results.rows import METRICS
@@ -61,8 +60,8 @@ def _place(row: RowStatistics) -> tuple[str, str, str]:
 
 def _intervals(table: ResultTable, computed: Statistics) -> TextTable:
     rows = [row for row in computed.rows if row.mean.n]
-    texts = {_place(row): Text(interval_text(row.mean) + _missing(row.mean, table)) for row in rows}
     seeds = len(table.results.seeds)
+    texts = {_place(row): Text(interval_text(row.mean, seeds=seeds)) for row in rows}
     sentences = [
         f"Mean over seeds in percent with its {percent_of(computed.level)} t-interval (n - 1 degrees of freedom), "
         f"n={seeds} training seeds where nothing else is said.",
@@ -76,17 +75,11 @@ def _intervals(table: ResultTable, computed: Statistics) -> TextTable:
     return _by_cell("Confidence intervals", table, texts, sentences)
 
 
-def _missing(interval: Interval, table: ResultTable) -> str:
-    """Return the number of seeds behind an interval, if some are missing."""
-    total = len(table.results.seeds)
-    return f" (n={interval.n}/{total})" if 1 < interval.n < total and interval.low is not None else ""
-
-
 def _differences(table: ResultTable, computed: Statistics) -> TextTable:
     differences = {_place(row): row.difference for row in computed.rows if row.difference is not None}
     texts = {
         place: Text(
-            interval_text(difference, signed=True) + _missing(difference, table),
+            interval_text(difference, seeds=len(table.results.seeds), signed=True),
             flags=SIGNIFICANT if difference.excludes_zero else "",
         )
         for place, difference in differences.items()

@@ -33,14 +33,19 @@ def points(value: float, *, signed: bool = False) -> str:
     return (f"{value:+.2f}" if signed else f"{value:.2f}").replace("-", "−")
 
 
-def interval_text(interval: Interval, *, signed: bool = False) -> str:
-    """Return ``71.95 [68.45, 75.45]``, or the estimate with the reason why there is no interval."""
+def interval_text(interval: Interval, *, seeds: int = 0, signed: bool = False) -> str:
+    """Return ``71.95 [68.45, 75.45]``, or the estimate with the reason why there is no interval.
+
+    Args:
+        seeds: the number of seeds, to add ``(n=2/3)`` to an interval of fewer.
+    """
     if interval.estimate is None:
         return "–"
     estimate = points(interval.estimate, signed=signed)
     if interval.low is None or interval.high is None:
         return f"{estimate} (n=1)" if interval.n == 1 else f"{estimate} (no spread, n={interval.n})"
-    return f"{estimate} [{points(interval.low)}, {points(interval.high)}]"
+    missing = f" (n={interval.n}/{seeds})" if interval.n < seeds else ""
+    return f"{estimate} [{points(interval.low)}, {points(interval.high)}]{missing}"
 
 
 def percent_of(level: float) -> str:
@@ -57,16 +62,9 @@ def value_text(row: TableRow) -> str:
     return _with(percent(row.test), remarks + (["provisional"] if row.provisional else []))
 
 
-def validation_text(row: TableRow) -> str:
-    """Return the validation value of the same checkpoints."""
-    return _with(percent(row.validation), _count(row.validation) if row.validation.n else [])
-
-
-def difference_text(row: TableRow) -> str:
-    """Return the difference to the reference in percentage points; an en dash for the reference itself."""
-    if row.difference is None:
-        return "–"
-    return _with(percent(row.difference, signed=True), _count(row.difference) if row.difference.n else [])
+def summary_text(summary: Summary, *, signed: bool = False) -> str:
+    """Return mean and spread with the number of seeds if it is one or fewer than the suite's."""
+    return _with(percent(summary, signed=signed), _count(summary) if summary.n else [])
 
 
 def _with(text: str, remarks: list[str]) -> str:

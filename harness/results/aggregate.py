@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.data import in_distribution
 from harness.results.rows import MethodFacts, ResultRow, RunResults
 from harness.results.selection import Choice, ScoreTable, choose, rule_of
 from harness.results.summary import Summary, mean, paired_difference
 
+Item = TypeVar("Item")
+Value = TypeVar("Value", bound=Hashable)
 SEVERITY = ("failed", "memory", "timeout", "diverged", "undefined", "skipped", "missing")
 """The status of a cell whose seeds ended differently is the first of these."""
 NOT_RUN = "not run yet"
@@ -30,78 +32,65 @@ class Column:
     version: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """One method in one column, aggregated over seeds.
+    """One method in one column, aggregated over seeds; the fields are in the order of the JSON and CSV reports.
 
     Attributes:
+        version: the edition of the data.
+        test: the values to report; ``validation`` those of the same checkpoints on ``validation_split``.
+        status: ``ok`` only if every seed has a value; ``reason`` says what is wrong.
         checkpoint: rule that chose the weights (``best@SPLIT`` or ``last``); ``selection`` the rule that chose the
             configuration among ``configurations``.
-        test: the values to report; ``validation`` those of the same checkpoints on ``validation_split``.
-        statuses, reasons: one per seed; with status ``ok`` a reason is a remark on the value.
-        status: ``ok`` only if every seed has a value; ``reason`` says what is wrong.
         provisional: the grid is unfinished; ``oracle_selection``: the configuration was chosen on test scores.
+        statuses, reasons: one per seed; with status ``ok`` a reason is a remark on the value.
         difference: to the reference method, paired by seed; None without reference.
         rank: ``best``, ``second`` or empty.
-        version: the edition of the data.
     """
 
     dataset: str
+    version: str = ""
     method: str
-    split: str
     metric: str
+    test: Summary
+    status: str
+    reason: str
+    split: str
     checkpoint: str
     selection: str
     config_id: str | None
     configurations: int
     hyperparameters: Mapping[str, Any]
-    test: Summary
-    validation: Summary
-    validation_split: str
-    statuses: tuple[str, ...]
-    reasons: tuple[str, ...]
-    status: str
-    reason: str
     provisional: bool = False
     oracle_selection: bool = False
     oracle: tuple[str, ...] = ()
     environments: str = ""
     uses_validation_labels: bool = False
+    statuses: tuple[str, ...]
+    reasons: tuple[str, ...]
+    validation_split: str
+    validation: Summary
     difference: Summary | None = None
     rank: str = ""
-    version: str = ""
+
+    @property
+    def competes(self) -> bool:
+        """True unless the search is unfinished, or test scores or oracle fields were used."""
+        return not (self.provisional or self.oracle_selection or self.oracle)
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as ``bench report --json`` prints it; values are fractions, aligned with the run's seeds."""
-        return {
-            "dataset": self.dataset,
-            "version": self.version,
-            "method": self.method,
-            "metric": self.metric,
-            **_statistics(self.test),
-            "status": self.status,
-            "reason": self.reason,
-            "split": self.split,
-            "checkpoint": self.checkpoint,
-            "selection": self.selection,
-            "config_id": self.config_id,
-            "configurations": self.configurations,
-            "hyperparameters": dict(self.hyperparameters),
-            "provisional": self.provisional,
-            "oracle_selection": self.oracle_selection,
-            "oracle": list(self.oracle),
-            "environments": self.environments,
-            "uses_validation_labels": self.uses_validation_labels,
-            "statuses": list(self.statuses),
-            "reasons": list(self.reasons),
-            "validation": {"split": self.validation_split, **_statistics(self.validation)},
-            "difference": None if self.difference is None else _statistics(self.difference),
-            "rank": self.rank,
-        }
+        data: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            data |= _statistics(self.test) if name == "test" else {name: value}
+        split = data.pop("validation_split")
+        data["validation"] = {"split": split, **_statistics(self.validation)}
+        data["difference"] = None if self.difference is None else _statistics(self.difference)
+        return data
 
 
 def _statistics(summary: Summary) -> dict[str, Any]:
-    return {"n": summary.n, "mean": summary.mean, "spread": summary.spread, "values": list(summary.values)}
+    return {"n": summary.n, "mean": summary.mean, "spread": summary.spread, "values": summary.values}
 
 
 @dataclass(frozen=True)
@@ -123,6 +112,33 @@ class ResultTable:
     def column(self, column: Column) -> list[TableRow]:
         """Return the rows of a column, in the order of the methods."""
         return [row for row in self.rows if (row.dataset, row.split) == (column.dataset, column.split)]
+
+
+def by_value(pairs: Iterable[tuple[Item, Value]]) -> dict[Value, list[Item]]:
+    """Group items by the value beside them, both in the order of their first appearance."""
+    groups: dict[Value, list[Item]] = {}
+    for item, value in pairs:
+        groups.setdefault(value, []).append(item)
+    return groups
+
+
+def by_method(pairs: Iterable[tuple[TableRow, str]], rows: Iterable[TableRow]) -> list[tuple[str, str]]:
+    """Return (method, value) pairs, or (method on dataset, value) unless all datasets of the method share the value.
+
+    Args:
+        rows: all rows, also of those methods and datasets that are not among the pairs.
+    """
+    values: dict[str, dict[str, str]] = {}
+    for row, value in pairs:
+        values.setdefault(row.method, {})[row.dataset] = value
+    datasets = by_value((row.dataset, row.method) for row in rows)
+    named = []
+    for method, by_dataset in values.items():
+        if len(set(by_dataset.values())) == 1 and set(by_dataset) == set(datasets[method]):
+            named.append((method, next(iter(by_dataset.values()))))
+        else:
+            named += [(f"{method} on {dataset}", value) for dataset, value in by_dataset.items()]
+    return named
 
 
 def build_table(results: RunResults, checkpoint: str | None = None) -> ResultTable:
@@ -200,10 +216,8 @@ def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[st
 
 def _reason(seeds: Sequence[int], statuses: Sequence[str], reasons: Sequence[str]) -> str:
     """Return one line: the common reason if all seeds share it, else the status and reason of each seed."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for seed, status, reason in zip(seeds, statuses, reasons, strict=True):
-        if status != "ok":
-            groups.setdefault((status, reason), []).append(seed)
+    outcomes = zip(seeds, zip(statuses, reasons, strict=True), strict=True)
+    groups = by_value((seed, outcome) for seed, outcome in outcomes if outcome[0] != "ok")
     if len(groups) == 1 and "ok" not in statuses:
         (((_, reason), _),) = groups.items()
         return reason
@@ -238,10 +252,7 @@ def _ranked(rows: list[TableRow], column: Column) -> list[TableRow]:
     """Rank the complete, settled rows; those that used test scores or oracle fields do not compete."""
     if len(rows) < 2:
         return rows
-    competing = [
-        row.test.mean if row.test.complete and not (row.provisional or row.oracle_selection or row.oracle) else None
-        for row in rows
-    ]
+    competing = [row.test.mean if row.test.complete and row.competes else None for row in rows]
     marks = rank(competing, higher_is_better=column.higher_is_better)
     return [replace(row, rank=mark) for row, mark in zip(rows, marks, strict=True)]
 
@@ -299,10 +310,7 @@ class AverageColumn:
 
 def column_families(table: ResultTable) -> list[list[Column]]:
     """Group the columns that may be put together: of one metric, all in-distribution or all shifted."""
-    families: dict[tuple[str, bool, bool], list[Column]] = {}
-    for column in table.columns:
-        family = column.metric, column.higher_is_better, in_distribution(column.split)
-        families.setdefault(family, []).append(column)
+    families = by_value((c, (c.metric, c.higher_is_better, in_distribution(c.split))) for c in table.columns)
     return list(families.values())
 
 
@@ -322,8 +330,7 @@ def _average(table: ResultTable, columns: Sequence[Column], label: str) -> Avera
     for method in table.results.methods:
         rows = [row for column in used if (row := table.cell(method, column)) is not None]
         cell = _average_cell(method, rows, len(table.results.seeds), len(used))
-        flagged = any(row.provisional or row.oracle_selection or row.oracle for row in rows)
-        competes = cell.covered == cell.total and cell.summary.complete and not flagged
+        competes = cell.covered == cell.total and cell.summary.complete and all(row.competes for row in rows)
         cells.append(cell)
         means.append(cell.summary.mean if competes else None)
     marks = rank(means, higher_is_better=columns[0].higher_is_better) if len(cells) > 1 else [""] * len(cells)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from harness.errors import UserError, did_you_mean
-from harness.results.aggregate import ResultTable, TableRow, build_table
+from harness.results.aggregate import ResultTable, TableRow, build_table, by_method, by_value
 from harness.results.intervals import Interval, mean_interval
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
@@ -215,12 +215,18 @@ def _missing(first: Side, second: Side, rows: Sequence[RowPair]) -> list[str]:
     return lines
 
 
-def unequal(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield name and both values as texts where two mappings differ; a missing value is the default."""
+def differences(first: Mapping[str, Any], second: Mapping[str, Any], missing: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name and both values where two mappings differ; ``missing`` for a value that one does not have."""
     for name in dict.fromkeys([*first, *second]):
-        ours, theirs = (_shown(values[name]) if name in values else "the default" for values in (first, second))
+        ours, theirs = first.get(name, missing), second.get(name, missing)
         if ours != theirs:
             yield name, ours, theirs
+
+
+def unequal(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield name and both values as texts where two mappings differ; a missing value is the default."""
+    ours, theirs = ({name: _shown(value) for name, value in values.items()} for values in (first, second))
+    return differences(ours, theirs, "the default")
 
 
 def _shown(value: Any) -> str:
@@ -279,23 +285,13 @@ def _of_data(first: DatasetFacts, second: DatasetFacts) -> list[str]:
 
 def _grouped(lines: Iterable[tuple[str, TableRow]], rows: Sequence[RowPair]) -> list[str]:
     """Return each line once, with the cells that it is about unless these are all."""
-    by_line: dict[str, list[TableRow]] = {}
-    for line, row in lines:
-        by_line.setdefault(line, []).append(row)
-    return [line if len(about) == len(rows) else f"{line} ({_cells(about, rows)})" for line, about in by_line.items()]
+    every = [row for row, _ in rows]
+    grouped = by_value((row, line) for line, row in lines)
+    return [line if len(about) == len(rows) else f"{line} ({_cells(about, every)})" for line, about in grouped.items()]
 
 
-def _cells(about: Sequence[TableRow], rows: Sequence[RowPair]) -> str:
-    """Name rows: ``METHOD, METHOD``, or ``METHOD on DATASET`` if it is not about all datasets of the method."""
-    everywhere, here = dict[str, set[str]](), dict[str, set[str]]()
-    for row, _ in rows:
-        everywhere.setdefault(row.method, set()).add(row.dataset)
-    for row in about:
-        here.setdefault(row.method, set()).add(row.dataset)
-    parts = []
-    for method, datasets in here.items():
-        parts += [method] if datasets == everywhere[method] else [f"{method} on {d}" for d in sorted(datasets)]
-    return "; ".join(parts)
+def _cells(about: Iterable[TableRow], rows: Iterable[TableRow]) -> str:
+    return "; ".join(name for name, _ in by_method(((row, "") for row in about), rows))
 
 
 def _notes(first: Side, second: Side, rows: Sequence[RowPair]) -> list[str]:

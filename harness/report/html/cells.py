@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.report.build import Section
 from harness.report.caption import checkpoint_words
 from harness.report.html.trainings import Pool, Trainings
-from harness.report.text import difference_text, one_line, validation_text, value_text
+from harness.report.text import one_line, summary_text, value_text
 from harness.results.aggregate import TableRow
+from harness.results.compare import differences
 from harness.results.rows import MethodFacts, RunResults
 from harness.results.selection import ScoreTable
 from harness.results.summary import Summary
@@ -43,13 +43,13 @@ class CellPages:
         entry = self._entry(row)
         cell: dict[str, Any] = {
             "value": value_text(row),
-            "validation": f"{validation_text(row)} on {row.validation_split}",
+            "validation": f"{summary_text(row.validation)} on {row.validation_split}",
             "configuration": row.config_id,
             "notes": [self.texts.number(note) for note in _notes(row)],
             "seeds": self._seeds(row, entry),
         }
         if row.difference is not None:
-            cell["difference"] = difference_text(row)
+            cell["difference"] = summary_text(row.difference, signed=True)
         if row.environments:
             cell["environments"] = row.environments
         if row.configurations > 1:
@@ -61,7 +61,7 @@ class CellPages:
             theirs = None if reference is None or reference.method == row.method else self._settings(reference)
             if theirs is not None:
                 pool = self._trainings.settings.items
-                changes = differences(dict(pool[settings]), dict(pool[theirs]))
+                changes = differences(dict(pool[settings]), dict(pool[theirs]), "")
                 cell["against"] = self.differences.number(tuple(changes))
         return cell
 
@@ -100,9 +100,7 @@ class CellPages:
             validation = self._scores.candidate(entry, name, row.validation_split, row.checkpoint)
             test = self._scores.candidate(entry, name, row.split, row.checkpoint)
             lost = [status for status in validation.statuses if status != "ok"]
-            changes = ", ".join(
-                f"{what}: {old or '–'} → {new or '–'}" for what, old, new in differences(chosen, values)
-            )
+            changes = ", ".join(f"{what}: {old} → {new}" for what, old, new in differences(chosen, values, "–"))
             lines.append(
                 [
                     self.texts.number(name),
@@ -118,16 +116,6 @@ class CellPages:
 def _shown(row: TableRow, entry: MethodFacts) -> str:
     """Return the configuration that a cell is about: the selected one, or the first if none could be selected."""
     return row.config_id or next(iter(entry.configurations), "")
-
-
-def differences(
-    mine: Mapping[str, Any], theirs: Mapping[str, Any], missing: str = ""
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, mine and theirs where two mappings differ; ``missing`` for a value that one does not have."""
-    for name in dict.fromkeys([*mine, *theirs]):
-        here, there = mine.get(name, missing), theirs.get(name, missing)
-        if here != there:
-            yield name, here, there
 
 
 def _notes(row: TableRow) -> list[str]:

@@ -57,13 +57,12 @@ def render_page(page: Page) -> str:
     """Render the page as one HTML text without any reference to another file."""
     styles = (asset("vendor/uPlot.min.css"), asset("style.css"))
     scripts = (asset("vendor/uPlot.iife.min.js"), asset("report.js"))
-    parts = {"analyses": page.findings, "failures": page.failures, "timings": page.costs.rows, "provenance": True}
-    titles = {
-        "analyses": "Analyses",
-        "failures": "What failed",
-        "timings": "Stage timings",
-        "provenance": "Provenance",
-    }
+    parts = [
+        ("analyses", "Analyses", page.findings),
+        ("failures", "What failed", page.failures),
+        ("timings", "Stage timings", page.costs.rows),
+        ("provenance", "Provenance", True),
+    ]
     return (
         environment()
         .get_template("page.html.jinja")
@@ -74,7 +73,7 @@ def render_page(page: Page) -> str:
             styles=styles,
             scripts=scripts,
             licence=asset("vendor/LICENSE"),
-            parts=[(name, titles[name]) for name, content in parts.items() if content],
+            parts=[(name, title) for name, title, content in parts if content],
             most_failures=MOST_FAILURES,
             copy_names=[(style, _COPY_NAMES[style]) for style in COPIES],
             data=script_json(page.data),

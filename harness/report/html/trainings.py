@@ -118,12 +118,12 @@ class Trainings:
     def curves(self) -> dict[str, Any]:
         """Return the learning curves by number; also adds to ``facts`` what the artifacts say of their trainings."""
         limit = points(len(self._numbers))
-        found: dict[str, Any] = {}
+        by_number: dict[str, Any] = {}
         for place, number in self._numbers.items():
             drawn = self._read(self._cells[place].train, self.facts[number], limit)
             if drawn:
-                found[str(number)] = drawn
-        return found
+                by_number[str(number)] = drawn
+        return by_number
 
     def _read(self, key: str, facts: dict[str, Any], limit: int) -> dict[str, Any] | None:
         try:

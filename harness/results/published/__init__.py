@@ -61,7 +61,7 @@ class PublishedTable:
         spread: what stands behind the ± sign, ``standard deviation`` or ``standard error``.
         protocol: ours that the paper's is; ``checkpoint`` the rule that chose the weights, ``best-val`` or ``last``.
         tuned: whether hyperparameters were selected on validation.
-        made: column -> what it was made with.
+        conditions: column -> the data and settings behind its numbers.
     """
 
     name: str
@@ -77,7 +77,7 @@ class PublishedTable:
     protocol: str = ""
     checkpoint: str = ""
     tuned: bool | None = None
-    made: Mapping[str, PublishedColumn] = field(default_factory=dict)
+    conditions: Mapping[str, PublishedColumn] = field(default_factory=dict)
 
     def value(self, method: str, column: str) -> PublishedValue | None:
         """Return the printed number, or None."""
@@ -160,7 +160,7 @@ def _table(data: dict[str, Any], patterns: Mapping[str, Mapping[str, Any]]) -> P
         columns=columns,
         metrics={column: _metric(column, metrics) for column in columns},
         rows={method: _row(cells, columns) for method, cells in rows.items()},
-        made={column: _column(column, patterns) for column in columns},
+        conditions={column: _column(column, patterns) for column in columns},
     )
 
 

@@ -10,7 +10,6 @@ from html_kit import HOSTILE, epochs, large_run, large_suite, small_run, store_r
 from report_kit import build_run
 
 from harness.report import ReportOptions
-from harness.report.html.cells import differences
 from harness.report.html.page import flat, moment
 from harness.report.html.trainings import (
     LEAST,
@@ -24,6 +23,7 @@ from harness.report.html.trainings import (
     thinned,
 )
 from harness.report.html.view import build_page
+from harness.results.compare import differences
 from harness.results.rows import DatasetFacts
 from harness.suite.spec import SelectSettings
 
@@ -115,8 +115,8 @@ def test_a_cell_says_how_it_differs_from_the_reference(page) -> None:
 
 
 def test_differences_name_what_a_side_lacks() -> None:
-    found = list(differences({"a": "1", "b": "2"}, {"a": "1", "c": "3"}))
-    assert found == [("b", "2", ""), ("c", "", "3")]
+    changes = list(differences({"a": "1", "b": "2"}, {"a": "1", "c": "3"}, ""))
+    assert changes == [("b", "2", ""), ("c", "", "3")]
 
 
 def test_a_cell_whose_training_is_not_in_the_store_has_no_settings(store) -> None:

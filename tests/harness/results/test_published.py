@@ -144,11 +144,11 @@ def test_faults_of_a_file(tmp_path: Path, change: dict[str, object], message: st
 
 def test_what_columns_were_made_with() -> None:
     found = load_published(EQUAD)
-    made = found.table("synthetic").made
+    made = found.table("synthetic").conditions
     assert made["SPMotif-0.90"].values == {"bias": 0.9}
     assert (made["SPMotif-0.60"].component, made["SPMotif-0.60"].values) == ("spmotif", {})
     assert made["SPMotif-0.60"].settings["train.epochs"] == 50
-    real = found.table("real").made
+    real = found.table("real").conditions
     assert real["BACE"].settings["train.epochs"] == 100
     assert real["DrugOOD IC50-size"].values == {"measure": "ic50", "domain": "size"}
     assert {real[column].version for column in real if column.startswith("DrugOOD")} == {"ChEMBL 30"}

@@ -162,7 +162,7 @@ def test_what_the_suites_make_is_comparable_with_the_papers_numbers(name: str, r
     """The publication's data and settings are those that the suites' rows have."""
     suite = load(find_suite(name), real, Overrides(methods=("ERM",)))
     publication = load_published(suite.report.published or "")
-    made = {column: facts for table in publication.tables for column, facts in table.made.items()}
+    made = {column: facts for table in publication.tables for column, facts in table.conditions.items()}
     for row in suite.rows:
         spec, expected = suite.dataset(row.dataset).component, made[row.dataset]
         changed = real.get("dataset", spec.name).changed(spec.params)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from harness import DataError
 from plugins.datasets._files import read_text_and_digest
-from plugins.datasets._names import is_word
+from plugins.datasets._rdkit import is_word
 
 IN_DISTRIBUTION = ("train", "iid_val", "iid_test")
 SPLITS = ("train", "ood_val", "ood_test", "iid_val", "iid_test")

@@ -8,8 +8,7 @@ from typing import Literal
 
 from harness import DataError
 from plugins.datasets._molecules import Featuriser, Molecule, UnusableMolecule
-from plugins.datasets._names import is_word
-from plugins.datasets._rdkit import has_map_numbers, rdkit_session, read_smiles
+from plugins.datasets._rdkit import has_map_numbers, is_word, rdkit_session, read_smiles
 from plugins.datasets._table import is_missing
 
 FEATURISERS = ("ogb", "drugood")

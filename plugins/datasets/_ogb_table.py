@@ -10,11 +10,10 @@ from plugins.datasets._featurise import Wanted
 from plugins.datasets._files import is_file
 from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecules import Labels, MoleculeSet, scaffolds_of, tell_failures
-from plugins.datasets._names import shortened
 from plugins.datasets._ogb_sets import NOT_LABELS, OGBSet
 from plugins.datasets._scaffold import scaffold_split
 from plugins.datasets._smiles_pool import featurise_smiles
-from plugins.datasets._table import Table, read_table
+from plugins.datasets._table import Table, read_table, shortened
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ def rdkit_session() -> Iterator[None]:
         Chem.SetUseLegacyStereoPerception(legacy)
 
 
+def is_word(text: str) -> bool:
+    """Printable ASCII without spaces. Of any other text RDKit reads a part as SMILES, and drops the rest."""
+    return text.isascii() and text.isprintable() and text != "" and " " not in text
+
+
 def has_map_numbers(smiles: str) -> bool:
     """Return True if atoms are numbered, as in ``[CH3:1][OH:2]``."""
     return _MAP_NUMBER.search(smiles) is not None

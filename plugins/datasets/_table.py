@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import DataError, did_you_mean
 from plugins.datasets._files import read_text
-from plugins.datasets._names import shortened
 
 MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "none", "null"})
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
+
+def shortened(names: Iterable[str]) -> str:
+    """Names as text that fits on a screen, however many there are."""
+    text = ", ".join(names)
+    return text if len(text) <= 200 else f"{text[:200]} …"
 
 
 def is_missing(cell: str) -> bool:

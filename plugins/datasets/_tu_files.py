@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness import DataError
+from harness import DataError, Features, RawGraph
 from plugins.datasets._files import is_file, read_text
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Reals = NDArray[np.float64]
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
+MAX_DEGREE = 100
+"""Degrees from here on share a code, so that hubs of large graphs need no table of their own."""
 _WHOLE, _REAL = r"[^0-9,\- \t\n]", r"[^0-9,\-+.eE \t\n]"
 _BLANK = re.compile(r"^[ \t]*\n", re.MULTILINE)
 
@@ -182,7 +184,7 @@ class TUFiles:
         try:
             table = np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
         except ValueError:
-            raise DataError(_first_fault(path, lines, dtype is np.float64)) from None
+            raise DataError(f"{path}: {_first_fault(lines, dtype)}") from None
         if rows is not None and len(table) != rows:
             raise DataError(f"{path}: {len(table)} lines, but the set has {rows}; the file is truncated or foreign")
         if columns is not None and table.shape[1] != columns:
@@ -236,20 +238,101 @@ def _whole_row(path: Path, line: str) -> list[int]:
     return found
 
 
-def _first_fault(path: Path, lines: Sequence[str], real: bool) -> str:
-    """What is wrong with a table that could not be read."""
-    width = lines[0].count(",")
+def _first_fault(lines: Sequence[str], dtype: Any) -> str:
+    """Return which line NumPy, whose errors count rows from 0 or from 1, cannot read."""
+    width = lines[0].count(",") + 1
     for number, line in enumerate(lines, start=1):
-        if line.count(",") != width:
-            return f"{path}: line {number}: {line.count(',') + 1} numbers, but {width + 1} in the first line"
         try:
-            numbers = [float(cell) if real else int(cell) for cell in line.split(",")]
-        except ValueError:
-            return f"{path}: line {number}: found {line.strip()[:40]!r}, not numbers between commas"
-        if not real and any(abs(value) >= 2**63 for value in numbers):
-            return f"{path}: line {number}: a number is too large"
-    return f"{path}: not a table of numbers"
+            fits = len([dtype(cell) for cell in line.split(",")]) == width
+        except (ValueError, OverflowError):
+            fits = False
+        if not fits:
+            return (
+                f"line {number}: found {line.strip()[:40]!r}, but expected numbers between commas, as many as in line 1"
+            )
+    return "not a table of numbers"
 
 
 def _edge(ends: Table) -> str:
     return f"{ends[0] + 1}, {ends[1] + 1}"
+
+
+@dataclass(frozen=True)
+class TUHeader:
+    """What the files hold: ``classes`` and the values of label columns, ascending, and widths of attributes."""
+
+    classes: tuple[int, ...]
+    node_labels: list[list[int]]
+    edge_labels: list[list[int]]
+    node_width: int
+    edge_width: int
+
+    @property
+    def node_features(self) -> Features:
+        """Codes of the labels; numbers where there are attributes; codes of degrees where there is neither."""
+        if not self.node_labels and not self.node_width:
+            return Features("categorical", (MAX_DEGREE + 1,))
+        return _features(self.node_labels, self.node_width)
+
+    @property
+    def edge_features(self) -> Features:
+        """As for nodes, but nothing where there is neither."""
+        return _features(self.edge_labels, self.edge_width)
+
+    def nodes(self, files: TUFiles, edges: Edges) -> NDArray[Any]:
+        """(n, F) features of all nodes.
+
+        Raises:
+            DataError: a file is no table with a line per node.
+        """
+        import numpy as np
+
+        count = len(files.graph_of)
+        if not self.node_labels and not self.node_width:
+            return np.minimum(np.bincount(edges.ends[0], minlength=count), MAX_DEGREE)[:, None]
+        return self._table(files, "node", self.node_labels, self.node_width, count)
+
+    def edges(self, files: TUFiles, edges: Edges) -> NDArray[Any] | None:
+        """(m, K) features of all edges that are kept.
+
+        Raises:
+            DataError: a file is no table with a line per line of the file of edges.
+        """
+        if not self.edge_labels and not self.edge_width:
+            return None
+        return self._table(files, "edge", self.edge_labels, self.edge_width, edges.listed)[edges.lines]
+
+    def _table(self, files: TUFiles, what: str, values: list[list[int]], width: int, count: int) -> NDArray[Any]:
+        import numpy as np
+
+        parts: list[NDArray[Any]] = []
+        if width:
+            parts.append(files.real(f"{what}_attributes", count, width).astype(np.float32))
+        if values:
+            coded = codes(files.whole(f"{what}_labels", count, len(values)), values)
+            parts.append(one_hot(coded, [len(known) for known in values]) if width else coded)
+        return np.concatenate(parts, axis=1)
+
+
+def _features(values: list[list[int]], width: int) -> Features:
+    sizes = tuple(len(known) for known in values)
+    if width:
+        return Features("numeric", (width + sum(sizes),))
+    return Features("categorical", sizes) if sizes else Features("none")
+
+
+def tu_graphs(x: NDArray[Any], edge_attr: NDArray[Any] | None, sizes: NDArray[Any], edges: Edges) -> list[RawGraph]:
+    """One graph for each of the set, also of those without nodes, without labels; ``sizes`` has their nodes."""
+    import numpy as np
+
+    nodes = np.concatenate([[0], np.cumsum(sizes)])
+    cuts = np.searchsorted(edges.ends[0], nodes)
+    return [
+        RawGraph(
+            x=x[start:end],
+            edge_index=edges.ends[:, first:last] - start,
+            y=-1,
+            edge_attr=None if edge_attr is None else edge_attr[first:last],
+        )
+        for start, end, first, last in zip(nodes[:-1], nodes[1:], cuts[:-1], cuts[1:], strict=True)
+    ]

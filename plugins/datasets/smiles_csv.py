@@ -15,12 +15,11 @@ from plugins.datasets._files import given_path, is_file
 from plugins.datasets._labels import parse_classes, parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, scaffolds_of, tell_failures
-from plugins.datasets._names import shortened
 from plugins.datasets._repeats import copies, rows_to_drop, together
 from plugins.datasets._scaffold import scaffold_split
 from plugins.datasets._smiles_pool import featurise_smiles
 from plugins.datasets._splits import LARGEST_SEED, SPLITS, Split, named_shares, random_split, size_split
-from plugins.datasets._table import Table, is_missing, read_table
+from plugins.datasets._table import Table, is_missing, read_table, shortened
 
 DRAWN = ("scaffold", "size", "random")
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}

@@ -18,8 +18,7 @@ from plugins.datasets._splits import (
     random_split,
     shuffled,
 )
-from plugins.datasets._tu_files import REQUIRED, TUFiles
-from plugins.datasets._tu_graphs import TUHeader, tu_graphs
+from plugins.datasets._tu_files import REQUIRED, TUFiles, TUHeader, tu_graphs
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,5 +1,8 @@
 """The command line. Commands import what they need when they run, so that ``bench --help`` is quick."""
 
-from harness.cli.main import app, main
+try:
+    from harness.cli.main import app, main
+except KeyboardInterrupt:  # before the commands can answer it themselves
+    raise SystemExit(130) from None
 
 __all__ = ["app", "main"]

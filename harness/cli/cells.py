@@ -115,7 +115,9 @@ def reproduce(
     cell: Annotated[
         str,
         typer.Argument(
-            help="Id of a cell, as reports and exports name it.", metavar="CELL", autocompletion=complete_cells
+            help="Id of a cell, as `bench export` and HTML reports show it.",
+            metavar="CELL",
+            autocompletion=complete_cells,
         ),
     ],
     folders: Folders,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,10 @@ from harness.cli.options import Json, Run, StoreDir
 from harness.cli.output import note, print_json, require_folder_name, require_known
 from harness.errors import UserError, did_you_mean
 from harness.safe_io import visible
+
+if TYPE_CHECKING:
+    from harness.results.run_record import RunRecord
+    from harness.store import Store
 
 
 def runs(
@@ -27,7 +32,7 @@ def runs(
     from harness.store import Store
 
     opened = Store(store)
-    every = all_runs(opened)
+    every = _with_true_status(all_runs(opened), opened)
     records = every if suite is None else runs_of(suite, every)
     if suite is not None and not records:
         raise no_run(suite, opened, every)
@@ -53,6 +58,19 @@ def runs(
         print("no runs")
 
 
+def _with_true_status(records: list[RunRecord], store: Store) -> list[RunRecord]:
+    """Return the records; a run whose process was killed, which its record cannot say, is interrupted."""
+    from harness.store.leases import running
+
+    if all(record.status != "running" for record in records):
+        return records
+    going_on = running(store)
+    return [
+        replace(record, status="interrupted") if record.status == "running" and record.id not in going_on else record
+        for record in records
+    ]
+
+
 WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")
 
 
@@ -60,9 +78,13 @@ def export(
     run: Run,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")],
     what: Annotated[
-        str,
-        typer.Option("--what", help=", ".join(WHAT) + ", or several with commas.", autocompletion=one_of(*WHAT)),
-    ] = "results",
+        list[str] | None,
+        typer.Option(
+            "--what",
+            help=", ".join(WHAT) + "; repeatable, or with commas. Default: results.",
+            autocompletion=one_of(*WHAT),
+        ),
+    ] = None,
     cell: Annotated[
         str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=complete_cells)
     ] = "",
@@ -73,7 +95,7 @@ def export(
     from harness.run.find import find_run
     from harness.store import Store
 
-    wanted = [item.strip() for item in what.split(",")]
+    wanted = dict.fromkeys(item.strip() for given in what or ["results"] for item in given.split(","))
     for item in wanted:
         require_known("--what", item, WHAT)
     require_folder_name(output, "--output")

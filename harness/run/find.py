@@ -179,7 +179,8 @@ def find_cell(cell_id: str, store: Store) -> tuple[RunRecord, CellRecord]:
                 return record, cell
             known.append(cell.id)
     hint = did_you_mean(cell_id, known)
-    raise UserError(f"no run in {store.root} has a cell '{cell_id}'{hint}; `bench report RUN --format csv` lists them")
+    where = "results.csv of `bench export RUN -o FOLDER` has their ids"
+    raise UserError(f"no run in {store.root} has a cell '{cell_id}'{hint}; {where}")
 
 
 def open_cell(target: str, options: Options, config: str | None = None) -> OpenedCell:

@@ -256,7 +256,7 @@ def _check_store(bench) -> None:
 
 
 def _check_export(bench, folder: Path) -> None:
-    bench("export", "toy", "-o", "out", "--what", "results,predictions,checkpoints")
+    bench("export", "toy", "-o", "out", "--what", "results,predictions", "--what", "checkpoints")
     out = folder / "out"
     rows = strict((out / "results.json").read_text(encoding="utf-8"))["rows"]
     assert len(table((out / "results.csv").read_text(encoding="utf-8"))) == len(rows)

@@ -221,6 +221,12 @@ class TestRuns:
         assert "did you mean 'ablation'" in told
         assert bench("runs", "ablation-1")[0] == bench("runs")[0]
 
+    def test_a_run_whose_process_was_killed_is_not_going_on(self, bench: Bench, store: Store) -> None:
+        save(store, replace(record("ablation/1"), status="running"))
+        assert "interrupted" in bench("runs")[0]
+        (run,) = json.loads(bench("runs", "--json")[0])["runs"]
+        assert run["status"] == "interrupted"
+
     def test_what_there_is_begins_with_the_latest_suites_and_says_what_is_left_out(
         self, bench: Bench, store: Store
     ) -> None:

@@ -37,7 +37,7 @@ import psutil  # noqa: E402
 from cluster_kit import Processes, contents, go, kill_tree, profile, wait_until  # noqa: E402
 from toy import STORED_BODY, ToyStore, stored_stage  # noqa: E402
 
-from harness.engine import make_engine, run  # noqa: E402
+from harness.engine import EngineOptions, run  # noqa: E402
 from harness.engine.cluster.connection import Cluster  # noqa: E402
 from harness.store import Stage, Store  # noqa: E402
 from harness.store.verify import inspect  # noqa: E402
@@ -58,7 +58,7 @@ def inline(stages: list[Stage], folder: Path) -> Store:
     """The undisturbed run."""
     store, log = Store(folder / "store"), ToyStore(folder / "log")
     context = {"root": str(store.root), "log": str(log.root)}
-    run(stages, store=store, body=STORED_BODY, context=context, engine=make_engine("inline"))
+    run(stages, store=store, body=STORED_BODY, context=context, engine=EngineOptions("inline").make())
     return store
 
 

@@ -3,7 +3,7 @@
 Nothing here imports torch, and worker processes start only when there is something to run.
 """
 
-from harness.engine.choice import ENGINES, EngineOptions, make_engine
+from harness.engine.choice import ENGINES, EngineOptions
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.process_state import Terminated
 from harness.engine.scheduler import run
@@ -20,6 +20,5 @@ __all__ = [
     "StageOutcomes",
     "StageReport",
     "Terminated",
-    "make_engine",
     "run",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -46,67 +46,20 @@ class Inline:
         """Nothing to free."""
 
 
-def make_engine(
-    name: str = "processes",
-    *,
-    jobs: int | None = None,
-    timeout: float | None = None,
-    memory: int | None = None,
-    log: Path | None = None,
-    cluster: Profile | Cluster | None = None,
-    devices: Sequence[str] = (),
-    jobs_per_device: int | None = None,
-) -> Engine:
-    """Return an engine, not yet started.
+@dataclass(frozen=True)
+class EngineOptions:
+    """The settings of a run's engine.
 
-    Args:
-        name: ``processes`` (one process per slot, one thread each), ``inline`` (this process, for debugging) or
+    Attributes:
+        engine: ``processes`` (one process per slot, one thread each), ``inline`` (this process, for debugging) or
             ``dask`` (the workers of a Dask cluster).
         jobs: number of slots; one per core that this process may use when absent, or one per thread of the cluster.
         timeout: seconds that one stage may run.
         memory: bytes of resident memory that the worker of one stage may use.
-        log: file to which workers append what is printed in them; their own output streams when absent.
+        retry_failed: run stages again whose failure an earlier run kept.
         cluster: for ``dask``: which cluster, or one that several engines share; on this machine when absent.
-        devices: where stages that train networks run; the CPU when absent. The Dask engine's workers take the one that
-            they see.
+        device: text as for ``--device``: where stages that train networks run.
         jobs_per_device: for ``processes``: stages at a time on each device.
-
-    Raises:
-        UserError: an unknown name, a missing package, a limit that is not positive or that the engine cannot enforce.
-    """
-    given = {"--jobs": jobs, "--timeout": timeout, "--memory": memory, "--jobs-per-device": jobs_per_device}
-    for option, value in given.items():
-        if value is not None and value <= 0:
-            raise UserError(f"{option} must be positive, not {value}")
-    if jobs_per_device is not None and (name != "processes" or not devices):
-        raise UserError("--jobs-per-device goes with --engine processes and a --device other than the CPU")
-    if cluster is not None and name != "dask":
-        raise UserError(f"--cluster is for --engine dask, not for --engine {name}")
-    if name == "processes":
-        from harness.engine.processes import JOBS_PER_DEVICE, Processes
-
-        slots = jobs_per_device or JOBS_PER_DEVICE
-        return Processes(jobs, timeout, memory, log, devices=devices, jobs_per_device=slots)
-    if name == "dask":
-        from harness.engine.cluster.engine import make_dask
-
-        return make_dask(cluster, jobs=jobs, timeout=timeout, memory=memory, log=log)
-    if name == "inline":
-        if timeout is not None or memory is not None:
-            raise UserError("--timeout and --memory end a worker process: use them with --engine processes")
-        if len(devices) > 1:
-            raise UserError(f"{len(devices)} devices need worker processes: use them with --engine processes")
-        if jobs is not None and jobs > 1:
-            raise UserError(f"--jobs {jobs} needs worker processes: use it with --engine processes")
-        return Inline()
-    raise UserError(f"unknown engine '{name}'{did_you_mean(name, ENGINES)}; there are: {', '.join(ENGINES)}")
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """The settings of a run: engine, number of workers, limits per stage (seconds, bytes), stored failures, cluster.
-
-    ``device`` is text as for ``--device``. The cluster is the Dask engine's, see :func:`make_engine`.
     """
 
     engine: str = "processes"
@@ -132,17 +85,46 @@ class EngineOptions:
         return () if self.device == CPU else (CUDA,)
 
     def make(self, log: Path | None = None) -> Engine:
-        """Return the engine, not yet started; raises as :func:`make_engine`."""
-        return make_engine(
-            self.engine,
-            jobs=self.jobs,
-            timeout=self.timeout,
-            memory=self.memory,
-            log=log,
-            cluster=self.cluster,
-            devices=self.devices,
-            jobs_per_device=self.jobs_per_device,
-        )
+        """Return the engine, not yet started.
+
+        Args:
+            log: file to which workers append what is printed in them; their own output streams when absent.
+
+        Raises:
+            UserError: an unknown name, a missing package, a limit that is not positive or that the engine cannot
+                enforce, or no such device.
+        """
+        self._check()
+        if self.engine == "inline":
+            return Inline()
+        if self.engine == "dask":
+            from harness.engine.cluster.engine import make_dask
+
+            return make_dask(self.cluster, jobs=self.jobs, timeout=self.timeout, memory=self.memory, log=log)
+        from harness.engine.processes import JOBS_PER_DEVICE, Processes
+
+        slots = self.jobs_per_device or JOBS_PER_DEVICE
+        return Processes(self.jobs, self.timeout, self.memory, log, devices=self.devices, jobs_per_device=slots)
+
+    def _check(self) -> None:
+        name, jobs = self.engine, self.jobs
+        if name not in ENGINES:
+            raise UserError(f"unknown engine '{name}'{did_you_mean(name, ENGINES)}; there are: {', '.join(ENGINES)}")
+        limits = {"jobs": jobs, "timeout": self.timeout, "memory": self.memory, "jobs-per-device": self.jobs_per_device}
+        for option, value in limits.items():
+            if value is not None and value <= 0:
+                raise UserError(f"--{option} must be positive, not {value}")
+        if self.jobs_per_device is not None and (name != "processes" or not self.devices):
+            raise UserError("--jobs-per-device goes with --engine processes and a --device other than the CPU")
+        if self.cluster is not None and name != "dask":
+            raise UserError(f"--cluster is for --engine dask, not for --engine {name}")
+        if name == "inline":
+            if self.timeout is not None or self.memory is not None:
+                raise UserError("--timeout and --memory end a worker process: use them with --engine processes")
+            if len(self.devices) > 1:
+                raise UserError(f"{len(self.devices)} devices need worker processes: use them with --engine processes")
+            if jobs is not None and jobs > 1:
+                raise UserError(f"--jobs {jobs} needs worker processes: use it with --engine processes")
 
     @contextmanager
     def connected(self, files: Iterable[Path]) -> Iterator[EngineOptions]:

@@ -48,7 +48,7 @@ def run(
         stages: what the artifacts of the run need, in any order; equal priorities keep it.
         store: where artifacts, leases and kept failures are.
         body: import path ``package.module:function`` of what runs one stage, see :class:`Job`.
-        engine: where stages run, from :func:`harness.engine.make_engine`; closed at the end.
+        engine: where stages run, from :meth:`EngineOptions.make`; closed at the end.
         context: what the body needs beside the stage, as JSON.
         reserve: stages that run only if an artifact of theirs that is needed has been lost.
         observer: called with every :class:`Event`, from the calling thread.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.data import Task
-from harness.engine import make_engine
+from harness.engine import EngineOptions
 from harness.engine import run as run_stages
 from harness.errors import BenchError, DataError
 from harness.plan.datasets import Declarations
@@ -49,7 +49,7 @@ def prepare(
             [stage],
             store=store,
             body=BODY,
-            engine=make_engine("processes", jobs=1),
+            engine=EngineOptions(jobs=1).make(),
             context=Context(store, data_dir, core_files=catalog.core_files).to_json(),
             retry_failed=True,
         )

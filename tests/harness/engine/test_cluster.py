@@ -18,7 +18,7 @@ pytest.importorskip("distributed", reason="needs the extra `cluster`")
 from cluster_kit import Processes, contents, go, profile, wait_until
 from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness.engine import make_engine, run
+from harness.engine import EngineOptions, run
 from harness.engine.cluster import connection
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile
@@ -48,7 +48,7 @@ def inline(stages: list[Any], folder: Path) -> Store:
     """The same stages run in this process."""
     store, log = Store(folder / "store"), ToyStore(folder / "log")
     context = {"root": str(store.root), "log": str(log.root)}
-    run(stages, store=store, body="toy:stored_body", context=context, engine=make_engine("inline"))
+    run(stages, store=store, body="toy:stored_body", context=context, engine=EngineOptions("inline").make())
     return store
 
 

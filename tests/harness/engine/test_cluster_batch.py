@@ -17,7 +17,7 @@ if find_spec("dask_jobqueue") is None:
 from cluster_kit import HERE, ROOT, go, wait_until
 from toy import BODY, Recorder, ToyStore, stage
 
-from harness.engine import make_engine
+from harness.engine import EngineOptions
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile, batch_class, cluster_options, need, start_cluster
 from harness.errors import UserError
@@ -110,7 +110,7 @@ def test_a_missing_package_names_the_extra(kind: str, package: str, monkeypatch:
     monkeypatch.setitem(sys.modules, package, None)
     name = package.replace("_", "-")
     with pytest.raises(UserError, match=rf"needs the package {name}: pip install equad-bench\[cluster\]"):
-        make_engine("dask", cluster=Profile(kind, workers=1))
+        EngineOptions("dask", cluster=Profile(kind, workers=1)).make()
 
 
 def test_ctrl_c_stays_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,4 +125,4 @@ def test_ctrl_c_stays_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cluster_is_for_the_dask_engine() -> None:
     with pytest.raises(UserError, match="--cluster is for --engine dask, not for --engine processes"):
-        make_engine("processes", cluster=Profile())
+        EngineOptions("processes", cluster=Profile()).make()

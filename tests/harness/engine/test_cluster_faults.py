@@ -18,7 +18,7 @@ pytest.importorskip("distributed", reason="needs the extra `cluster`")
 from cluster_kit import HERE, ROOT, Processes, contents, go, profile, wait_until
 from toy import BODY, STORED_BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness.engine import make_engine, run
+from harness.engine import EngineOptions, run
 from harness.engine.cluster.connection import Cluster
 from harness.engine.cluster.profile import Profile, start_cluster
 from harness.errors import UserError
@@ -41,7 +41,7 @@ def slow_stages(count: int, seconds: float) -> list[Stage]:
 def inline(stages: Sequence[Stage], folder: Path) -> Store:
     store, log = Store(folder / "store"), ToyStore(folder / "log")
     context = {"root": str(store.root), "log": str(log.root)}
-    run([*stages], store=store, body=STORED_BODY, context=context, engine=make_engine("inline"))
+    run([*stages], store=store, body=STORED_BODY, context=context, engine=EngineOptions("inline").make())
     return store
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from toy import BODY, Recorder, ToyStore, stage
 
-from harness.engine import make_engine, run
+from harness.engine import EngineOptions, devices, run
 from harness.engine.processes import Processes
 from harness.engine.queue import Ready
 from harness.engine.worker import Attempt
@@ -32,9 +33,11 @@ def of_kind(kind: str, key: str, **more: Any) -> Stage:
 
 
 def test_which_stages_train_networks() -> None:
-    kinds = ("prepare", "encode", "quantify", "annotate", "train", "score", "analyse")
+    kinds = ("prepare", "encode", "quantify", "train", "score", "analyse")
     assert [kind for kind in kinds if of_kind(kind, "a").trains] == ["encode", "train"]
-    assert of_kind("annotate", "a", settings={}).trains
+    annotate = of_kind("annotate", "a")
+    assert not replace(annotate, payload=SimpleNamespace(networks=None)).trains
+    assert replace(annotate, payload=SimpleNamespace(networks=object())).trains
 
 
 def test_each_lane_fills_by_itself() -> None:
@@ -117,10 +120,13 @@ def test_spent_is_told_of_no_other_failure() -> None:
     ("options", "message"),
     [
         ({"jobs_per_device": 2}, "--jobs-per-device goes with"),
-        ({"jobs_per_device": 0, "devices": ("cuda:0",)}, "--jobs-per-device must be positive"),
-        ({"name": "inline", "devices": ("cuda:0", "cuda:1")}, "2 devices need worker processes"),
+        ({"jobs_per_device": 0, "device": "cuda:0"}, "--jobs-per-device must be positive"),
+        ({"engine": "inline", "device": "cuda"}, "2 devices need worker processes"),
     ],
 )
-def test_what_an_engine_cannot_do_is_refused(options: dict[str, Any], message: str) -> None:
+def test_what_an_engine_cannot_do_is_refused(
+    options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "device_count", lambda: 2)
     with pytest.raises(UserError, match=message):
-        make_engine(**options)
+        EngineOptions(**options).make()

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from toy import STORED_BODY, ToyStore, diamond, stored_stage
 
-from harness.engine import StageOutcomes, make_engine, run
+from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.failures import failure_of
 from harness.errors import DiskFullError, DivergedError
 from harness.safe_io import writing
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def go(stages: list[Stage], store: Store, log: ToyStore, engine: str = "processes", **options: Any) -> StageOutcomes:
-    made = make_engine(engine, **({"jobs": 2} if engine == "processes" else {}))
+    made = EngineOptions(engine, jobs=2 if engine == "processes" else None).make()
     context = {"root": str(store.root), "log": str(log.root)}
     return run(stages, store=store, body=STORED_BODY, context=context, engine=made, **options)
 
@@ -55,7 +55,7 @@ def test_a_damaged_artifact_is_made_again(store: Store, log: ToyStore, damage: s
 
 def test_a_worker_killed_while_it_writes_leaves_no_artifact(store: Store, log: ToyStore) -> None:
     slow = stored_stage("slow", slow=60)
-    engine = make_engine("processes", jobs=1, timeout=1)
+    engine = EngineOptions("processes", jobs=1, timeout=1).make()
     context = {"root": str(store.root), "log": str(log.root)}
     outcome = run([slow], store=store, body=STORED_BODY, context=context, engine=engine)
     assert outcome.failures[slow.key].status == "timeout"

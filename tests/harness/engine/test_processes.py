@@ -17,7 +17,7 @@ import pytest
 import toy
 from toy import BODY, Recorder, ToyStore, stage
 
-from harness.engine import StageOutcomes, make_engine, run
+from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.contract import Job
 from harness.engine.process_state import available_cores
 from harness.engine.processes import Processes
@@ -35,7 +35,8 @@ def store(tmp_path: Path) -> ToyStore:
 
 def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
     limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "log") if name in options}
-    engine = make_engine("processes", **{"jobs": 2, **limits})
+    log = limits.pop("log", None)
+    engine = EngineOptions(**{"jobs": 2, **limits}).make(log)
     return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from toy import BODY, REMEMBERED, Recorder, ToyStore, stage
 
-from harness.engine import StageOutcomes, make_engine, run
+from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.graph import StageGraph
 from harness.errors import DataError, UserError
 from harness.store import Failure, Stage
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> ToyStore:
 
 
 def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
-    return run(stages, store=store, body=BODY, context=store.context, engine=make_engine("inline"), **options)
+    return run(stages, store=store, body=BODY, context=store.context, engine=EngineOptions("inline").make(), **options)
 
 
 def test_runs_inputs_first_whatever_the_order_given(store: ToyStore) -> None:
@@ -156,7 +156,7 @@ def test_an_artifact_may_show_late(store: ToyStore, monkeypatch: pytest.MonkeyPa
 
 def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engine.scheduler._LATE", 0.0)
-    outcome = run([stage("a")], store=store, body="toy:broken_body", context={}, engine=make_engine("inline"))
+    outcome = run([stage("a")], store=store, body="toy:broken_body", context={}, engine=EngineOptions("inline").make())
     assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
 
 
@@ -274,7 +274,7 @@ def test_ten_thousand_stages_cost_little() -> None:
     store = MemoryStore()
     stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else [])) for i in range(10_000)]
     began = time.process_time()
-    outcome = run(stages, store=store, body="toy:remembering_body", engine=make_engine("inline"))
+    outcome = run(stages, store=store, body="toy:remembering_body", engine=EngineOptions("inline").make())
     assert len(outcome.finished) == 10_000
     assert time.process_time() - began < 5  # measured: 1.0 s; the rest is for slower machines
 
@@ -288,25 +288,25 @@ def test_priorities_follow_the_longest_chain() -> None:
 @pytest.mark.parametrize("name", ["process", "Processes", "inlin"])
 def test_an_unknown_engine_gets_the_nearest_name(name: str) -> None:
     with pytest.raises(UserError, match=f"unknown engine '{name}' .did you mean '(processes|inline)'"):
-        make_engine(name)
+        EngineOptions(name).make()
 
 
 @pytest.mark.parametrize("limit", [{"timeout": 5}, {"memory": 10**9}])
 def test_inline_has_no_limits(limit: dict[str, int]) -> None:
     with pytest.raises(UserError, match="--engine processes"):
-        make_engine("inline", **limit)
+        EngineOptions("inline", **limit).make()
 
 
 @pytest.mark.parametrize(("option", "value"), [("jobs", 0), ("timeout", -1), ("memory", 0)])
 def test_limits_are_positive(option: str, value: int) -> None:
     with pytest.raises(UserError, match=f"--{option} must be positive, not {value}"):
-        make_engine("processes", **{option: value})
+        EngineOptions(**{option: value}).make()
 
 
 def test_inline_runs_one_stage_at_a_time() -> None:
     with pytest.raises(UserError, match="--jobs 4 needs worker processes"):
-        make_engine("inline", jobs=4)
-    assert make_engine("inline", jobs=1).in_process
+        EngineOptions("inline", jobs=4).make()
+    assert EngineOptions("inline", jobs=1).make().in_process
 
 
 def test_a_cached_run_starts_no_process_and_no_torch(store: ToyStore) -> None:
@@ -316,9 +316,10 @@ def test_a_cached_run_starts_no_process_and_no_torch(store: ToyStore) -> None:
 import sys, multiprocessing
 from pathlib import Path
 from toy import *
-from harness.engine import make_engine, run
+from harness.engine import EngineOptions, run
 store = ToyStore(Path(sys.argv[1]))
-outcome = run([stage("a"), stage("b", "a")], store=store, body=BODY, engine=make_engine(), context=store.context)
+engine = EngineOptions().make()
+outcome = run([stage("a"), stage("b", "a")], store=store, body=BODY, engine=engine, context=store.context)
 assert outcome.cached == ["a", "b"], outcome
 assert multiprocessing.active_children() == []
 assert "torch" not in sys.modules and "numpy" not in sys.modules

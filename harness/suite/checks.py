@@ -87,7 +87,7 @@ def environment_uses(learner: Part, method: Table, *, wanted: bool) -> Uses:
     return uses
 
 
-def check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
+def _check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
     """Check that an environment provides all that its learner needs beside ids."""
     provided = set(given.entry.traits.get("provides", ())) if given is not None else set()
     missing = set(learner.entry.traits.get("needs", ())) - {"environments"} - provided
@@ -101,13 +101,14 @@ def check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catal
     problems.add(pair.place if given is None else given.place, message)
 
 
-def own_environments(catalog: Catalog) -> str | None:
-    """The environment component that reads a dataset's own environments."""
-    return next((entry.name for entry in catalog.of_kind("environment") if _reads_own(entry)), None)
+def supplied_environment(
+    pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems
+) -> Part | None:
+    """Return what supplies environments to a learner that needs some: what is given, or else the dataset's own.
 
-
-def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
-    """Check that a method that needs environments gets some, of a kind that the dataset allows."""
+    Faults are noted: there are none, they are not of a kind that the dataset allows, or lack what the learner needs.
+    """
+    _check_provided(pair, learner, given, catalog, problems)
     has_own = pair.declared.environments > 0
     if given is not None:
         _check_groups(pair, given, problems)
@@ -117,13 +118,16 @@ def check_environment(pair: Pair, learner: Part, given: Part | None, catalog: Ca
                 f"dataset '{pair.dataset}' has none"
             )
             problems.add(given.place, message + _others(catalog, given.entry.name))
-        return
-    if not has_own or own_environments(catalog) is None:
-        message = (
-            f"method '{pair.method}' ({learner.entry.name}) needs environments and dataset '{pair.dataset}' has none; "
-            f"say which with 'envs:'"
-        )
-        problems.add(pair.place, message + _others(catalog))
+        return given
+    own = next((entry for entry in catalog.of_kind("environment") if _reads_own(entry)), None)
+    if has_own and own is not None:
+        return Part(own, ComponentSpec("environment", own.name), pair.place)
+    message = (
+        f"method '{pair.method}' ({learner.entry.name}) needs environments and dataset '{pair.dataset}' has none; "
+        f"say which with 'envs:'"
+    )
+    problems.add(pair.place, message + _others(catalog))
+    return None
 
 
 def check_number(

@@ -99,7 +99,7 @@ CLUSTER = table_of(
 
 
 def read_cluster(tree: Tree, problems: Problems) -> Profile | None:
-    """The profile that a table describes; None after a noted fault."""
+    """Return the profile that a table describes, or None after a noted fault."""
     profile: Profile | None = checked(CLUSTER, tree, problems, "'cluster'")[1]
     return profile
 

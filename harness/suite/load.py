@@ -12,21 +12,18 @@ from typing import Any
 from unicodedata import combining, normalize
 
 from harness.data import Declaration
-from harness.engine.cluster.profile import Profile
 from harness.errors import BenchError, UserError, did_you_mean
 from harness.registry.catalog import Catalog
 from harness.suite.analyses import read_analyses, read_trackers, written_analysis
 from harness.suite.checks import (
     Pair,
-    check_environment,
     check_number,
     check_oracle,
-    check_provided,
     check_split,
     check_tasks,
     environment_uses,
     environments_of,
-    own_environments,
+    supplied_environment,
     wants_environments,
 )
 from harness.suite.components import Part, Parts
@@ -44,7 +41,7 @@ from harness.suite.normal import drop, over_sections
 from harness.suite.overrides import Overrides, apply_overrides, chosen
 from harness.suite.search import Base, Search
 from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings, seeds_of
-from harness.suite.spec import AnalysisSpec, ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
 from harness.suite.tree import FAULTY, Leaf, Place, Problems, Table, plain, shortened
 
 Declare = Callable[[ComponentSpec], Declaration]
@@ -99,32 +96,38 @@ class _Loader:
 
     def suite(self) -> Suite:
         """The resolved suite."""
+        from harness.suite.cluster import read_cluster
+
         named = self.tree.get("protocol")
         self.protocol_name = named if isinstance(named, Leaf) else Leaf(DEFAULT_PROTOCOL, self.tree.place)
         self.protocol = read_protocol(self.protocol_name, self.problems)
-        name, budget, self.epochs = self._name(), self._plain("budget"), self._epochs()
+        self.epochs = self._epochs()
         seeds = seeds_of(plain(self.tree.entries.get("seeds", self.protocol.entries["seeds"])))
         self._plugins()
         self._present()
-        self.search = Search(self.parts, budget)
+        self.search = Search(self.parts, plain(self.tree.only(["budget"])).get("budget"))
         self.settings = over_sections(over_sections(Table(self.tree.place), self.protocol), self.tree)
         self.parts.model(self.settings.table("model"))  # also where no dataset or method is sound
         all_methods = resolve_methods(self.tree.table("methods"), self.problems)
         if self.epochs:
             all_methods = [replace(method, tree=drop(method.tree, "train.epochs")) for method in all_methods]
+        labels = [method.label for method in all_methods]
         methods = self._checked_methods(all_methods)
-        report = self._report([method.label for method in all_methods], [method.row.label for method in methods])
+        report = self._report(labels, [method.row.label for method in methods])
         datasets = self._datasets()
-        analyses = self._analyses(datasets, [method.label for method in all_methods])
+        known = {"datasets": list(self.tree.table("datasets")), "methods": labels}
+        declared = {dataset.label: dataset.declared for dataset in datasets}
+        analyses = read_analyses(self.tree.table("analyses"), self.parts, datasets=declared, known=known)
         trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
-        cluster = self._cluster()
+        written = self.tree.get("cluster")
+        cluster = read_cluster(written, self.problems) if isinstance(written, Table) else None
         rows = self._rows(datasets, methods, len(seeds))
         if len(rows) == len(self.tree.table("datasets")) * len(all_methods):
             swept = [(f"methods.{method.label}", written) for method in all_methods for written in method.swept]
             self.effects.refuse(self.problems, self.tree.table("train"), swept)
         self.problems.check()
-        return Suite(
-            name=name,
+        suite = Suite(
+            name=self._name(),
             path=self.path,
             protocol=str(self.protocol_name.value),
             seeds=tuple(seeds),
@@ -138,8 +141,8 @@ class _Loader:
             plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
             files=digests(self.path, self.gathered),
             overrides=self.overrides.texts(),
-            resolved=self._resolved(name, seeds, budget, datasets, methods, report, analyses, trackers),
         )
+        return replace(suite, resolved=self._resolved(suite, datasets, methods))
 
     def _rows(self, datasets: list[CheckedDataset], methods: list[CheckedMethod], seeds: int) -> tuple[Row, ...]:
         rows: list[Row] = []
@@ -186,10 +189,6 @@ class _Loader:
                 self.parts.lacking = True
                 self.problems.add(place, f"the plugin {file} could not be loaded: {broken[file.resolve()]}")
 
-    def _plain(self, name: str) -> Any:
-        tree = self.tree.get(name)
-        return None if tree is None else plain(tree)
-
     def _present(self) -> None:
         from harness.suite.validation import EXAMPLES
 
@@ -207,20 +206,6 @@ class _Loader:
             self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
         reference = reference if reference in taken else None
         return ReportSettings(reference, values.get("published"), values.get("statistics", False))
-
-    def _analyses(self, datasets: list[CheckedDataset], labels: list[str]) -> tuple[AnalysisSpec, ...]:
-        return read_analyses(
-            self.tree.table("analyses"),
-            self.parts,
-            datasets={dataset.label: dataset.declared for dataset in datasets},
-            known={"datasets": list(self.tree.table("datasets")), "methods": labels},
-        )
-
-    def _cluster(self) -> Profile | None:
-        from harness.suite.cluster import read_cluster
-
-        tree = self.tree.get("cluster")
-        return read_cluster(tree, self.problems) if isinstance(tree, Table) else None
 
     def _checked_methods(self, methods: list[Method]) -> list[CheckedMethod]:
         families = {method.label: method.family for method in methods}
@@ -333,39 +318,21 @@ class _Loader:
             given = dataset.environment
         if given is None and (default or dataset.envs):
             return None  # the problem is noted
-        check_environment(pair, learner, given, self.catalog, self.problems)
-        check_provided(pair, learner, given, self.catalog, self.problems)
-        if given is not None or not pair.declared.environments:
-            return given
-        own = own_environments(self.catalog)
-        if own is None:
-            return None
-        entry = self.catalog.get("environment", own)
-        return Part(entry, ComponentSpec("environment", own), pair.place)
+        return supplied_environment(pair, learner, given, self.catalog, self.problems)
 
-    def _resolved(
-        self,
-        name: str,
-        seeds: list[int],
-        budget: int | None,
-        datasets: list[CheckedDataset],
-        methods: list[CheckedMethod],
-        report: ReportSettings,
-        analyses: tuple[AnalysisSpec, ...],
-        trackers: tuple[ComponentSpec, ...],
-    ) -> dict[str, Any]:
+    def _resolved(self, suite: Suite, datasets: list[CheckedDataset], methods: list[CheckedMethod]) -> dict[str, Any]:
         """The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere."""
         tree: dict[str, Any] = {
             "bench": 1,
-            "name": name,
-            "protocol": self.protocol_name.value,
-            "seeds": list(seeds),
-            "plugins": [str(plugin) for plugin, _ in self.gathered.plugins],
-            "budget": budget,
+            "name": suite.name,
+            "protocol": suite.protocol,
+            "seeds": list(suite.seeds),
+            "plugins": list(map(str, suite.plugins)),
+            "budget": self.search.budget,
             "datasets": {dataset.label: written_dataset(dataset, self.effects) for dataset in datasets},
             "methods": {method.row.label: written_method(method, self.effects) for method in methods},
-            "analyses": {spec.label: written_analysis(spec) for spec in analyses},
-            "trackers": [{"use": spec.name, **spec.params} for spec in trackers],
-            "report": {key: value for key, value in vars(report).items() if value not in (None, False)},
+            "analyses": {spec.label: written_analysis(spec) for spec in suite.analyses},
+            "trackers": [{"use": spec.name, **spec.params} for spec in suite.trackers],
+            "report": {key: value for key, value in vars(suite.report).items() if value not in (None, False)},
         }
         return {key: value for key, value in tree.items() if value not in (None, [], {})}

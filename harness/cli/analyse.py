@@ -55,7 +55,7 @@ def analyse(
 
 
 def _show(findings: Sequence[tuple[Finding, Path]], json: bool) -> None:
-    from harness.report.findings import finding_json, finding_table
+    from harness.report.layout import finding_json, finding_table
     from harness.report.plain import plain_table
 
     if json:

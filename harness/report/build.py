@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.report.findings import finding_json, finding_table
-from harness.report.layout import results_table
+from harness.report.layout import finding_json, finding_table, results_table
 from harness.report.published import PublishedComparison, compare_published
 from harness.report.published import published_table as table_of_published
 from harness.report.statistics import Statistics, statistics, statistics_json

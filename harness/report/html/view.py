@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from harness.report import render
 from harness.report.build import Report, ReportOptions, Section, make_report
-from harness.report.findings import finding_table
 from harness.report.html.cells import CellPages
 from harness.report.html.diagram import Diagram, diagram
 from harness.report.html.trainings import Trainings, cost_table
+from harness.report.layout import finding_table
 from harness.report.table import Text, TextTable
 from harness.results.findings import Finding, load_findings
 from harness.results.rows import METRICS, RunResults

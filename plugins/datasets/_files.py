@@ -46,17 +46,32 @@ def is_file(path: Path) -> bool:
     Raises:
         DataError: something else is there, or its folder may not be read.
     """
-    try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a null byte in the name
-        raise DataError(f"{str(path)!r}: not a path: {error}") from None
-    if not stat.S_ISREG(mode):
+    mode = _mode(path)
+    if mode and not stat.S_ISREG(mode):
         raise DataError(f"{path}: a file is expected here, but this is a folder or a device")
-    return True
+    return mode != 0
+
+
+def required(path: Path, how: str) -> Path:
+    """Return ``path``, where there is a file.
+
+    Raises:
+        DataError: there is none; the text says ``how`` to get it.
+    """
+    if not is_file(path):
+        raise DataError(f"missing data file: {path}\n{how}")
+    return path
+
+
+def known_folder(data_dir: Path | None, how: str = "") -> Path:
+    """Return the data folder.
+
+    Raises:
+        DataError: none is known; the text says ``how`` to get the data.
+    """
+    if data_dir is None:
+        raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}".rstrip())
+    return data_dir
 
 
 def in_any_case(path: Path) -> Path:
@@ -79,13 +94,18 @@ def is_folder(path: Path) -> bool:
     Raises:
         DataError: its parent folder may not be read.
     """
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: Path) -> int:
+    """Return the mode of what is there, 0 where there is nothing."""
     try:
-        return stat.S_ISDIR(path.stat().st_mode)
+        return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        return 0
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except ValueError as error:  # a null byte in the name
         raise DataError(f"{str(path)!r}: not a path: {error}") from None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness import DataError
 from plugins.datasets._featurise import Wanted
-from plugins.datasets._files import is_file
+from plugins.datasets._files import required
 from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecules import Labels, MoleculeSet, scaffolds_of, tell_failures
 from plugins.datasets._ogb_sets import NOT_LABELS, OGBSet
@@ -31,9 +31,7 @@ class OGBTable:
         Raises:
             DataError: it is missing.
         """
-        if not is_file(self.where):
-            raise DataError(f"missing data file: {self.where}\n{self.how}")
-        return [self.where]
+        return [required(self.where, self.how)]
 
     def tasks(self) -> tuple[str, ...]:
         """Return the names of the label columns. Reads all labels but no molecule, so that a bad file is found early.

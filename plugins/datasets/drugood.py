@@ -8,7 +8,7 @@ from pathlib import Path
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Role, Task, hookimpl, hparam
 from plugins.datasets._drugood_file import DrugOODFile, read_drugood
 from plugins.datasets._featurise import FEATURISERS, Wanted, featuriser_class
-from plugins.datasets._files import given_path, is_file
+from plugins.datasets._files import given_path, known_folder, required
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import MoleculeSet
 from plugins.datasets._smiles_pool import featurise_smiles
@@ -93,10 +93,7 @@ class DrugOOD(Dataset):
         Raises:
             DataError: it is missing; the text names where to put it and where to get it.
         """
-        path = self._place(data_dir)
-        if not is_file(path):
-            raise DataError(f"missing data file: {path}\n{self._how}")
-        return [path]
+        return [required(self._place(data_dir), self._how)]
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
         """The set's file; only sets of MoleOOD's repository have an address."""
@@ -173,9 +170,7 @@ class DrugOOD(Dataset):
     def _place(self, data_dir: Path | None) -> Path:
         if self.path is not None:
             return given_path(self.path, data_dir)
-        if data_dir is None:
-            raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{self._how}")
-        return data_dir / "drugood" / f"{self._name}.json"
+        return known_folder(data_dir, self._how) / "drugood" / f"{self._name}.json"
 
     def _read(self, data_dir: Path | None) -> DrugOODFile:
         found = read_drugood(self.files(data_dir)[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._featurise import Scaffolds, Wanted
-from plugins.datasets._files import given_path, in_any_case, is_file
+from plugins.datasets._files import given_path, in_any_case, known_folder, required
 from plugins.datasets._good_split import (
     CONCEPT_ENVIRONMENTS,
     COVARIATE_ENVIRONMENTS,
@@ -98,18 +98,10 @@ class GOODHIV(Dataset):
             DataError: it is missing; the text names where to put it and where to get it.
         """
         if self.path is not None:
-            path = given_path(self.path, data_dir)
-            if not is_file(path):
-                raise DataError(f"missing data file: {path}\n'path' names a CSV table with a header")
-            return [path]
+            return [required(given_path(self.path, data_dir), "'path' names a CSV table with a header")]
         (download,) = self.downloads(data_dir)
         how = f"MoleculeNet's is at {download.url}; its columns are {self.smiles_column} and {self.label_column}"
-        if data_dir is None:
-            raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}")
-        path = in_any_case(data_dir / PLACE)
-        if not is_file(path):
-            raise DataError(f"missing data file: {path}\n{how}")
-        return [path]
+        return [required(in_any_case(known_folder(data_dir, how) / PLACE), how)]
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
         """MoleculeNet's table."""

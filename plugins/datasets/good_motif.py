@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import Dataset, Declaration, Features, RawDataset, Register, Role, Task, hookimpl, hparam
+from harness import Dataset, Declaration, Features, RawDataset, Register, Task, hookimpl, hparam
+from plugins.datasets._good_split import ROLES
 from plugins.datasets._splits import LARGEST_SEED
 
 DOMAINS = ("basis", "size")
 SHIFTS = ("covariate", "concept", "no_shift")
-ROLES: Mapping[str, Role] = {
-    "train": "train",
-    "id_val": "val",
-    "id_test": "test",
-    "ood_val": "val",
-    "ood_test": "test",
-}
-"""The five parts of a shifted set; one without a shift has train, val and test."""
 
 WHEEL, TREE, LADDER, STAR, PATH = range(5)
 BASES = (WHEEL, TREE, LADDER, STAR, PATH)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
-from plugins.datasets._files import in_any_case, is_file, is_folder
+from plugins.datasets._files import in_any_case, is_file, is_folder, known_folder
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._ogb_raw import OGBRaw
@@ -93,9 +93,8 @@ class OGB(Dataset):
 
     def _source(self, data_dir: Path | None) -> OGBRaw | OGBTable:
         known, how = find_set(self.dataset), self._how(data_dir)
-        if data_dir is None:
-            raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}")
-        folder, table = data_dir / self._folder, in_any_case(data_dir / self._csv)
+        root = known_folder(data_dir, how)
+        folder, table = root / self._folder, in_any_case(root / self._csv)
         if self.source == "ogb" or (self.source == "auto" and is_folder(folder)):
             return OGBRaw(folder, how, self.scaffolds, self.fragments == "brics")
         if self.source == "auto" and not is_file(table):

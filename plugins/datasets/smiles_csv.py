@@ -11,7 +11,7 @@ from typing import Any
 
 from harness import DataError, Dataset, Declaration, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._featurise import FEATURISERS, Scaffolds, Wanted, featuriser_class
-from plugins.datasets._files import given_path, is_file
+from plugins.datasets._files import given_path, required
 from plugins.datasets._labels import parse_classes, parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, scaffolds_of, tell_failures
@@ -134,13 +134,11 @@ class SmilesCSV(Dataset):
         Raises:
             DataError: it is missing.
         """
-        path = self._where(data_dir)
-        if not is_file(path):
-            raise DataError(
-                f"missing data file: {path}\n'path' names a CSV table with a header; a relative one is sought "
-                "beside the suite and in the data folder (--data-dir)"
-            )
-        return [path]
+        how = (
+            "'path' names a CSV table with a header; a relative one is sought beside the suite and in the data folder "
+            "(--data-dir)"
+        )
+        return [required(self._where(data_dir), how)]
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Featurise the molecules.

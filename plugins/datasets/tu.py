@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
-from plugins.datasets._files import given_path, is_file, is_folder
+from plugins.datasets._files import given_path, is_file, is_folder, known_folder
 from plugins.datasets._splits import (
     LARGEST_SEED,
     Split,
@@ -192,9 +192,7 @@ class TU(Dataset):
 
     def _found(self, data_dir: Path | None) -> TUFiles:
         self._check_name()
-        if data_dir is None:
-            raise DataError("no data folder is known: give --data-dir FOLDER or set BENCH_DATA")
-        place = data_dir / "tu" / self.dataset
+        place = known_folder(data_dir) / "tu" / self.dataset
         files = TUFiles(place / "raw", self.dataset)
         if not is_folder(files.folder) and is_file(place / f"{self.dataset}_A.txt"):
             files = TUFiles(place, self.dataset)

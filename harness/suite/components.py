@@ -191,17 +191,17 @@ def located(entry: Entry, params: Mapping[str, Any], table: Table) -> dict[str, 
     (``names_files``) does so where it is there; else it is left as it is, and goes by the data folder. What the command
     line names starts at the current folder.
     """
-    found = dict(params)
+    located_params = dict(params)
     for name in entry.traits.get("names_code", ()):
-        if name in found:
-            found[name] = _code(found[name], _folder(table, name))
+        if name in located_params:
+            located_params[name] = _code(located_params[name], _folder(table, name))
     for name in entry.traits.get("names_files", ()):
-        value, folder = found.get(name), _folder(table, name)
+        value, folder = located_params.get(name), _folder(table, name)
         if isinstance(value, list):
-            found[name] = [_data(text, folder) for text in value]
+            located_params[name] = [_data(text, folder) for text in value]
         elif value:
-            found[name] = _data(value, folder)
-    return found
+            located_params[name] = _data(value, folder)
+    return located_params
 
 
 def _folder(table: Table, name: str) -> Path:

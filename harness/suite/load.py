@@ -172,7 +172,7 @@ class _Loader:
         return re.sub(r"[^A-Za-z0-9._ -]", "-", letters).lstrip("._ -")[:100] or "suite"
 
     def _epochs(self) -> Table:
-        """What ``--epochs`` lays over every training's settings."""
+        """Return the settings that ``--epochs`` lays over those of every training."""
         epochs = self.overrides.epochs
         if epochs is None:
             return Table(self.tree.place)
@@ -211,12 +211,12 @@ class _Loader:
         families = {method.label: method.family for method in methods}
         labels = [method.label for method in methods]
         taken = chosen(self.overrides.methods, labels, "methods", self.problems, families.__getitem__) if labels else []
-        found = []
+        sound = []
         for method in methods:
             checked = self._checked(method)
             if checked is not None and method.label in taken:
-                found.append(checked)
-        return found
+                sound.append(checked)
+        return sound
 
     def _checked(self, method: Method) -> CheckedMethod | None:
         before = len(self.problems)
@@ -243,7 +243,7 @@ class _Loader:
     def _datasets(self) -> list[CheckedDataset]:
         table = self.tree.table("datasets")
         taken = chosen(self.overrides.datasets, list(table), "datasets", self.problems) if table else []
-        found = []
+        datasets = []
         for label in table:
             own = table.table(label).without([*SECTIONS, "envs"])
             if "use" not in own:
@@ -255,8 +255,8 @@ class _Loader:
                 continue
             declared = self._declared(part, label)
             if declared is not None:
-                found.append(self._dataset(label, part, declared, table.table(label)))
-        return found
+                datasets.append(self._dataset(label, part, declared, table.table(label)))
+        return datasets
 
     def _declared(self, part: Part, label: str) -> Declaration | None:
         try:

@@ -116,11 +116,11 @@ def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
 
 
 def _check_model(model: Any) -> Any:
-    given = {*model.model_fields_set, *model.model_extra}
+    written = {*model.model_fields_set, *model.model_extra}
     backbone = model.backbone.model_extra if model.backbone else {}
-    twice = sorted(given.intersection(backbone))
+    twice = sorted(written.intersection(backbone))
     texts = {name: f"'{name}' is given twice, here and under 'backbone'" for name in twice}
-    if "use" in given:
+    if "use" in written:
         texts["use"] = "unknown key 'use' in 'model'; write backbone: NAME"
     faults(((name, KEY), text) for name, text in texts.items())
     return model

@@ -37,11 +37,11 @@ class Overrides:
 
     def texts(self) -> tuple[str, ...]:
         """The overrides as on the command line, for captions."""
-        found = [f"--seeds {self.seeds}"] if self.seeds is not None else []
-        found += [f"--epochs {self.epochs}"] if self.epochs is not None else []
+        texts = [f"--seeds {self.seeds}"] if self.seeds is not None else []
+        texts += [f"--epochs {self.epochs}"] if self.epochs is not None else []
         for option, values in (("set", self.sets), ("datasets", self.datasets), ("methods", self.methods)):
-            found += [f"--{option} {value}" for value in values]
-        return tuple(found)
+            texts += [f"--{option} {value}" for value in values]
+        return tuple(texts)
 
 
 def apply_overrides(tree: Table, overrides: Overrides, problems: Problems) -> Table:

@@ -56,12 +56,12 @@ def setting(
 
 def declared(settings: type) -> dict[str, HParam]:
     """The settings of a dataclass by name."""
-    found = {}
+    settings_by_name = {}
     for item in fields(settings):
         if item.metadata:
             options = {**item.metadata, "low": item.metadata["low"] if item.type in ("int", "float") else None}
-            found[item.name] = HParam(item.name, str(item.type), item.default, **options)
-    return found
+            settings_by_name[item.name] = HParam(item.name, str(item.type), item.default, **options)
+    return settings_by_name
 
 
 @dataclass(frozen=True)

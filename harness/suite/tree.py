@@ -65,8 +65,8 @@ class Table:
 
     def table(self, name: str) -> Table:
         """The table under a key, or an empty one."""
-        found = self.entries.get(name)
-        return found if isinstance(found, Table) else Table(self.place)
+        value = self.entries.get(name)
+        return value if isinstance(value, Table) else Table(self.place)
 
     def key(self, name: str) -> Place:
         """Where a key stands."""

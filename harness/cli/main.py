@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -55,8 +56,9 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
             sys.stdout.flush()  # here, because at Python's exit nobody could say what went wrong
     except BenchError as error:
         if debug:
-            raise
-        _tell(f"error: {error}")
+            traceback.print_exc()
+        else:
+            _tell(f"error: {error}")
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt as error:
         _tell(str(error) or "interrupted")

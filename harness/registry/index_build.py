@@ -29,7 +29,7 @@ START_LIMIT = 300.0
 
 @dataclass(frozen=True)
 class Built:
-    """What one plugin holds.
+    """The components of one plugin.
 
     Attributes:
         entries: its components; their ``digest`` is that of the plugin's own code alone.
@@ -112,7 +112,7 @@ def _broken(source: Source, reason: str) -> BrokenPlugin:
 
 
 def _path() -> list[str]:
-    """Where this process looks for modules, but for what plugins have added."""
+    """Return this process's module search path without the plugins' additions."""
     added = reader().folders
     return [*(place for place in sys.path if place not in added), str(Path(__file__).parents[2])]
 

@@ -23,7 +23,7 @@ from harness.store import hash_file
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
 _HEAVY = ("graphs", "nn", "harness.graphs", "harness.stages.cell", "harness.training.bases", "harness.training.optim")
-"""What of the authors' API imports torch."""
+"""Names of the authors' API that import torch."""
 
 
 def describe(source: Source) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a stage has no artifact.
+    """The reason why a stage has no artifact.
 
     Attributes:
         status: ``failed`` (an exception, ``sys.exit``), ``diverged``, ``timeout``, ``memory``, ``killed``

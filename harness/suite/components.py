@@ -31,7 +31,7 @@ class Part:
     spec: ComponentSpec
     place: Place
     places: Mapping[str, Written] = field(default_factory=dict)
-    """Where its values stand, by name."""
+    """The places of its values, by name."""
 
     @property
     def values(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Table:
         return value if isinstance(value, Table) else Table(self.place)
 
     def key(self, name: str) -> Place:
-        """Where a key stands."""
+        """Return the place of a key."""
         return self.keys.get(name, self.place)
 
     def put(self, name: str, value: Tree, place: Place | None = None) -> Table:

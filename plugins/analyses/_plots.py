@@ -1,4 +1,4 @@
-"""What the figures of several analyses share: panels wrapped to a page's width, labels said once, a legend below."""
+"""Common parts of the figures of analyses: panels wrapped to a page's width, labels said once, a legend below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a method fails: its score by the test graphs' environments and by their size."""
+"""A method's failures: its score by the test graphs' environments and by their size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the kept quantifiers vote: the probability of a training graph's own label, by class and group."""
+"""The kept quantifiers' votes: the probability of a training graph's own label, by class and group."""
 
 from __future__ import annotations
 

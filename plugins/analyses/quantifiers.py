@@ -1,4 +1,4 @@
-"""What the kept quantifiers know: their scores on training and validation."""
+"""The kept quantifiers' information: their scores on training and validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frozen representations know: a small classifier trained on half of the validation split, scored on test."""
+"""Information in frozen representations: a classifier trained on half of the validation split, scored on test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each method costs: seconds and memory of its stages."""
+"""The cost of each method: seconds and memory of its stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a hyperparameter matters: scores over one tuned axis, and over two."""
+"""The effect of a hyperparameter: scores over one tuned axis, and over two."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Sensitivity(Analysis):
         return figure
 
     def _titles(self, study: Study) -> dict[tuple[tuple[str, str], tuple[str, str]], str]:
-        """What is drawn, curves first: a curve over each axis and, of methods with two axes, a map for each split."""
+        """Return the curves first: a curve over each axis and, of methods with two axes, a map for each split."""
         curves, maps = {}, {}
         for pair, tried in _tried(study).items():
             names, title = self._axes(tried), "\n".join(pair)

@@ -1,4 +1,4 @@
-"""What GIN and GCN share: a front where one is needed, then convolutions with something in between."""
+"""The stack of GIN and GCN: a front where one is needed, then convolutions with layers in between."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""What DisC and GALA's form of it share: a bias branch tells which graphs matter to the causal branch."""
+"""The common parts of DisC and GALA's form of it: a bias branch tells which graphs matter to the causal branch."""
 
 from torch import Tensor, nn
 

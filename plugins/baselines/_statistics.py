@@ -1,4 +1,4 @@
-"""What methods with a second pass share: whether BatchNorm's running statistics follow it beside the prediction's."""
+"""The hyperparameter of methods with a second pass: whose statistics BatchNorm's running ones follow."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""What CIGA and GALA share: a featurizer scores edges, a classifier's network reads the part that they select."""
+"""Common parts of CIGA and GALA: a featurizer scores edges, a classifier's network reads the part that they select."""
 
 import torch
 from torch import Tensor, nn

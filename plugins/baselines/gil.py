@@ -80,7 +80,7 @@ class GIL(Baseline):
         return instance_norm(scores.unsqueeze(1), batch.batch[source], batch.num_graphs).squeeze(1)
 
     def split(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Which edges are invariant (E,), and the same as numbers with the gradient of the soft mask (E,)."""
+        """Return the invariant edges (E,) as truth values, and as numbers with the gradient of the soft mask (E,)."""
         scores = self.scores(batch)
         kept, soft = top_k_edges(scores, batch, self.ratio), scores.sigmoid()
         return kept, kept.to(soft.dtype) + (soft - soft.detach())

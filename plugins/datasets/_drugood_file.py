@@ -81,7 +81,7 @@ class DrugOODFile:
 
     @property
     def training_environments(self) -> int:
-        """How many domains the training split has."""
+        """The number of domains of the training split."""
         return len({row.domain for row in self.rows["train"]})
 
     @property
@@ -104,7 +104,7 @@ def read_drugood(path: Path) -> DrugOODFile:
 
 
 class _Fault(Exception):
-    """What is wrong with a file, without its path."""
+    """A fault of a file, without its path."""
 
 
 def _parsed(text: str) -> Any:

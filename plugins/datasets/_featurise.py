@@ -17,7 +17,7 @@ Scaffolds = Literal["none", "chiral", "flat"]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to find out about each molecule.
+    """The facts wanted of each molecule.
 
     Attributes:
         featuriser: a name in ``FEATURISERS``.

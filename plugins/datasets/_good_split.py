@@ -115,7 +115,7 @@ def _draw_half(half: Sequence[int], labels: Mapping[int, int], label: int) -> li
 
 
 def agreeing_counts(sizes: Sequence[int], agreeing: int) -> list[int]:
-    """How many of ``agreeing`` rows go to each part; the parts' odds are in the ratio of the strengths' odds."""
+    """Return how many of ``agreeing`` rows go to each part; the parts' odds are in the ratio of the strengths' odds."""
 
     def wanted(scale: float) -> list[float]:
         odds = [exp(scale) * strength / (1 - strength) for strength in STRENGTHS]

@@ -1,4 +1,4 @@
-"""What every source of molecules hands over, and what makes features of an RDKit molecule."""
+"""The common form of all sources of molecules, and featurisers of RDKit molecules."""
 
 from __future__ import annotations
 

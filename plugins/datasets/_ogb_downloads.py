@@ -1,4 +1,4 @@
-"""Where OGB's molecule sets are fetched from, and the digests of the copies that this code was tested with."""
+"""Addresses of OGB's molecule sets, and digests of the copies with which this code was tested."""
 
 from __future__ import annotations
 

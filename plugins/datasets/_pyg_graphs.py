@@ -66,7 +66,7 @@ def take(data: Any, name: str, fields: Collection[str], label: str, split_field:
 
 
 def _stored(data: Any, name: str) -> Any:
-    """What was stored under a name, and nothing that PyG would guess from the rest."""
+    """Return the value stored under a name, never one that PyG would guess from the rest."""
     return data[name] if name in set(data.keys()) else None
 
 
@@ -193,7 +193,7 @@ def arrays(taken: Sequence[Taken], where: str) -> tuple[dict[str, Array], dict[s
 
 
 def _unusable(graph: Taken) -> str:
-    """Why a graph cannot be used; empty where it can."""
+    """Return the reason why a graph cannot be used; empty if it can."""
     import numpy as np
 
     if not graph.nodes:

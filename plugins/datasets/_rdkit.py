@@ -1,4 +1,4 @@
-"""What every use of RDKit here shares: its settings, SMILES, codes for enumerations, and both directions of bonds."""
+"""Common parts of our uses of RDKit: its settings, SMILES, codes for enumerations, and both directions of bonds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a base-motif data set is, before any graph is drawn: sizes, shares, options and what they mean.
+"""The definition of a base-motif data set, before any graph is drawn: sizes, shares and options.
 
 Imports nothing heavy: a plan reads this. The numbers are those of DIR (Wu et al., "Discovering Invariant Rationales for
 Graph Neural Networks", ICLR 2022) and of the generators of CIGA (Chen et al., NeurIPS 2022), GALA (Chen et al., NeurIPS
@@ -29,7 +29,7 @@ HOUSE_EDGES: Edges = ((0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (3, 4))
 CRANE_EDGES: Edges = ((0, 1), (0, 3), (1, 2), (1, 4), (2, 3), (3, 4))
 """K(2,3): no triangle, and the degrees of the house."""
 DIR_CRANE_EDGES: Edges = (*CYCLE_EDGES, (0, 2), (0, 3))
-"""What the DIR notebook calls crane: a five-cycle with two chords, seven edges."""
+"""The crane of the DIR notebook: a five-cycle with two chords, seven edges."""
 
 PUBLISHED_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, CRANE_EDGES)
 DIR_MOTIFS = (CYCLE_EDGES, HOUSE_EDGES, DIR_CRANE_EDGES)
@@ -64,7 +64,7 @@ LARGE_LADDERS, LARGE_WHEELS = range(30, 50), range(60, 80)
 
 @dataclass(frozen=True)
 class Split:
-    """How the graphs of one split are drawn.
+    """The rule by which the graphs of one split are drawn.
 
     Attributes:
         per_class: number of graphs of each class.
@@ -87,7 +87,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a data set is drawn.
+    """The rule by which a data set is drawn.
 
     Attributes:
         name: the data set's name; it is part of each random stream's name.

@@ -77,7 +77,7 @@ def size_split(sizes: Sequence[int], shares: Mapping[str, float]) -> Split:
 
 
 def _cuts(ascending: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """Where ascending sizes are cut for the wanted counts; see :func:`size_split`."""
+    """Return the positions at which ascending sizes are cut for the wanted counts; see :func:`size_split`."""
     places = [place for place in range(1, len(ascending)) if ascending[place - 1] < ascending[place]]
     cuts: list[int] = []
     reached = first = 0
@@ -91,7 +91,7 @@ def _cuts(ascending: Sequence[int], wanted: Sequence[int]) -> list[int]:
 
 
 def share_counts(count: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """How many of ``count`` rows each split gets; see :func:`random_split`.
+    """Return the number of ``count`` rows that each split gets; see :func:`random_split`.
 
     Raises:
         DataError: a split would be empty.

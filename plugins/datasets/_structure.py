@@ -1,4 +1,4 @@
-"""What RDKit finds in a molecule beside its features: scaffold and BRICS fragments."""
+"""Scaffold and BRICS fragments of molecules, by RDKit."""
 
 from __future__ import annotations
 

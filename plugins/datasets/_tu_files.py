@@ -259,7 +259,7 @@ def _edge(ends: Table) -> str:
 
 @dataclass(frozen=True)
 class TUHeader:
-    """What the files hold: ``classes`` and the values of label columns, ascending, and widths of attributes."""
+    """The contents of the files: ``classes`` and the values of label columns, ascending, and widths of attributes."""
 
     classes: tuple[int, ...]
     node_labels: list[list[int]]

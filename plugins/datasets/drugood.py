@@ -140,7 +140,7 @@ class DrugOOD(Dataset):
         return {**OOD, **IID} if self.iid else dict(OOD)
 
     def _numbers(self, count: int) -> Sequence[int]:
-        """Which of a split's rows are used: rows stand by domain, so that a spread over all meets most domains."""
+        """Return the used rows of a split: rows stand by domain, so that a spread over all meets most domains."""
         if self.limit is None or self.limit >= count:
             return range(count)
         return [place * count // self.limit for place in range(self.limit)]
@@ -206,7 +206,7 @@ def _notes(found: DrugOODFile) -> tuple[str, ...]:
 
 
 def _facts(found: DrugOODFile) -> dict[str, object]:
-    """What is worth telling of the file."""
+    """Return the notes on the file."""
     facts: dict[str, object] = {
         "file": found.path.name,
         "sha256": found.digest,

@@ -176,7 +176,7 @@ class PyG(Dataset):
         return table.astype(np.float32) if self.whole_numbers == "numbers" else table
 
     def _split(self, summary: Mapping[str, Any]) -> str:
-        """How the graphs are split, where it is ``auto``: ``given`` or ``random``."""
+        """Return the kind of split; ``auto`` becomes ``given`` or ``random``."""
         if not summary["own_splits"]:
             return "random" if self.split == "auto" else self.split
         chosen = [name for name in ("split", "shares", "split_seed") if self.values[name] != self.hparams[name].default]
@@ -315,7 +315,7 @@ def _global_edges(tables: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def _one_way(tables: Mapping[str, NDArray[Any]]) -> int:
-    """How many edges have none in the other direction."""
+    """Return the number of edges without one in the other direction."""
     import numpy as np
 
     ends, total = _global_edges(tables), int(tables["nodes"].sum())

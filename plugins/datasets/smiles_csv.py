@@ -34,7 +34,7 @@ VALIDATION = {"column": "from the table", "scaffold": "OOD", "size": "OOD", "ran
 
 @dataclass(frozen=True)
 class _Contents:
-    """What the table says, by row.
+    """The contents of the table, by row.
 
     ``rows``: those of each split, or None where it takes molecules to tell; ``train``: those of training, or None
     where it takes molecules to tell which of them stay there; ``domains``: values, '' for none.

@@ -1,4 +1,4 @@
-"""What the decorrelators share: how much a graph counts, given the spurious vote for its label."""
+"""The common part of decorrelators: the weight of a graph, given the spurious vote for its label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the self-supervised encoders share: the graph network, the projection and the training loop."""
+"""The common parts of the self-supervised encoders: the graph network, the projection and the training loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the quantifiers share: checks of their input, calibration folds, and columns for classes without rows."""
+"""Common parts of quantifiers: checks of their input, calibration folds, and columns for classes without rows."""
 
 from typing import Any
 

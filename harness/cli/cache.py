@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -17,6 +18,7 @@ from harness.safe_io import size_text, visible
 
 if TYPE_CHECKING:
     from harness.run.session import Options
+    from harness.store import Store
     from harness.store.gc import Garbage, Info
 
 _SHOWN = 12
@@ -245,6 +247,7 @@ def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: 
     opened = Store(given.store)
     remote = Remote(target, opened, exists=not pushing)
     known = {path.name for path in opened.runs.glob("*")} if pushing else remote.runs()
+    names = [_latest_run(name, opened) for name in names or ()] if pushing else names
     runs = [name for name in names or known if name in known]
     try:
         keys = keys_of_suites([name for name in names if name not in known], given) if names else None
@@ -262,6 +265,17 @@ def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: 
     count = f"{counted(copied.artifacts, 'artifact')}{with_runs}, {size_text(copied.bytes)}"
     print(visible(f"pushed {count} to {target}{there}" if pushing else f"pulled {count} from {target}{there}"))
     raise typer.Exit(1 if copied.refused else 0)
+
+
+def _latest_run(name: str, store: Store) -> str:
+    """Return the id of the latest run of a suite that the store knows by this name alone; else the name."""
+    from harness.run.find import all_runs, runs_of
+    from harness.suite import installed_suites
+
+    if Path(name).exists() or name in installed_suites():
+        return name
+    runs = runs_of(name, all_runs(store))
+    return runs[-1].id if runs else name
 
 
 COMMANDS: Commands = {

@@ -118,7 +118,7 @@ def test_verify_says_what_it_could_not_repair(three: Store, bench: Bench, monkey
 def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     run = record_run(three, [stage(1)])
     team = str(three.root.with_name("team"))
-    assert f"pushed 1 artifact and 1 run, 96 B to {team}" in bench("push", team, run)
+    assert f"pushed 1 artifact and 1 run, 96 B to {team}" in bench("push", team, "toy")
     assert f"pushed 2 artifacts, 192 B to {team}; 1 artifact already there" in bench("push", team)
     mine = other(three, "mine")
     monkeypatch.setenv("BENCH_STORE", str(mine.root))

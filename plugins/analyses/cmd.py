@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CentralMomentDiscrepancy(Analysis):
-    """Return the distance of the embeddings of a class between training and validation; 0 for equal distributions.
+    """Distance of the embeddings of a class between training and validation; 0 for equal distributions.
 
     For samples X and Y in [a, b]^d, with c_k the vector of k-th central moments of each coordinate,
 

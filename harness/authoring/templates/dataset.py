@@ -55,7 +55,7 @@ class NewComponent(Dataset):
     seed: int = hparam(0, low=0, help="seed of the generator")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Return the facts known before building; cheap, so that a suite is checked at once."""
+        """Return the facts known before building: cheap, as every plan asks."""
         del data_dir
         return Declaration(
             Task("binary", 2),

@@ -11,7 +11,7 @@ import typer
 from harness.cli.completion import complete_cells, complete_runs, one_of
 from harness.cli.options import Json, Run, StoreDir
 from harness.cli.output import note, print_json, require_folder_name, require_known
-from harness.errors import UserError, did_you_mean
+from harness.errors import FileError, UserError, did_you_mean
 from harness.safe_io import visible
 
 if TYPE_CHECKING:
@@ -59,12 +59,18 @@ def runs(
 
 
 def _with_true_status(records: list[RunRecord], store: Store) -> list[RunRecord]:
-    """Return the records; a run whose process was killed, which its record cannot say, is interrupted."""
+    """Return the records; a run whose process was killed, which its record cannot say, is interrupted.
+
+    In a store that cannot be written, whose leases cannot be tried, they stay as they are.
+    """
     from harness.store.leases import running
 
     if all(record.status != "running" for record in records):
         return records
-    going_on = running(store)
+    try:
+        going_on = running(store)
+    except FileError:
+        return records
     return [
         replace(record, status="interrupted") if record.status == "running" and record.id not in going_on else record
         for record in records

@@ -320,9 +320,7 @@ class _Scheduler:
 
     def _skip_dependants(self, stage: Stage, failure: Failure) -> None:
         skipped = Failure("skipped", f"needs {stage.title or stage.key}: {failure.reason}", since=failure.since)
-        at_work = {
-            running.stage.key for running in self._running.values()
-        }  # these read the artifact before it was lost
+        at_work = {stage.key for stage in self._at_work()}  # these read the artifact before it was lost
         reached = list(self._graph.dependants[stage.key])
         for key in reached:  # grows while it is walked
             if key in self.unsettled and key not in at_work:

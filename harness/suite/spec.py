@@ -19,10 +19,6 @@ class ComponentSpec:
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    def with_params(self, **params: Any) -> ComponentSpec:
-        """The same component with some values replaced."""
-        return ComponentSpec(self.kind, self.name, {**self.params, **params})
-
 
 @dataclass(frozen=True)
 class ModelSettings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,11 +54,6 @@ def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
 def score_probabilities(probabilities: ArrayLike, y: ArrayLike, task: Task) -> Score:
     """Return :func:`score` of (n, C) class probabilities (single-label tasks) instead of logits."""
     return _score(probabilities, y, task, lambda table, column: table[:, column])
-
-
-def task_from_json(data: Mapping[str, Any]) -> Task:
-    """Return the task whose fields were written as JSON."""
-    return Task(**data)
 
 
 def _score(table: ArrayLike, y: ArrayLike, task: Task, class_score: ClassScore) -> Score:

@@ -1,4 +1,4 @@
-"""How many dimensions the embeddings use: participation ratio (Gao et al., 2017)."""
+"""Dimensions that the embeddings use: participation ratio (Gao et al., 2017)."""
 
 from __future__ import annotations
 

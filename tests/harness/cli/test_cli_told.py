@@ -227,6 +227,19 @@ class TestRuns:
         (run,) = json.loads(bench("runs", "--json")[0])["runs"]
         assert run["status"] == "interrupted"
 
+    def test_runs_of_a_store_that_cannot_be_written_are_listed(
+        self, bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        save(store, replace(record("ablation/1"), status="running"))
+        (store.root / "leases").mkdir()
+        (store.root / "leases" / "run-ablation-1.lock").touch()
+
+        def refuse(path: Path) -> None:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr("harness.store.store.try_lock", refuse)
+        assert "running" in bench("runs")[0]
+
     def test_what_there_is_begins_with_the_latest_suites_and_says_what_is_left_out(
         self, bench: Bench, store: Store
     ) -> None:

@@ -389,18 +389,6 @@ def test_all_faults_at_once_in_order(faults: Faults) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "~\n", "- a\n", "suite\n"])
-def test_files_that_are_no_suite(text: str, faults: Faults) -> None:
-    (found,) = faults(text)
-    assert found.startswith(("1:1: ", "2:1: "))
-    assert "bench: 1" in found
-
-
-def test_a_file_that_is_no_yaml_gives_its_place_alone(faults: Faults) -> None:
-    (found,) = faults("bench: 1\nmethods: {a: [}\n")
-    assert found.startswith("2:15: not valid YAML")
-
-
 def test_errors_are_for_the_user() -> None:
     assert issubclass(SuiteError, UserError)
     assert SuiteError([]).exit_code == 2

@@ -136,3 +136,15 @@ def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: P
     broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
     with pytest.raises(SuiteError, match=r"6:11: the plugin .* could not be loaded: SyntaxError in line 1"):
         load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "~\n", "- a\n", "suite\n"])
+def test_files_that_are_no_suite(text: str, faults: Faults) -> None:
+    (found,) = faults(text)
+    assert found.startswith(("1:1: ", "2:1: "))
+    assert "bench: 1" in found
+
+
+def test_a_file_that_is_no_yaml_gives_its_place_alone(faults: Faults) -> None:
+    (found,) = faults("bench: 1\nmethods: {a: [}\n")
+    assert found.startswith("2:15: not valid YAML")

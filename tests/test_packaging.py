@@ -41,7 +41,6 @@ PROVIDES = {
     "pydantic": "pydantic",
     "pydantic_core": "pydantic",
     "fsspec": "fsspec",
-    "pooch": "pooch",
     "requests": "requests",
     "tqdm": "tqdm",
 }

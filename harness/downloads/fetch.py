@@ -6,36 +6,20 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.data import Download
-from harness.downloads.files import HINT, below, write_receipt
+from harness.downloads.files import HINT, write_receipt
 from harness.downloads.transfer import Report, Unreachable, bytes_of, discard, transfer
 from harness.downloads.unpack import gunzip, unpack
 from harness.errors import DataError
 from harness.safe_io import size_text, writing
-from harness.store import hash_file, try_lock
+from harness.store import try_lock
 from harness.store.leases import delete
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """A download in its place.
-
-    Attributes:
-        path: the file or folder.
-        fetched: whether this call brought it; else it was there.
-        differing: files that are not those that this code was tested with, below the data folder.
-    """
-
-    path: Path
-    fetched: bool
-    differing: tuple[str, ...] = ()
-
-
-def fetch(download: Download, root: Path, report: Report, *, offline: bool = False) -> Fetched:
-    """Bring a download to its place, unless it is there.
+def fetch(download: Download, root: Path, report: Report, *, offline: bool = False) -> bool:
+    """Bring a download to its place, and return False if it was there.
 
     Args:
         download: what is wanted.
@@ -48,9 +32,9 @@ def fetch(download: Download, root: Path, report: Report, *, offline: bool = Fal
         FileError: the disk is full, or the folder cannot be written.
         KeyboardInterrupt: what has arrived is kept; the next call goes on from there.
     """
-    target = below(root, download.path)
+    target = root / download.path
     if _is_placed(download, target):
-        return Fetched(target, False)
+        return False
     if download.url is None:
         raise DataError(_by_hand(download, target, "only a person can fetch it"))
     if offline:
@@ -59,8 +43,9 @@ def fetch(download: Download, root: Path, report: Report, *, offline: bool = Fal
         target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(target, report):
         if _is_placed(download, target):
-            return Fetched(target, False)
-        return _bring(download, download.url, root, report)
+            return False
+        _bring(download, download.url, root, report)
+    return True
 
 
 def _is_placed(download: Download, target: Path) -> bool:
@@ -73,38 +58,34 @@ def _is_placed(download: Download, target: Path) -> bool:
         if not target.exists():
             return False
         if target.is_dir() != (download.unpack is not None):
-            kinds = ("file", "folder") if target.is_dir() else ("folder", "file")
-            raise DataError(f"{target}: a {kinds[0]} is expected here, but this is a {kinds[1]}")
+            raise DataError(f"{target}: a {'file' if target.is_dir() else 'folder'} is expected here")
         if target.is_dir():
             return any(target.iterdir())
         size = target.stat().st_size
     except OSError as error:
         raise DataError(f"{target}: cannot be read: {error.strerror or error}") from None
-    known = download.size if download.is_as_sent else None
-    if size == 0 or (known is not None and size != known):
-        expected = f", not {known}" if known is not None else ""
+    if size == 0 or (download.is_as_sent and size != (download.size or size)):
+        expected = f", not {download.size}" if download.size else ""
         raise DataError(f"{target}: the file has {size} bytes{expected}; delete it and fetch it again")
     return True
 
 
 def _by_hand(download: Download, target: Path, why: str) -> str:
     """Say what a person is to do: the place, the address and how."""
-    lines = [f"cannot fetch {download.path}: {why}", f"  put it at  {target}"]
+    place = str(target)
     if download.unpack is not None:
-        inner = (
-            f"the content of the archive's folder {download.unpack}/" if download.unpack else "the archive's content"
-        )
-        lines[1] += f"{os.sep}  (a folder: {inner})"
-    if download.is_gzip:
-        lines[1] += "  (unpacked)"
-    if download.url is not None:
-        size = f"  ({size_text(download.size)})" if download.size else ""
-        lines.append(f"  it is at   {download.url}{size}")
-    if download.sha256:
-        lines.append(f"  SHA-256    {download.sha256}")
-    if download.how:
-        lines.append("  how        " + download.how.strip().replace("\n", "\n             "))
-    return "\n".join(lines)
+        place += f"{os.sep}  (the content of the archive{f', its folder {download.unpack}/' * bool(download.unpack)})"
+    elif download.is_gzip:
+        place += "  (unpacked)"
+    size = f"  ({size_text(download.size)})" if download.size else ""
+    lines = {
+        "put it at": place,
+        "it is at": download.url and download.url + size,
+        "SHA-256": download.sha256,
+        "how": download.how.strip().replace("\n", "\n             "),
+    }
+    told = [f"  {name:<9}  {text}" for name, text in lines.items() if text]
+    return "\n".join([f"cannot fetch {download.path}: {why}", *told])
 
 
 @contextmanager
@@ -124,16 +105,15 @@ def _locked(target: Path, report: Report) -> Iterator[None]:
         yield
 
 
-def _bring(download: Download, url: str, root: Path, report: Report) -> Fetched:
-    target = below(root, download.path)
+def _bring(download: Download, url: str, root: Path, report: Report) -> None:
+    target = root / download.path
     part = target.with_name(f"{target.name}.part")
     try:
         digest = transfer(url, part, download.size, download.sha256, report)
-    except Unreachable as error:
-        kept = f"; {size_text(bytes_of(part))} are kept, so that a later fetch goes on" if part.exists() else ""
-        raise DataError(_by_hand(download, target, f"{error}{kept}")) from None
     except DataError as error:
-        raise DataError(_by_hand(download, target, str(error))) from None
+        kept = isinstance(error, Unreachable) and part.exists()
+        more = f"; {size_text(bytes_of(part))} are kept, so that a later fetch goes on" if kept else ""
+        raise DataError(_by_hand(download, target, f"{error}{more}")) from None
     try:
         _place(part, download, target)
     except DataError as error:
@@ -142,9 +122,6 @@ def _bring(download: Download, url: str, root: Path, report: Report) -> Fetched:
     discard(part)
     files = sorted(path for path in target.rglob("*") if path.is_file()) if target.is_dir() else [target]
     write_receipt(root, download.path, url, digest, files)
-    tested = {name: below(root, name) for name in download.tested}
-    differing = [name for name, path in tested.items() if path.is_file() and hash_file(path) != download.tested[name]]
-    return Fetched(target, True, tuple(differing))
 
 
 def _place(part: Path, download: Download, target: Path) -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from harness.data import Dataset, Download
-from harness.downloads.files import advised, below, read_receipt
+from harness.downloads.files import advised, fetched_digests
 from harness.errors import BenchError, DataError
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one
 from harness.store import hash_file
 
 State = Literal["generated", "present", "missing", "own files", "faulty"]
-_GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,8 @@ class Verdict:
     """The result of checking a dataset's files.
 
     Attributes:
-        files: path -> what it was compared with: ``tested`` (the copy this code was tested with), ``fetched`` (as it
-            was when fetched), ``promised`` (by the source) or ``""`` (nothing is known).
+        files: path -> what it was compared with: ``promised`` (by the source), ``tested`` (the copy this code was
+            tested with), ``fetched`` (as it was when fetched) or ``""`` (nothing is known).
         problems: what is wrong.
     """
 
@@ -112,7 +110,7 @@ def verify(dataset: Dataset, params: Mapping[str, Any], root: Path) -> Verdict:
         return verdict
     known = _known_digests(dataset.downloads(root), root)
     for path in files:
-        _check_file(path, known.get(_name(path), {}), verdict)
+        _check_file(path, known.get(path.absolute(), {}), verdict)
     if not verdict.problems:
         try:
             dataset.declare(root)
@@ -121,29 +119,23 @@ def verify(dataset: Dataset, params: Mapping[str, Any], root: Path) -> Verdict:
     return verdict
 
 
-def _name(path: Path) -> str:
-    return os.path.abspath(path)  # noqa: PTH100 - keeps symbolic links
-
-
-def _known_digests(downloads: Sequence[Download], root: Path) -> dict[str, dict[str, str]]:
+def _known_digests(downloads: Sequence[Download], root: Path) -> dict[Path, dict[str, str]]:
     """Return path -> whose digest -> the digest."""
-    known: dict[str, dict[str, str]] = {}
+    known: dict[Path, dict[str, str]] = defaultdict(dict)
     for download in downloads:
         if download.sha256 is not None and download.is_as_sent:
-            known.setdefault(_name(below(root, download.path)), {})["promised"] = download.sha256
+            known[(root / download.path).absolute()]["promised"] = download.sha256
         for name, digest in download.tested.items():
-            known.setdefault(_name(below(root, name)), {})["tested"] = digest
-        receipt = read_receipt(root, download.path)
-        for name, digest in (receipt.files if receipt else {}).items():
-            known.setdefault(_name(root / name), {})["fetched"] = digest
+            known[(root / name).absolute()]["tested"] = digest
+        for name, digest in fetched_digests(root, download.path).items():
+            known[(root / name).absolute()]["fetched"] = digest
     return known
 
 
 _DIFFERS = {
-    "promised": "the source promises another content ({expected:.12}… instead of {found:.12}…): damaged or edited",
-    "fetched": "it has changed since it was fetched ({found:.12}… instead of {expected:.12}…)",
-    "tested": "it is not the copy that this code was tested with ({found:.12}… instead of {expected:.12}…): "
-    "damaged, edited or another release",
+    "promised": "the source promises another content: damaged or edited",
+    "tested": "it is not the copy that this code was tested with: damaged, edited or another release",
+    "fetched": "it has changed since it was fetched",
 }
 
 
@@ -153,27 +145,25 @@ def _check_file(path: Path, known: Mapping[str, str], verdict: Verdict) -> None:
             verdict.problems.append(f"{path}: the file is empty")
             return
         digest = hash_file(path)
-        damage = _gzip_damage(path)
+        _read_gzip(path)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        verdict.problems.append(f"{path}: the gzip file is truncated or damaged ({error})")
+        return
     except OSError as error:
         verdict.problems.append(f"{path}: cannot be read: {error.strerror or error}")
         return
-    if damage:
-        verdict.problems.append(f"{path}: {damage}")
-    wrong = [whose for whose, expected in known.items() if expected != digest]
-    for whose in wrong:
-        text = _DIFFERS[whose].format(expected=known[whose], found=digest)
-        verdict.problems.append(f"{path}: {text}")
-    verdict.files[str(path)] = next((whose for whose in ("promised", "tested", "fetched") if whose in known), "")
+    for whose, expected in known.items():
+        if expected != digest:
+            told = f"{_DIFFERS[whose]} (SHA-256 {digest:.12}… instead of {expected:.12}…)"
+            verdict.problems.append(f"{path}: {told}")
+    verdict.files[str(path)] = next((whose for whose in _DIFFERS if whose in known), "")
 
 
-def _gzip_damage(path: Path) -> str:
+def _read_gzip(path: Path) -> None:
+    """Read a gzip file to its end."""
     with path.open("rb") as stream:
-        if stream.read(2) != _GZIP:
-            return ""
-    try:
+        packed = stream.read(2) == b"\x1f\x8b"
+    if packed:
         with gzip.open(path) as opened:
-            while opened.read(_CHUNK):
+            while opened.read(1 << 20):
                 pass
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        return f"the gzip file is truncated or damaged ({error})"
-    return ""

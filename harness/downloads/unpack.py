@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
-import io
 import lzma
-import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from harness.downloads.files import HINT, require_room, safe_parts
+from harness.downloads.files import HINT
 from harness.errors import DataError
 from harness.safe_io import writing
 
-MOST_FILES = 100_000
-MOST_BYTES = 64 * 10**9
 _GROWTH = 200
 _SMALL = 10**9
-_MOST_AT_ONCE = 1 << 24
-_PACKED: tuple[tuple[bytes, Callable[..., Any]], ...] = (
-    (b"\x1f\x8b", gzip.open),
-    (b"BZh", bz2.open),
-    (b"\xfd7zXZ", lzma.open),
-)
 _Member = tuple[str, int, Callable[[], Any]]
 """A regular file of an archive: its name, size and content."""
 
@@ -49,16 +38,15 @@ def unpack(archive: Path, folder: str, target: Path) -> None:
     most = _plausible(archive)
     with _archive_errors():
         if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as opened:
-                _write(_zip_members(opened), folder, target, most)
-            return
-        with _open(archive) as content:
-            try:
-                tar = tarfile.TarFile(fileobj=_Bounded(content, most))  # type: ignore[arg-type]
-            except tarfile.ReadError:
-                raise DataError("what was fetched is neither a zip nor a tar archive") from None
-            with tar:
-                _write(_tar_members(tar), folder, target, most)
+            with zipfile.ZipFile(archive) as zipped:
+                infos = [info for info in zipped.infolist() if not info.is_dir()]
+                _write([(i.filename, i.file_size, partial(zipped.open, i)) for i in infos], folder, target, most)
+        else:
+            with tarfile.open(archive) as tar:
+                members = [info for info in tar if not info.isdir()]
+                if wrong := next((info.name for info in members if not info.isfile()), None):
+                    raise DataError(f"the archive holds a link or a device: {wrong!r}")
+                _write([(i.name, i.size, partial(tar.extractfile, i)) for i in members], folder, target, most)
 
 
 def gunzip(packed: Path, target: Path) -> None:
@@ -69,12 +57,12 @@ def gunzip(packed: Path, target: Path) -> None:
         FileError: the disk is full or cannot be written.
     """
     with _archive_errors(), gzip.open(packed) as content:
-        _copy(_Bounded(content, _plausible(packed)), target)
+        _copy(content, target, _plausible(packed))
 
 
 def _plausible(packed: Path) -> int:
     """Return the bytes that a file may unpack to."""
-    return min(max(_SMALL, _GROWTH * packed.stat().st_size), MOST_BYTES)
+    return max(_SMALL, _GROWTH * packed.stat().st_size)
 
 
 @contextmanager
@@ -87,100 +75,39 @@ def _archive_errors() -> Iterator[None]:
         raise DataError(f"the archive cannot be read: {error}") from None
 
 
-class _Bounded:
-    """The content of a packed file, of which no more is read than is plausible, at once or in all.
-
-    The tar format lets a header say how long it is, and Python reads a header as a whole.
-    """
-
-    def __init__(self, stream: Any, most: int) -> None:
-        self._stream, self._most = stream, most
-        self.tell = stream.tell
-
-    def read(self, size: int = -1) -> Any:
-        """Read bytes."""
-        if not 0 <= size <= _MOST_AT_ONCE:
-            raise DataError("the archive has a header of an implausible size")
-        data = self._stream.read(size)
-        self._require_plausible(self._stream.tell())
-        return data
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> Any:
-        """Go to a place."""
-        self._require_plausible(offset)
-        return self._stream.seek(offset, whence)
-
-    def _require_plausible(self, place: int) -> None:
-        if place > self._most:
-            raise DataError("the archive would unpack to more than is plausible")
-
-
-def _open(packed: Path) -> Any:
-    """Open a file, unpacked as it is read where it is compressed."""
-    with packed.open("rb") as stream:
-        start = stream.read(6)
-    return next((opener for magic, opener in _PACKED if start.startswith(magic)), io.open)(packed, "rb")
-
-
-def _zip_members(opened: zipfile.ZipFile) -> Iterator[_Member]:
-    for info in opened.infolist():
-        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise DataError(f"the archive holds a link or a device: {info.filename!r}")
-        if not info.is_dir() or safe_parts(info.filename) is None:
-            yield info.filename, info.file_size, partial(opened.open, info)
-
-
-def _tar_members(opened: tarfile.TarFile) -> Iterator[_Member]:
-    for info in opened:
-        if not info.isfile() and not info.isdir():
-            raise DataError(f"the archive holds a link or a device: {info.name!r}")
-        if info.isfile() or safe_parts(info.name) is None:
-            yield info.name, info.size, partial(opened.extractfile, info)
-
-
-def _write(members: Iterable[_Member], folder: str, target: Path, most: int) -> None:
-    inside = safe_parts(folder) or ()
-    chosen: dict[tuple[str, ...], _Member] = {}
-    others: set[str] = set()
-    total = 0
-    for count, member in enumerate(members):
-        name, size, _ = member
-        parts = safe_parts(name)
-        if size < 0:
-            raise DataError(f"the archive says that {name!r} has {size} bytes")
-        if parts is None:
-            raise DataError(
-                f"the archive holds a path that leads out of its folder, or that not every system has: {name!r}; "
-                "nothing is unpacked"
-            )
-        if count >= MOST_FILES:
-            raise DataError(f"the archive holds more than {MOST_FILES:,} files, which is not plausible")
-        if len(parts) <= len(inside) or parts[: len(inside)] != inside or parts[0] == "__MACOSX":
-            others.add(parts[0] if parts else name)
-            continue
-        if parts in chosen:
-            raise DataError(f"the archive holds {name!r} twice")
-        chosen[parts] = member
-        total += size
+def _write(members: list[_Member], folder: str, target: Path, most: int) -> None:
+    inside = _safe_parts(folder)
+    named = [(_safe_parts(name), size, content) for name, size, content in members]
+    chosen = [(parts[len(inside) :], content) for parts, _, content in named if parts[: len(inside)] == inside]
     if not chosen:
-        listed = ", ".join(sorted(others)) or "nothing"
-        raise DataError(f"the archive has no files in '{folder or '/'}'; it holds: {listed}")
-    if total > most:
-        raise DataError(f"the archive would unpack to {total} bytes, which is not plausible")
+        held = ", ".join(sorted({parts[0] for parts, _, _ in named})) or "nothing"
+        raise DataError(f"the archive has no files in '{folder or '/'}'; it holds: {held}")
+    if sum(size for _, size, _ in named) > most:
+        raise DataError("the archive would unpack to more than is plausible")
     with writing(target, HINT):
         target.mkdir(parents=True)
-    require_room(target, total)
-    for parts, (_, _, content) in chosen.items():
+    for parts, content in chosen:
         with content() as source:
-            _copy(source, target.joinpath(*parts[len(inside) :]))
+            _copy(source, target.joinpath(*parts), most)
 
 
-def _copy(source: Any, target: Path) -> None:
+def _safe_parts(name: str) -> tuple[str, ...]:
+    """Split a relative path at ``/``, on every system."""
+    path = PureWindowsPath(name)  # its separators and drives are more than POSIX has
+    if path.anchor or ".." in path.parts:
+        raise DataError(f"the archive holds a path that leads out of its folder: {name!r}; nothing is unpacked")
+    return path.parts
+
+
+def _copy(source: Any, target: Path, most: int) -> None:
     """Copy a stream to a new file, and tell an error of the disk from one of the archive."""
     with writing(target, HINT):
         target.parent.mkdir(parents=True, exist_ok=True)
         stream = target.open("xb")
     with stream:
         while block := source.read(1 << 20):
+            most -= len(block)
+            if most < 0:
+                raise DataError("the archive would unpack to more than is plausible")
             with writing(target, HINT):
                 stream.write(block)

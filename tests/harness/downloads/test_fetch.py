@@ -11,13 +11,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from web_kit import CONTENT, Page, Site, Story, left, refused, sha256, wanted
+from web_kit import CONTENT, Page, Site, Story, content, left, refused, sha256, wanted
 
-from harness.data import Download
 from harness.downloads import transfer
 from harness.downloads.fetch import fetch
-from harness.downloads.files import read_receipt
-from harness.downloads.transfer import Unreachable
+from harness.downloads.files import fetched_digests
 from harness.errors import DataError, DiskFullError, UserError
 from harness.safe_io import size_text
 
@@ -26,22 +24,19 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_a_file_comes_whole_and_leaves_nothing_else(site: Site, tmp_path: Path) -> None:
     download = wanted(site.url("f", Page()), size=len(CONTENT), sha256=sha256(CONTENT))
-    got = fetch(download, tmp_path, Story())
-    assert got.fetched
-    assert got.path.read_bytes() == CONTENT
+    assert fetch(download, tmp_path, Story())
+    assert content(tmp_path) == CONTENT
     assert left(tmp_path) == {"set/file.csv"}
-    receipt = read_receipt(tmp_path, download.path)
-    assert receipt is not None
-    assert receipt.files == {"set/file.csv": sha256(CONTENT)}
-    assert not fetch(download, tmp_path, Story()).fetched
+    assert fetched_digests(tmp_path, download.path) == {"set/file.csv": sha256(CONTENT)}
+    assert not fetch(download, tmp_path, Story())
     assert len(site.asked) == 1
 
 
 def test_a_transfer_that_breaks_off_goes_on_where_it_ended(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(cuts=[100_000, 200_000]))
     story = Story()
-    got = fetch(wanted(url, sha256=sha256(CONTENT)), tmp_path, story)
-    assert got.path.read_bytes() == CONTENT
+    fetch(wanted(url, sha256=sha256(CONTENT)), tmp_path, story)
+    assert content(tmp_path) == CONTENT
     assert [header for _, header in site.asked] == [None, "bytes=98304-", "bytes=294912-"]
     assert story.starts == ["0", "98.3 kB", "295 kB"]
     assert "trying again" in story.texts[1]
@@ -49,18 +44,20 @@ def test_a_transfer_that_breaks_off_goes_on_where_it_ended(site: Site, tmp_path:
 
 def test_progress_sets_the_count_of_attempts_back(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(cuts=[10_000] * 8))
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == CONTENT
     assert len(site.asked) == 9 > transfer._ATTEMPTS
 
 
 def test_a_later_fetch_goes_on_with_the_part(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(cuts=[100_000, 0, 0, 0]))
-    told = refused(wanted(url), tmp_path, url, "98.3 kB are kept", "attempts")
+    told = refused(wanted(url), tmp_path, url, "98.3 kB are kept")
     assert "early" in told
     assert "set/file.csv.part" in left(tmp_path)
     site.pages["f"].cuts.clear()
     site.asked.clear()
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == CONTENT
     assert site.asked == [("f", "bytes=98304-")]
     assert left(tmp_path) == {"set/file.csv"}
 
@@ -70,20 +67,21 @@ def test_another_file_at_the_address_is_fetched_from_its_start(site: Site, tmp_p
     url = site.url("f", Page(cuts=[100_000, 0, 0, 0], etag='"one"' if etag else None))
     refused(wanted(url), tmp_path)
     site.pages["f"] = Page(content=b"new" * 100_000, etag=etag)
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == b"new" * 100_000
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == b"new" * 100_000
 
 
 def test_a_server_that_ignores_ranges_sends_the_whole_file(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(cuts=[100_000], ranges=False))
     story = Story()
-    got = fetch(wanted(url, sha256=sha256(CONTENT)), tmp_path, story)
-    assert got.path.read_bytes() == CONTENT
+    fetch(wanted(url, sha256=sha256(CONTENT)), tmp_path, story)
+    assert content(tmp_path) == CONTENT
     assert story.starts == ["0", "0"]
 
 
 def test_a_server_that_always_breaks_off_is_given_up(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(cuts=[100_000] * 50, ranges=False))
-    refused(wanted(url), tmp_path, "attempts")
+    refused(wanted(url), tmp_path, "early")
     assert len(site.asked) < 10
 
 
@@ -91,18 +89,8 @@ def test_a_part_that_is_longer_than_the_file_is_dropped(site: Site, tmp_path: Pa
     url = site.url("f", Page(cuts=[400_000, 0, 0, 0], etag=None))
     refused(wanted(url), tmp_path)
     site.pages["f"] = Page(content=CONTENT[:1000], etag=None)
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT[:1000]
-
-
-def test_parts_that_do_not_fit_together_are_fetched_anew(site: Site, tmp_path: Path) -> None:
-    """The file was changed at the source without another tag."""
-    url = site.url("f", Page(content=b"x" * len(CONTENT), cuts=[100_000, 0, 0, 0]))
-    download = wanted(url, sha256=sha256(CONTENT))
-    refused(download, tmp_path)
-    site.pages["f"] = Page()
-    story = Story()
-    assert fetch(download, tmp_path, story).path.read_bytes() == CONTENT
-    assert any("fetching it whole" in text for text in story.texts)
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == CONTENT[:1000]
 
 
 def test_a_wrong_digest_is_refused_and_forgotten(site: Site, tmp_path: Path) -> None:
@@ -131,13 +119,13 @@ def test_a_missing_address_is_not_tried_again(site: Site, tmp_path: Path) -> Non
 
 def test_a_busy_server_is_tried_again(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(status=[503, 500]))
-    assert fetch(wanted(url), tmp_path, Story()).fetched
+    assert fetch(wanted(url), tmp_path, Story())
     assert len(site.asked) == 3
 
 
 def test_a_server_that_falls_silent(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(stall=1.5))
-    refused(wanted(url), tmp_path, "did not answer in time")
+    refused(wanted(url), tmp_path, "timed out")
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
@@ -149,7 +137,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 def test_no_network_names_the_place_and_the_address(tmp_path: Path) -> None:
     url = "http://no-such-host.invalid/f.csv"
-    refused(wanted(url), tmp_path, url, "no network")
+    refused(wanted(url), tmp_path, url, "no-such-host.invalid failed")
 
 
 @pytest.mark.parametrize(
@@ -161,24 +149,10 @@ def test_no_network_names_the_place_and_the_address(tmp_path: Path) -> None:
         "http:///f",
         "http://[::1/f",
         "f.csv",
-        "http://ö/f",
     ],
 )
 def test_other_addresses_are_refused(tmp_path: Path, url: str) -> None:
-    refused(wanted(url), tmp_path, "not an http or https address")
-
-
-def test_a_redirect_is_followed_to_the_web_only(site: Site, tmp_path: Path) -> None:
-    for target in ("file:///etc/passwd", "ftp://127.0.0.1/f"):
-        refused(wanted(site.url("elsewhere", Page(leads_to=target))), tmp_path, target)
-    url = site.url("moved", Page(leads_to=site.url("f", Page())))
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT
-
-
-def test_a_redirect_never_drops_encryption() -> None:
-    with pytest.raises(Unreachable, match="without encryption"):
-        transfer._check_redirect("https://example.org/f", "http://example.org/f")
-    transfer._check_redirect("https://example.org/f", "/g")
+    refused(wanted(url), tmp_path, url)
 
 
 def test_offline_and_by_hand_use_no_network(site: Site, tmp_path: Path) -> None:
@@ -193,24 +167,19 @@ def test_offline_and_by_hand_use_no_network(site: Site, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_what_has_arrived(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = transfer._Sink.write
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
 
-    def interrupt(self: transfer._Sink, block: bytes) -> None:
-        if self._at > 150_000:
-            raise KeyboardInterrupt
-        write(self, block)
-
-    url = site.url("f", Page())
+    url = site.url("f", Page(cuts=[100_000]))
     with monkeypatch.context() as patch:
-        patch.setattr(transfer._Sink, "write", interrupt)
+        patch.setattr("harness.downloads.transfer.time.sleep", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fetch(wanted(url), tmp_path, Story())
-    part = tmp_path / "set" / "file.csv.part"
-    kept = part.stat().st_size
-    assert 0 < kept < len(CONTENT)
+    kept = (tmp_path / "set" / "file.csv.part").stat().st_size
     assert left(tmp_path) == {"set/file.csv.part", "set/file.csv.part.json"}
     story = Story()
-    assert fetch(wanted(url), tmp_path, story).path.read_bytes() == CONTENT
+    fetch(wanted(url), tmp_path, story)
+    assert content(tmp_path) == CONTENT
     assert story.starts == [size_text(kept)]
 
 
@@ -219,7 +188,7 @@ def test_several_fetches_at_once_fetch_once(site: Site, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from harness.data import Download\n"
         "from harness.downloads.fetch import fetch\n"
-        "got = fetch(Download('set/file.csv', sys.argv[1]), Path(sys.argv[2]), lambda text: None); print(got.fetched)"
+        "print(fetch(Download('set/file.csv', sys.argv[1]), Path(sys.argv[2]), lambda text: None))"
     )
     words = [sys.executable, "-c", code, url, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -249,7 +218,8 @@ def test_a_killed_fetch_is_no_obstacle(site: Site, tmp_path: Path) -> None:
     process.wait()
     assert not (tmp_path / "set" / "file.csv").exists()
     site.pages["f"].stall = 0
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == CONTENT
     assert left(tmp_path) == {"set/file.csv"}
 
 
@@ -265,10 +235,10 @@ class Full:
         self._room -= len(block)
         self._stream.write(block)  # type: ignore[attr-defined]
 
-    def flush(self) -> None:
-        self._stream.flush()  # type: ignore[attr-defined]
+    def __enter__(self) -> Full:
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stream.close()  # type: ignore[attr-defined]
 
 
@@ -287,28 +257,15 @@ def test_a_full_disk_is_told_once_and_the_part_is_kept(
     assert caught.value.exit_code == 2
     assert len(site.asked) == 1
     monkeypatch.setattr(Path, "open", opened)
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == CONTENT
     assert site.asked[1][1] is not None
-
-
-def test_what_does_not_fit_is_not_begun(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("harness.downloads.files.shutil.disk_usage", lambda _: free)
-    with pytest.raises(DiskFullError, match=r"512 kB needed, 1 kB free"):
-        fetch(wanted(site.url("f", Page())), tmp_path, Story())
 
 
 def test_a_folder_that_cannot_be_written(site: Site, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write .*--data-dir"):
         fetch(wanted(site.url("f", Page())), tmp_path / "file", Story())
-    assert not site.asked
-
-
-@pytest.mark.parametrize("path", ["../file.csv", "/file.csv", "a/../../file.csv", "", "C:/file.csv", "a\\b"])
-def test_a_download_lies_below_the_data_folder(site: Site, tmp_path: Path, path: str) -> None:
-    with pytest.raises(DataError, match="not below the data folder"):
-        fetch(Download(path, site.url("f", Page())), tmp_path, Story())
     assert not site.asked
 
 
@@ -322,7 +279,7 @@ def test_what_lies_there_is_not_overwritten(site: Site, tmp_path: Path) -> None:
     target.write_bytes(b"mine")
     with pytest.raises(DataError, match="delete it"):
         fetch(wanted(url, size=len(CONTENT)), tmp_path, Story())
-    assert not fetch(wanted(url), tmp_path, Story()).fetched
+    assert not fetch(wanted(url), tmp_path, Story())
     with pytest.raises(DataError, match="folder is expected"):
         fetch(wanted(url, unpack=""), tmp_path, Story())
     target.unlink()
@@ -332,14 +289,22 @@ def test_what_lies_there_is_not_overwritten(site: Site, tmp_path: Path) -> None:
     assert not site.asked
 
 
-def test_files_that_differ_from_the_tested_ones_are_told(site: Site, tmp_path: Path) -> None:
-    url = site.url("f", Page())
-    got = fetch(wanted(url, tested={"set/file.csv": "0" * 64}), tmp_path, Story())
-    assert got.differing == ("set/file.csv",)
-
-
 def test_the_mark_beside_a_part_may_be_damaged(site: Site, tmp_path: Path) -> None:
     url = site.url("f", Page(cuts=[100_000, 0, 0, 0]))
     refused(wanted(url), tmp_path)
     (tmp_path / "set" / "file.csv.part.json").write_text("{")
-    assert fetch(wanted(url), tmp_path, Story()).path.read_bytes() == CONTENT
+    fetch(wanted(url), tmp_path, Story())
+    assert content(tmp_path) == CONTENT
+
+
+@pytest.mark.parametrize("target", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x", "http://", "round"])
+def test_a_redirect_leads_to_the_web_and_not_in_a_circle(site: Site, tmp_path: Path, target: str) -> None:
+    refused(wanted(site.url("round", Page(leads_to=site.url("round") if target == "round" else target))), tmp_path)
+    moved = site.url("moved", Page(leads_to=site.url("f", Page())))
+    fetch(wanted(moved), tmp_path, Story())
+    assert content(tmp_path) == CONTENT
+
+
+def test_what_a_server_says_of_itself_goes_nowhere(site: Site, tmp_path: Path) -> None:
+    fetch(wanted(site.url("x", Page(etag=None, headers={"Last-Modified": "\x1b[31m"}, cuts=[100]))), tmp_path, Story())
+    assert content(tmp_path) == CONTENT

@@ -24,6 +24,11 @@ def wanted(url: str | None, **more: object) -> Download:
     return Download("set/file.csv", url, **more)  # type: ignore[arg-type]
 
 
+def content(root: Path) -> bytes:
+    """What was fetched as :func:`wanted`."""
+    return (root / "set" / "file.csv").read_bytes()
+
+
 def refused(download: Download, root: Path, *texts: str) -> str:
     """The message of a fetch that fails, and leaves nothing under the final name."""
     with pytest.raises(UserError) as caught:

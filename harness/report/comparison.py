@@ -11,7 +11,7 @@ from harness.report.plain import plain_table
 from harness.report.table import Text, TextTable
 from harness.report.text import SIGNIFICANT, interval_text, one_line, percent_of, summary_text, value_text
 from harness.results.compare import CellPair, Comparison, Side
-from harness.results.intervals import LEVEL
+from harness.results.statistics import LEVEL
 from harness.results.summary import Summary
 from harness.safe_io import csv_text, json_text
 

@@ -7,7 +7,7 @@ from typing import Any
 from harness.report.build import Report, Section
 from harness.report.published import PublishedCell
 from harness.results.aggregate import TableRow
-from harness.results.intervals import Interval
+from harness.results.statistics import Interval
 from harness.safe_io import csv_text
 
 

@@ -13,9 +13,9 @@ from harness.report.table import Text, TextTable
 from harness.report.text import interval_text, one_line, percent_of, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, by_value
 from harness.results.compare import tuned_paths, unequal
-from harness.results.intervals import LEVEL, Interval, Sample, welch_interval
 from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
 from harness.results.rows import DatasetFacts
+from harness.results.statistics import LEVEL, Interval, Sample, welch_interval
 from harness.suite.settings import LAST
 
 WITHIN, OUTSIDE, UNCLEAR, INCOMPARABLE = "within noise", "outside noise", "no verdict", "not comparable"
@@ -122,7 +122,7 @@ def _compare(
     difference = welch_interval(ours, printed_sample(place, theirs))
     differs = tuple(_differs(table, row, place, publication.free))
     if differs:
-        difference = replace(difference, low=None, high=None, degrees=None, reason=INCOMPARABLE)
+        difference = replace(difference, low=None, high=None, reason=INCOMPARABLE)
         verdict, reason = INCOMPARABLE, ""
     else:
         if place.runs is None:

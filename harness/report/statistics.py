@@ -1,5 +1,7 @@
-"""The statistics of a table: intervals over seeds, tests and ranks across datasets. Never over two metrics at once, nor
-over in-distribution and shifted splits. SciPy is imported by the functions that need it."""
+"""The statistics of a table: intervals over seeds, tests and ranks across datasets.
+
+Never over two metrics at once, nor over in-distribution and shifted splits.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,21 @@ from typing import Any
 
 from harness.data import in_distribution
 from harness.results.aggregate import Column, ResultTable, TableRow, column_families
-from harness.results.intervals import ALPHA, LEVEL, POWER, Interval, detectable_effect, mean_interval
-from harness.results.paired import TestResult, corrected, permutation, wilcoxon
-from harness.results.ranks import Ranking, WinTieLoss, ranking, records
+from harness.results.rows import METRICS
+from harness.results.statistics import (
+    ALPHA,
+    LEVEL,
+    POWER,
+    Interval,
+    Ranking,
+    TestResult,
+    compared,
+    detectable_effect,
+    mean_interval,
+    permutation,
+    ranking,
+    wilcoxon,
+)
 from harness.results.summary import mean, settled
 
 
@@ -28,6 +42,11 @@ class RowStatistics:
     method: str
     mean: Interval
     difference: Interval | None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where the row stands in the table."""
+        return self.method, self.dataset, self.split
 
 
 @dataclass(frozen=True)
@@ -51,22 +70,15 @@ class Detectable:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A cell that does not count across datasets."""
-
-    method: str
-    dataset: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class MethodTests:
     """One method against the reference across datasets; positive effects and wins are the method's."""
 
     method: str
     wilcoxon: TestResult
     permutation: TestResult
-    record: WinTieLoss
+    wins: int
+    ties: int
+    losses: int
 
 
 @dataclass(frozen=True)
@@ -77,30 +89,25 @@ class Family:
         label: metric and kind of split.
         datasets: in the order of the suite; ``related``: component -> number of the datasets it makes, if several.
         scores: method -> seed mean of each dataset as printed (percent, two decimals), None if it does not count.
-        left_out: method -> why none of its cells counts; ``gaps``: single cells that do not count.
+        left_out: method -> why none of its cells counts; ``gaps``: the same by ``METHOD on DATASET`` for single cells.
         comparisons: against the reference; empty without one.
     """
 
     label: str
-    metric: str
     higher_is_better: bool
     datasets: tuple[str, ...]
     related: Mapping[str, int]
     scores: Mapping[str, Sequence[float | None]]
     left_out: Mapping[str, str]
-    gaps: Sequence[Gap]
+    gaps: Mapping[str, str]
     comparisons: Sequence[MethodTests]
     ranking: Ranking
-    records: Mapping[tuple[str, str], WinTieLoss]
 
 
 @dataclass(frozen=True)
 class Statistics:
     """All statistics of one table, in percentage points."""
 
-    level: float
-    alpha: float
-    power: float
     reference: str | None
     rows: tuple[RowStatistics, ...]
     detectable: tuple[Detectable, ...]
@@ -113,16 +120,14 @@ def statistics(table: ResultTable) -> Statistics:
     rows = tuple(_row(row) for row in table.rows)
     detectable = tuple(_detectable(table, column) for column in table.columns) if reference else ()
     families = tuple(_family(table, columns, reference) for columns in column_families(table))
-    return Statistics(LEVEL, ALPHA, POWER, reference, rows, detectable, families)
+    return Statistics(reference, rows, detectable, families)
 
 
 def statistics_json(computed: Statistics) -> dict[str, Any]:
     """Return all statistics as plain data."""
-    data = {"unit": "percentage points", **asdict(computed)}
+    data = {"unit": "percentage points", "level": LEVEL, "alpha": ALPHA, "power": POWER, **asdict(computed)}
     for family, fields in zip(computed.families, data["families"], strict=True):
         fields["ranking"]["datasets"] = [family.datasets[position] for position in family.ranking.datasets]
-        records = family.records.items()
-        fields["records"] = [{"method": m, "other": other, **asdict(record)} for (m, other), record in records]
     return data
 
 
@@ -138,38 +143,35 @@ def _detectable(table: ResultTable, column: Column) -> Detectable:
     degrees = sum(d.n - 1 for d in usable)
     deviation = 100 * sqrt(sum((d.n - 1) * (d.spread or 0.0) ** 2 for d in usable) / degrees) if usable else None
     effect = detectable_effect(seeds)
-    points = None if deviation is None or effect is None else deviation * effect
-    return Detectable(column.dataset, column.split, seeds, len(usable), deviation, effect, points)
+    smallest = None if deviation is None or effect is None else deviation * effect
+    return Detectable(column.dataset, column.split, seeds, len(usable), deviation, effect, smallest)
 
 
 def _family(table: ResultTable, columns: Sequence[Column], reference: str | None) -> Family:
     datasets = tuple(dict.fromkeys(column.dataset for column in columns))
     scores: dict[str, list[float | None]] = {}
-    gaps: list[Gap] = []
+    gaps: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for method in table.results.methods:
         cells = [_score(table, method, [c for c in columns if c.dataset == dataset]) for dataset in datasets]
         if any(value is not None for value, _ in cells):
             scores[method] = [value for value, _ in cells]
-            gaps += [Gap(method, d, why) for d, (value, why) in zip(datasets, cells, strict=True) if value is None]
+            gaps |= {f"{method} on {d}": why for d, (value, why) in zip(datasets, cells, strict=True) if value is None}
         else:
             left_out[method] = "; ".join(dict.fromkeys(why for _, why in cells))
     higher = columns[0].higher_is_better
-    record = records(scores, higher_is_better=higher)
-    kind = "in distribution" if in_distribution(columns[0].split) else "test"
+    kind = "in-distribution" if in_distribution(columns[0].split) else "test"
     components = [table.results.dataset(dataset).component for dataset in datasets]
     return Family(
-        label=f"{columns[0].metric}, {kind}",
-        metric=columns[0].metric,
+        label=f"{METRICS.get(columns[0].metric, columns[0].metric)}, {kind} splits",
         higher_is_better=higher,
         datasets=datasets,
         related={c: components.count(c) for c in dict.fromkeys(components) if c and components.count(c) > 1},
         scores=scores,
         left_out=left_out,
         gaps=gaps,
-        comparisons=_tests(scores, reference, record),
+        comparisons=_tests(scores, reference, higher_is_better=higher),
         ranking=ranking(scores, higher_is_better=higher),
-        records=record,
     )
 
 
@@ -197,7 +199,7 @@ def _why_not(row: TableRow) -> str:
 
 
 def _tests(
-    scores: Mapping[str, Sequence[float | None]], reference: str | None, record: Mapping[tuple[str, str], WinTieLoss]
+    scores: Mapping[str, Sequence[float | None]], reference: str | None, *, higher_is_better: bool
 ) -> tuple[MethodTests, ...]:
     """Test each method against the reference, with Holm's correction over the methods, for each of the two tests."""
     if reference is None or reference not in scores:
@@ -208,6 +210,11 @@ def _tests(
         for method, values in scores.items()
         if method != reference
     }
-    by_rank = corrected({method: wilcoxon(values) for method, values in differences.items()})
-    by_mean = corrected({method: permutation(values) for method, values in differences.items()})
-    return tuple(MethodTests(m, by_rank[m], by_mean[m], record[m, reference]) for m in differences)
+    by_rank, by_mean = compared(differences, wilcoxon), compared(differences, permutation)
+    comparisons = []
+    for method, values in differences.items():
+        above, below = sum(value > 0 for value in values), sum(value < 0 for value in values)
+        wins, losses = (above, below) if higher_is_better else (below, above)
+        ties = len(values) - above - below
+        comparisons.append(MethodTests(method, by_rank[method], by_mean[method], wins, ties, losses))
+    return tuple(comparisons)

@@ -26,6 +26,10 @@ class Text:
     row: TableRow | None = None
 
 
+NOTHING = Text("–")
+"""The entry where there is no value."""
+
+
 @dataclass(frozen=True)
 class TextTable:
     """A table with the sentences below it; without rows only title and sentences are shown.

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from harness.results.aggregate import TableRow
-from harness.results.intervals import Interval
+from harness.results.statistics import Interval
 from harness.results.summary import Summary
 
 SHORT = 40

@@ -10,9 +10,9 @@ from typing import Any
 
 from harness.errors import UserError, did_you_mean
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_method, by_value
-from harness.results.intervals import Interval, mean_interval
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
+from harness.results.statistics import Interval, mean_interval
 from harness.store import Store, canonical, difference
 
 CHECKED = "protocol, settings, data, splits, metrics and rules of selection"

@@ -11,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from harness.report.text import one_line
-from harness.results.ranks import Ranking
+from harness.results.statistics import Ranking
 
 AXIS = 480.0
 """Length of the axis."""

@@ -14,12 +14,12 @@ from harness.report.html.page import environment, render_page
 from harness.report.html.view import WIDEST, build_page, fitting, page_finding
 from harness.report.table import Text, TextTable
 from harness.results.findings import Finding, load_findings, save_finding
-from harness.results.ranks import Friedman, Ranking
+from harness.results.statistics import Ranking
 from harness.safe_io import write_text
 
 
 def ranked(ranks: dict[str, float], critical: float | None, *groups: tuple[str, ...]) -> Ranking:
-    return Ranking(ranks, (0, 1), (), Friedman(len(ranks), 2), critical, groups)
+    return Ranking(ranks, (0, 1), critical=critical, groups=groups)
 
 
 def test_a_diagram_has_every_method_at_its_rank_and_a_bar_for_each_group() -> None:

@@ -25,25 +25,25 @@ def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
     if section.published is not None:
         cells = {(cell.dataset, cell.split, cell.method): cell for cell in section.published.rows}
         for fields, row in zip(rows, section.table.rows, strict=True):
-            fields.update(_published(cells.get((row.dataset, row.split, row.method))))
+            fields.update(_published(cells.get((row.dataset, row.split, row.method)), section.published.runs))
     if section.statistics is not None:
         for fields, computed in zip(rows, section.statistics.rows, strict=True):
             fields.update(_bounds("mean", computed.mean) | _bounds("difference", computed.difference))
     return rows
 
 
-def _published(cell: PublishedCell | None) -> dict[str, Any]:
+def _published(cell: PublishedCell | None, runs: int | None) -> dict[str, Any]:
     """Return the paper's number for a row and the verdict on it; empty fields if it has none."""
     difference = None if cell is None else cell.difference.times(0.01)
     fields = {
         "mean": cell and cell.mean / 100,
         "spread": cell and cell.spread and cell.spread / 100,
-        "n": cell and cell.runs,
+        "n": cell and runs,
         "difference": difference and difference.estimate,
         "low": difference and difference.low,
         "high": difference and difference.high,
         "verdict": cell and cell.verdict,
-        "reason": cell and "; ".join((*cell.differs, *filter(None, [cell.reason]), *cell.remarks)),
+        "reason": cell and cell.note,
     }
     return {f"published_{name}": value for name, value in fields.items()}
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 
 from harness.errors import UserError
-from harness.results.published import PublishedValue, load_published, publications, read_published
+from harness.results.published import PublishedTable, PublishedValue, load_published, publications
 
 EQUAD = "equad-icml24"
-MEAN_RANGE = {"percent": (35.0, 90.0), "seconds": (100.0, 3000.0)}
 TEN = ["ERM", "IRM", "V-REx", "IB-IRM", "EIIL", "GREA", "GSAT", "CIGA", "GIL", "DisC"]
 REAL = [
     "ERM",
@@ -30,21 +26,6 @@ REAL = [
     "CIGA",
     "iMoLD",
 ]
-SMALL = {
-    "name": "p",
-    "citation": "c",
-    "spread": "standard deviation",
-    "tables": [
-        {
-            "name": "t",
-            "source": "Table 1",
-            "metric": "accuracy",
-            "unit": "percent",
-            "columns": ["A"],
-            "rows": {"M": [1.5]},
-        }
-    ],
-}
 
 
 @pytest.mark.parametrize("name", publications())
@@ -52,23 +33,25 @@ def test_every_publication_parses(name: str) -> None:
     found = load_published(name)
     assert found.name == name
     assert found.citation
-    assert found.spread
+    assert found.spread == "standard deviation"
+    assert found.protocol == "equad"
+    assert {column.metric for column in found.columns.values()} <= {"accuracy", "rocauc"}
     assert len({table.name for table in found.tables}) == len(found.tables)
     for table in found.tables:
-        low, high = MEAN_RANGE[table.unit]
         assert table.source
-        assert set(table.metrics) == set(table.columns)
-        assert set(table.metrics.values()) <= {"accuracy", "rocauc", "time"}
-        assert table.spread in ("standard deviation", "standard error")
         assert {*table.printed, *table.notes} <= {"*", *table.rows}
         for method, cells in table.rows.items():
             assert cells, method
-            assert all(low < value.mean < high for value in cells.values()), method
+            assert all(35 < value.mean < 90 for value in cells.values()), method
             assert all(value.spread is None or 0 < value.spread <= 15 for value in cells.values()), method
 
 
+def table_of(name: str) -> PublishedTable:
+    return next(table for table in load_published(EQUAD).tables if table.name == name)
+
+
 def test_table_1_has_eleven_baselines_and_equad_once_in_each_column() -> None:
-    table = load_published(EQUAD).table("synthetic")
+    table = table_of("synthetic")
     assert list(table.rows) == [*TEN, "GALA, no resampling", "EQuAD, Eqn. 7", "EQuAD, reweighted ERM"]
     assert len(table.columns) == 7
     for method in [*TEN, "GALA, no resampling"]:
@@ -79,12 +62,12 @@ def test_table_1_has_eleven_baselines_and_equad_once_in_each_column() -> None:
 
 
 def test_table_2_has_fifteen_baselines_and_equad() -> None:
-    table = load_published(EQUAD).table("real")
+    table = table_of("real")
     assert list(table.rows) == [*REAL, "EQuAD, Eqn. 7"]
     full = [method for method, cells in table.rows.items() if len(cells) == 8]
     assert full == ["ERM", "IRM", "DIR", "GSAT", "GREA", "MoleOOD", "CIGA", "EQuAD, Eqn. 7"]
     assert all(set(cells) >= set(table.columns[:6]) for cells in table.rows.values())
-    assert table.value("IRM", "DrugOOD IC50-size") == table.value("EIIL", "DrugOOD IC50-size")
+    assert table.rows["IRM"]["DrugOOD IC50-size"] == table.rows["EIIL"]["DrugOOD IC50-size"]
 
 
 @pytest.mark.parametrize(
@@ -102,64 +85,29 @@ def test_table_2_has_fifteen_baselines_and_equad() -> None:
         ("encoder", "EQuAD, GraphCL encoder", "SPMotif-0.60", PublishedValue(70.66, 2.67)),
         ("loss", "EQuAD, Eqn. 7", "Two-piece (0.7, 0.9)", PublishedValue(44.69, 1.06)),
         ("weighting", "EQuAD, Eqn. 7, single", "DrugOOD EC50-size", PublishedValue(66.02, 0.41)),
-        ("time", "ERM", "DrugOOD EC50-assay", PublishedValue(170.0)),
     ],
 )
 def test_values(table: str, method: str, column: str, value: PublishedValue | None) -> None:
-    assert load_published(EQUAD).table(table).value(method, column) == value
+    assert table_of(table).rows[method].get(column) == value
 
 
-def test_find_takes_the_first_table_with_a_number_in_the_metric() -> None:
+def test_find_takes_the_first_table_with_a_number() -> None:
     found = load_published(EQUAD)
-    table, value = found.find("EQuAD, Eqn. 7", "Two-piece (0.7, 0.9)", "accuracy") or pytest.fail("nothing found")
+    table, value = found.find("EQuAD, Eqn. 7", "Two-piece (0.7, 0.9)") or pytest.fail("nothing found")
     assert (table.name, value.mean) == ("loss", 44.69)
-    table, value = found.find("ERM", "DrugOOD EC50-size", "time") or pytest.fail("nothing found")
-    assert (table.source, value.mean) == ("running times", 225.0)
-    table, value = found.find("ERM", "BACE", "accuracy") or pytest.fail("nothing found")
-    assert (table.metrics["BACE"], value.mean > 50) == ("rocauc", True)
-    assert found.find("DANN", "BACE", "rocauc") is None
+    assert found.find("DANN", "BACE") is None
 
 
 def test_a_name_that_is_not_there() -> None:
     with pytest.raises(UserError, match="did you mean 'equad-icml24'"):
         load_published("equad-icml23")
-    with pytest.raises(KeyError):
-        load_published(EQUAD).table("none")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rows": {"M": [1.0, 2.0]}}, "longer"),
-        ({"rows": {"M": ["1±x"]}}, "could not convert"),
-        ({"metric": {"B*": "accuracy"}}, "not enough values"),
-    ],
-)
-def test_faults_of_a_file(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(yaml.safe_dump({**SMALL, "tables": [{**SMALL["tables"][0], **change}]}), encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        read_published(path)
 
 
 def test_what_columns_were_made_with() -> None:
-    found = load_published(EQUAD)
-    made = found.table("synthetic").conditions
+    made = load_published(EQUAD).columns
     assert made["SPMotif-0.90"].values == {"bias": 0.9}
     assert (made["SPMotif-0.60"].component, made["SPMotif-0.60"].values) == ("spmotif", {})
     assert made["SPMotif-0.60"].settings["train.epochs"] == 50
-    real = found.table("real").conditions
-    assert real["BACE"].settings["train.epochs"] == 100
-    assert real["DrugOOD IC50-size"].values == {"measure": "ic50", "domain": "size"}
-    assert {real[column].version for column in real if column.startswith("DrugOOD")} == {"ChEMBL 30"}
-    assert {table.spread for table in found.tables} == {"standard deviation"}
-    assert {table.protocol for table in found.tables} == {"equad"}
-    assert all(column.split == "out-of-distribution" for column in made.values())
-
-
-def test_a_small_file(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(yaml.safe_dump(SMALL), encoding="utf-8")
-    (table,) = read_published(path).tables
-    assert table.value("M", "A") == PublishedValue(1.5)
-    assert table.runs is None
+    assert made["BACE"].settings["train.epochs"] == 100
+    assert made["DrugOOD IC50-size"].values == {"measure": "ic50", "domain": "size"}
+    assert {made[column].version for column in made if column.startswith("DrugOOD")} == {"ChEMBL 30"}

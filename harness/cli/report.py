@@ -138,8 +138,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
+    from harness.results.aggregate import build_table
+    from harness.results.compare import Side, narrowed
     from harness.results.compare import compare as compare_sides
-    from harness.results.compare import narrowed, open_side
     from harness.run.collect import collect
     from harness.run.find import find_run
     from harness.store import Store
@@ -153,7 +154,7 @@ def compare(
     sides = []
     for name, place in ((first, opened), (second, other)):
         record = find_run(name, place, note)
-        sides.append(open_side(record, collect(record, place), place, rule))
+        sides.append(Side(record, place, build_table(collect(record, place), rule)))
     left, right = (narrowed(side, datasets or (), methods or ()) for side in sides)
     _show(compare_sides(left, right, checkpoint=rule, force=force), wanted, output)
 

@@ -267,11 +267,11 @@ def _notes(first: Side, second: Side, rows: Sequence[RowPair]) -> list[str]:
             for one in (row, other)
         )
         changes = _lines(*chosen)
-        cells = first.cell(row), second.cell(other)
-        if cells[0] is not None and cells[1] is not None:
-            parts = _parts(first.store, cells[0]), _parts(second.store, cells[1])
+        ours, theirs = first.cell(row), second.cell(other)
+        if ours is not None and theirs is not None:
+            parts = _parts(first.store, ours), _parts(second.store, theirs)
             changes += [line.replace(" -> ", " / ") for line in difference(*parts)]
-            for side, cell, known in zip((first, second), cells, versions, strict=True):
+            for side, cell, known in zip((first, second), (ours, theirs), versions, strict=True):
                 provenance = side.store.record(cell.train).get("provenance") or side.record.provenance
                 known.update(provenance.get("versions", {}))
         notes += [(line, row) for line in changes]

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
 
+from harness.report.html.dialogs import curves, points
 from harness.report.html.page import write_page
-from harness.report.html.trainings import curves, points
 from harness.results.findings import Finding, save_finding
 from harness.safe_io import write_text
 from harness.store import Store
@@ -262,7 +262,7 @@ def test_200_methods_on_15_datasets_open_in_a_second(tmp_path, show, busy, monke
     noise = Random(1)
     history = [{"epoch": n, **{name: noise.random() for name in ("erm", "x", "loss", "score/val")}} for n in range(50)]
     drawn = curves(history, points(200 * 15 * 3))
-    monkeypatch.setattr("harness.report.html.trainings.Trainings._read", lambda *_: drawn)
+    monkeypatch.setattr("harness.report.html.dialogs.Dialogs._read", lambda *_: drawn)
     store, run = Store(tmp_path / "store"), large_run()
     path = write_page(*store_run(run, store, suite=large_suite(run)), store)
     assert path.stat().st_size < 5_000_000

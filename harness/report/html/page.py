@@ -7,16 +7,15 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from harness._version import __version__
 from harness.errors import UserError
 from harness.report.build import ReportOptions
-from harness.report.html.trainings import seconds_text
-from harness.report.html.view import COPIES, MOST_FAILURES, Page, build_page
+from harness.report.html.view import COPIES, Page, build_page
 from harness.report.text import one_line
 from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import PAGE, RunRecord
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FOLDER = Path(__file__).resolve().parent
-_COPY_NAMES = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 _SHOWN_ELSEWHERE = ("label", "notes", "skipped", "higher_is_better", "splits")
 
@@ -57,29 +55,25 @@ def render_page(page: Page) -> str:
     """Render the page as one HTML text without any reference to another file."""
     styles = (asset("vendor/uPlot.min.css"), asset("style.css"))
     scripts = (asset("vendor/uPlot.iife.min.js"), asset("report.js"))
-    parts = [
-        ("analyses", "Analyses", page.findings),
-        ("failures", "What failed", page.failures),
-        ("timings", "Stage timings", page.costs.rows),
-        ("provenance", "Provenance", True),
-    ]
-    return (
-        environment()
-        .get_template("page.html.jinja")
-        .render(
-            page=page,
-            version=__version__,
-            policy=content_policy(styles, scripts),
-            styles=styles,
-            scripts=scripts,
-            licence=asset("vendor/LICENSE"),
-            parts=[(name, title) for name, title, content in parts if content],
-            most_failures=MOST_FAILURES,
-            copy_names=[(style, _COPY_NAMES[style]) for style in COPIES],
-            data=script_json(page.data),
-            curves=packed(page.curves),
-            copies=[packed(texts) for texts in page.copies],
-        )
+    parts = {
+        "analyses": ("Analyses", page.findings),
+        "failures": ("What failed", page.failures),
+        "timings": ("Stage timings", page.costs.rows),
+        "provenance": ("Provenance", True),
+    }
+    template = environment().get_template("page.html.jinja")
+    return template.render(
+        page=page,
+        version=__version__,
+        policy=content_policy(styles, scripts),
+        styles=styles,
+        scripts=scripts,
+        licence=asset("vendor/LICENSE"),
+        parts=[(name, title) for name, (title, content) in parts.items() if content],
+        copy_names=COPIES,
+        data=script_json(page.data),
+        curves=packed(page.curves),
+        copies=[packed(table.copies) for table in page.tables],
     )
 
 
@@ -98,11 +92,9 @@ def environment() -> Environment:
     )
     templates.filters |= {
         "facts": dataset_facts,
-        "first_word": lambda text: text.split()[0],
-        "moment": moment,
         "one_line": one_line,
         "provenance": flat,
-        "seconds": seconds_text,
+        "quote": lambda text: quote(text, safe=""),
     }
     return templates
 
@@ -147,14 +139,6 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def moment(text: str) -> str:
-    """Return an ISO time for people; other texts unchanged."""
-    try:
-        return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M:%S %Z")
-    except ValueError:
-        return text
-
-
 def dataset_facts(dataset: DatasetFacts) -> list[tuple[str, str]]:
     """Return the facts of a dataset as names and texts, without empty ones."""
     facts = {name: value for name, value in vars(dataset).items() if name not in _SHOWN_ELSEWHERE}
@@ -171,6 +155,6 @@ def flat(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             pairs += flat(value, f"{label}: ")
         elif isinstance(value, (list, tuple)):
             pairs += [(label, " ".join(map(str, value)))] if value else []
-        elif value is not None and value != "":
+        elif value not in (None, ""):
             pairs.append((label, {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)))
     return pairs

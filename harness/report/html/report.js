@@ -31,8 +31,8 @@
   const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
   const OTHER = { ascending: "descending", descending: "ascending" };
   function sort(table, heading) {
-    const text = heading.dataset.first === "words";
-    const first = text ? "ascending" : heading.dataset.first;
+    const text = heading.classList.contains("words");
+    const first = text ? "ascending" : "descending";
     const now = heading.getAttribute("aria-sort");
     const next = now === null ? first : now === first ? OTHER[first] : null;
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");

@@ -9,60 +9,43 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from harness.report import render
 from harness.report.build import Report, ReportOptions, Section, make_report
-from harness.report.html.cells import CellPages
 from harness.report.html.diagram import Diagram, diagram
-from harness.report.html.trainings import Trainings, cost_table
+from harness.report.html.dialogs import Dialogs, kind_of
 from harness.report.layout import finding_table
-from harness.report.table import Text, TextTable
+from harness.report.table import NOTHING, Text, TextTable
 from harness.results.findings import Finding, load_findings
 from harness.results.rows import METRICS, RunResults
 from harness.results.run_record import RunRecord
-from harness.safe_io import MOST_SUITE, read_text
-from harness.store import Failure, Store
+from harness.safe_io import MOST_SUITE, read_text, size_text
+from harness.store import STAGE_KINDS, Failure, Store
 from harness.suite.settings import LAST
 
-COPIES = ("latex", "markdown", "csv")
+COPIES = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
 STATISTICS_UP_TO = 40
 """With more methods the page has statistics only if the suite or the command asks for them."""
-LOG_LINES = 200
-LOG_BYTES = 40_000
-MOST_FAILURES = 200
-WIDEST = 60
-"""A table beside the main one with more columns is left out of the page."""
-MOST_ROWS = 500
+LOG_LINES, LOG_BYTES = 200, 40_000
 LARGEST_FIGURE = 1_500_000
 """Bytes of a figure that the page takes in."""
-_FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
-
-
-@dataclass(frozen=True)
-class LinkedText:
-    """One entry of a table: its text, the address of the dialog behind it, and its status."""
-
-    text: Text
-    link: str = ""
-    status: str = ""
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """One main table of the page, with the tables and diagrams beside it.
+    """One main table of the page, with the diagrams beside it.
 
     Attributes:
-        headings: text and order of the first sorting (``words`` for text) of each column.
+        labels: (dataset, split) -> label of the column.
+        copies: the table in other formats.
     """
 
     name: str
     title: str
-    main: TextTable
-    headings: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[LinkedText, ...], ...]
-    beside: tuple[TextTable, ...]
+    section: Section
+    labels: Mapping[tuple[str, str], str]
     diagrams: tuple[tuple[str, Diagram], ...]
+    copies: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -76,11 +59,10 @@ class PageFinding:
 
 @dataclass(frozen=True)
 class Page:
-    """The whole page; ``data`` is for its script, ``curves`` and ``copies`` for what it reads only on demand."""
+    """The whole page; ``data`` is for its script, ``curves`` for what it reads only on demand."""
 
     record: RunRecord
     results: RunResults
-    status: str
     counts: tuple[str, ...]
     tables: tuple[PageTable, ...]
     costs: TextTable
@@ -91,7 +73,6 @@ class Page:
     log: str
     data: Mapping[str, Any]
     curves: Mapping[str, Any]
-    copies: tuple[Mapping[str, str], ...]
 
 
 def build_page(record: RunRecord, results: RunResults, store: Store, options: ReportOptions | None = None) -> Page:
@@ -104,39 +85,36 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Re
     folder = store.runs / record.id
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     costs = {key: store.record(key) for key in titles}
-    trainings = Trainings(record, results, store, costs)
-    cells = CellPages(results, trainings)
-    tables = [{"name": f"t{n}", "cells": cells.section(s)} for n, s in enumerate(report.sections, start=1)]
-    curves = trainings.curves()
-    columns = report.sections[0].table.columns
+    dialogs = Dialogs(record, results, store, costs)
+    named = [(f"t{number}", section) for number, section in enumerate(report.sections, start=1)]
     data = {
         "run": record.id,
         "seeds": list(results.seeds),
         "methods": list(results.methods),
-        "columns": [{"label": c.label, "metric": METRICS.get(c.metric, c.metric)} for c in columns],
-        "tables": tables,
-        "texts": cells.texts.items,
-        "settings": trainings.settings.items,
-        "differences": cells.differences.items,
-        "trainings": trainings.facts,
+        "columns": [
+            {"label": c.label, "metric": METRICS.get(c.metric, c.metric)} for c in report.sections[0].table.columns
+        ],
+        "tables": [{"name": name, "cells": dialogs.section(section)} for name, section in named],
+        "texts": dialogs.texts.items,
+        "settings": dialogs.settings.items,
+        "differences": dialogs.differences.items,
+        "trainings": dialogs.trainings,
         "reference": results.reference,
     }
-    bare = [replace(section, beside=(), statistics=None, published=None) for section in report.sections]
+    failures = [(titles.get(key, key), failure) for key, failure in record.failures.items()]
     return Page(
         record=record,
         results=results,
-        status=_status(record),
-        counts=tuple(_counts(record, results, report.sections[0])),
-        tables=tuple(_table(section, f"t{number}") for number, section in enumerate(report.sections, start=1)),
+        counts=tuple(_counts(record, results)),
+        tables=tuple(_table(name, section) for name, section in named),
         costs=cost_table(titles, costs),
         findings=tuple(page_finding(finding, place) for finding, place in load_findings(folder)),
-        failures=tuple(_failures(record, titles)),
-        components=tuple(sorted(trainings.components)),
+        failures=tuple(sorted(failures, key=lambda item: item[1].status == "skipped")),
+        components=tuple(sorted(dialogs.components)),
         suite=_suite(folder / "suite.yaml"),
         log=_tail(folder / "workers.log"),
         data=data,
-        curves=curves,
-        copies=tuple({style: render(Report(results, (section,)), style) for style in COPIES} for section in bare),
+        curves=dialogs.curves,
     )
 
 
@@ -152,61 +130,30 @@ def _options(results: RunResults, options: ReportOptions | None) -> ReportOption
     return options
 
 
-def _table(section: Section, name: str) -> PageTable:
-    labels = {(column.dataset, column.split): column.label for column in section.table.columns}
+def _table(name: str, section: Section) -> PageTable:
     families = section.statistics.families if section.statistics else ()
     drawn = [(f"Critical-difference diagram: {family.label}", diagram(family.ranking)) for family in families]
     rules = {row.checkpoint for row in section.table.rows}
     title = "Results" if LAST in rules else "Results at the best validation score"
+    bare = Report(section.table.results, (replace(section, beside=(), statistics=None, published=None),))
     return PageTable(
         name=name,
         title="Results at the last epoch" if rules == {LAST} else title,
-        main=section.main,
-        headings=tuple(_headings(section)),
-        rows=tuple(tuple(_entry(name, labels, text) for text in texts) for texts in section.main.rows),
-        beside=tuple(map(fitting, section.beside)),
+        section=section,
+        labels={(column.dataset, column.split): column.label for column in section.table.columns},
         diagrams=tuple((title, figure) for title, figure in drawn if figure is not None),
+        copies={style: render(bare, style) for style in COPIES},
     )
-
-
-def _entry(name: str, labels: Mapping[tuple[str, str], str], text: Text) -> LinkedText:
-    row = text.row
-    if row is None:
-        return LinkedText(text)
-    status = "provisional" if row.status == "ok" and row.provisional else row.status
-    label = labels[row.dataset, row.split]
-    return LinkedText(text, f"#{name}/{quote(label, safe='')}/{quote(row.method, safe='')}", status)
-
-
-def _headings(section: Section) -> list[tuple[str, str]]:
-    """Return the header; a column of values is first sorted with the best on top."""
-    table, headings = section.main, []
-    for position, text in enumerate(table.header):
-        rows = [entries[position].row for entries in table.rows]
-        datasets = [section.table.results.dataset(row.dataset) for row in rows if row is not None]
-        first = "ascending" if datasets and not datasets[0].higher_is_better else "descending"
-        headings.append((text, "words" if position < table.words else first))
-    return headings
-
-
-def fitting(table: TextTable) -> TextTable:
-    """Return a table without its entries if it is too wide for the page."""
-    if len(table.header) <= WIDEST:
-        return table
-    sentence = f"A table of {len(table.header)} columns, too wide for this page; the other formats have it."
-    return TextTable(table.title, caption=(sentence, *table.caption))
 
 
 def page_finding(finding: Finding, folder: Path) -> PageFinding:
     """Return an analysis as the page shows it."""
-    table, figure = finding_table(finding, folder), _figure([folder / name for name in finding.figures])
-    caption = table.caption
-    if len(table.rows) > MOST_ROWS:
-        caption += (f"The first {MOST_ROWS} of {len(table.rows)} rows; table.csv in the run's folder has all.",)
-    if finding.figures and not figure:
-        caption += (f"The figure is too large for this page: {folder.name}/{finding.figures[0]}.",)
-    title = table.title.removeprefix("Analysis: ")
-    return PageFinding(replace(table, title=title, rows=table.rows[:MOST_ROWS], caption=caption), figure, finding)
+    table = finding_table(finding, folder)
+    return PageFinding(
+        replace(table, title=table.title.removeprefix("Analysis: ")),
+        _figure([folder / name for name in finding.figures]),
+        finding,
+    )
 
 
 def _figure(paths: Sequence[Path]) -> str:
@@ -214,37 +161,44 @@ def _figure(paths: Sequence[Path]) -> str:
 
     A figure is shown as an image and not as part of the page, so that nothing in it can run or refer to anything.
     """
-    for suffix, kind in _FIGURE_TYPES.items():
+    for suffix, kind in ((".svg", "svg+xml"), (".png", "png")):
         for path in paths:
             fits = path.suffix == suffix and path.is_file() and not path.is_symlink()
             if fits and path.stat().st_size <= LARGEST_FIGURE:
-                return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+                return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
     return ""
 
 
-def _status(record: RunRecord) -> str:
-    return {
-        "failed": "finished, some cells without a result",
-        "running": "running, or ended without notice",
-    }.get(record.status, record.status)
-
-
-def _counts(record: RunRecord, results: RunResults, first: Section) -> list[str]:
-    """Count the run's cells by status, and the provisional entries of the first table."""
+def _counts(record: RunRecord, results: RunResults) -> list[str]:
+    """Count the run's cells by status."""
     by_cell = {row.cell or row.coordinates: row.status for row in results.rows}
     statuses = Counter(by_cell.values())
     waiting = len(record.cells) - len(by_cell)
     counts = [f"{statuses.pop('ok', 0)} of {len(record.cells)} cells with a result"]
     counts += [f"{count} {status}" for status, count in statuses.items()]
-    counts += [f"{waiting} not run yet"] if waiting > 0 else []
-    provisional = sum(row.provisional for row in first.table.rows)
-    return counts + ([f"{provisional} entries provisional (search unfinished)"] if provisional else [])
+    return counts + ([f"{waiting} not run yet"] if waiting > 0 else [])
 
 
-def _failures(record: RunRecord, titles: Mapping[str, str]) -> list[tuple[str, Failure]]:
-    """List the failures with the titles of their stages, those that were skipped because of others last."""
-    failures = [(titles.get(key, key), failure) for key, failure in record.failures.items()]
-    return sorted(failures, key=lambda item: item[1].status == "skipped")
+def cost_table(titles: Mapping[str, str], records: Mapping[str, Mapping[str, Any]]) -> TextTable:
+    """Lay out the cost of the stages of each kind, in the order of the pipeline.
+
+    Args:
+        titles: stage key -> title, whose first word is the kind.
+        records: stage key -> the store's record of its execution, in this run or an earlier one.
+    """
+    kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in STAGE_KINDS}
+    for key, title in titles.items():
+        kinds.setdefault(kind_of(title), []).append(records.get(key, {}))
+    rows = []
+    for kind, stages in kinds.items():
+        wall, cpu, peaks = (
+            [n for stage in stages if isinstance(n := stage.get(name), (int, float))]
+            for name in ("seconds", "cpu_seconds", "peak_memory")
+        )
+        count = str(len(stages)) if len(wall) == len(stages) else f"{len(stages)} ({len(wall)} timed)"
+        peak = Text(size_text(max(peaks))) if any(peaks) else NOTHING
+        rows += [(Text(kind), Text(count), Text(f"{sum(wall):,.1f}"), Text(f"{sum(cpu):,.1f}"), peak)] if stages else []
+    return TextTable("Stage timings", ("Stage", "Count", "Seconds", "CPU seconds", "Peak memory"), tuple(rows))
 
 
 def _suite(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 import pytest
 from html_kit import store_run
@@ -11,7 +10,7 @@ from report_kit import build_run
 
 from harness.report.html.diagram import AXIS, MOST, diagram
 from harness.report.html.page import environment, render_page
-from harness.report.html.view import WIDEST, build_page, fitting, page_finding
+from harness.report.html.view import build_page, page_finding
 from harness.report.table import Text, TextTable
 from harness.results.findings import Finding, load_findings, save_finding
 from harness.results.statistics import Ranking
@@ -69,15 +68,6 @@ def test_a_report_with_enough_datasets_has_a_diagram(store) -> None:
     assert '<svg viewBox="0 0' in render_page(page)
 
 
-def test_a_table_that_is_too_wide_is_told() -> None:
-    table = TextTable("Wide", ("x",) * WIDEST, ((Text("y"),) * WIDEST,), caption=("It says.",))
-    assert fitting(table) == table
-    shown = fitting(replace(table, header=("x",) * 100))
-    assert not shown.rows
-    assert shown.caption[0].startswith("A table of 100 columns")
-    assert shown.caption[1] == "It says."
-
-
 def test_footnotes_of_a_block_stand_under_it() -> None:
     rows = ((Text("D"), Text("not comparable", notes=(1,))),)
     table = TextTable("Published", ("Dataset", "Verdict"), rows, footnotes=("differs in <data>",))
@@ -111,4 +101,4 @@ def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("harness.report.html.view.LARGEST_FIGURE", 10)
     assert views()[0].figure.startswith("data:image/png;base64,")
     monkeypatch.setattr("harness.report.html.view.LARGEST_FIGURE", 1)
-    assert views()[0].table.caption[-1] == "The figure is too large for this page: 01-a/figure.svg."
+    assert not views()[0].figure

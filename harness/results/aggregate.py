@@ -153,7 +153,12 @@ def build_table(results: RunResults, checkpoint: str | None = None) -> ResultTab
     for column in columns:
         entries = [entry for method in results.methods if (entry := results.entry(column.dataset, method))]
         cells = [_row(scores, entry, column, checkpoint) for entry in entries]
-        rows += _ranked(_with_differences(cells, results.reference), column)
+        base = next((row for row in cells if row.method == results.reference), None)
+        means = [row.test.mean if row.test.complete and row.competes else None for row in cells]
+        marks = rank(means, higher_is_better=column.higher_is_better) if len(cells) > 1 else [""]
+        for row, mark in zip(cells, marks, strict=False):
+            apart = None if base is None or row is base else paired_difference(row.test.values, base.test.values)
+            rows.append(replace(row, difference=apart, rank=mark))
     return ResultTable(results, columns, tuple(rows))
 
 
@@ -170,37 +175,37 @@ def _columns(results: RunResults) -> tuple[Column, ...]:
 def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str | None) -> TableRow:
     results = scores.results
     choice = choose(scores, entry, column.split, checkpoint)
-    rule = rule_of(results, entry, checkpoint)
-    validation_split = results.validation_split(entry)
+    rule, split = rule_of(results, entry, checkpoint), results.validation_split(entry)
     seeds, shaped = results.seeds, entry.shaped_by_validation
     if choice.config_id is None:
-        outcome = _unchosen(scores, entry, rule, validation_split, choice)
+        outcome = _unchosen(scores, entry, rule, split, choice)
         test = validation = Summary((None,) * len(seeds))
+        uses_labels = bool(shaped)
     else:
-        cells = scores.rows(entry, choice.config_id, column.split, rule)
-        outcome = _outcome(seeds, cells)
-        test = Summary(tuple(cell.value if cell else None for cell in cells))
-        beside = scores.rows(entry, choice.config_id, validation_split, rule)
-        validation = Summary(tuple(cell.value if cell else None for cell in beside))
+        outcome = _outcome(seeds, scores.rows(entry, choice.config_id, column.split, rule))
+        test, validation = (
+            Summary(scores.candidate(entry, choice.config_id, name, rule).values) for name in (column.split, split)
+        )
+        uses_labels = choice.config_id in shaped
     return TableRow(
         dataset=entry.dataset,
         method=entry.method,
         split=column.split,
         metric=column.metric,
         checkpoint=rule,
-        selection=choice.rule,
+        selection=entry.select.config,
         config_id=choice.config_id,
         configurations=len(entry.configurations),
         hyperparameters=entry.configurations.get(choice.config_id or "", {}),
         test=test,
         validation=validation,
-        validation_split=validation_split,
+        validation_split=split,
         **outcome,
         provisional=choice.provisional,
-        oracle_selection=choice.oracle,
+        oracle_selection=entry.select.config == "oracle" and entry.tuned,
         oracle=entry.oracle,
         environments=entry.environments,
-        uses_validation_labels=bool(shaped) if choice.config_id is None else choice.config_id in shaped,
+        uses_validation_labels=uses_labels,
         version=column.version,
     )
 
@@ -231,30 +236,11 @@ def _reason(seeds: Sequence[int], statuses: Sequence[str], reasons: Sequence[str
 def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, choice: Choice) -> dict[str, Any]:
     """Return the outcome without an eligible configuration: the worst status of any of them."""
     statuses = {status for c in scores.candidates(entry, split, rule) for status in c.statuses}
-    status = "missing" if statuses <= {"missing", "ok"} else next(s for s in SEVERITY if s in statuses)
+    status = next((s for s in SEVERITY if s in statuses), "missing")
     seeds = len(scores.results.seeds)
     reason = "" if statuses <= {"missing"} else choice.reason
     shown = reason or (NOT_RUN if status == "missing" else "")
     return {"statuses": (status,) * seeds, "reasons": (reason,) * seeds, "status": status, "reason": shown}
-
-
-def _with_differences(rows: list[TableRow], reference: str | None) -> list[TableRow]:
-    base = next((row for row in rows if row.method == reference), None)
-    if base is None:
-        return rows
-    return [
-        row if row is base else replace(row, difference=paired_difference(row.test.values, base.test.values))
-        for row in rows
-    ]
-
-
-def _ranked(rows: list[TableRow], column: Column) -> list[TableRow]:
-    """Rank the complete, settled rows; those that used test scores or oracle fields do not compete."""
-    if len(rows) < 2:
-        return rows
-    competing = [row.test.mean if row.test.complete and row.competes else None for row in rows]
-    marks = rank(competing, higher_is_better=column.higher_is_better)
-    return [replace(row, rank=mark) for row, mark in zip(rows, marks, strict=True)]
 
 
 def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> list[str]:

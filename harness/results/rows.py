@@ -77,17 +77,6 @@ class ResultRow(CellId):
             raise ValueError(f"status '{self.status}' does not go with value {self.value}")
 
 
-def spread_out(row: ResultRow, splits: Iterable[str], checkpoints: Iterable[str]) -> list[ResultRow]:
-    """Return the rows of a cell without results: the given one for each split and checkpoint rule."""
-    rules = list(checkpoints)
-    return [replace(row, split=split, checkpoint=rule) for split in splits for rule in rules]
-
-
-def status_of_failure(status: str) -> str:
-    """The table's status for a :class:`harness.store.stage.Failure`'s: a killed worker or a full disk is ``failed``."""
-    return status if status in STATUSES else "failed"
-
-
 @dataclass(frozen=True)
 class DatasetFacts:
     """The facts of a dataset that a report shows (see :class:`harness.data.Declaration`).

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.results.rows import MethodFacts, ResultRow, RunResults
-from harness.results.summary import mean
+from harness.results.summary import Summary
 from harness.suite.settings import LAST, checkpoint_rule
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration's scores on the split that decides.
+    """A configuration's scores on the split that decides: one per seed of the suite, None without a score.
 
-    Attributes:
-        values: one per seed of the suite, None without a score; ``statuses`` says why (``missing`` if the cell has
-            not run yet).
+    ``statuses`` says why (``missing`` if the cell has not run yet).
     """
 
     config_id: str
@@ -26,24 +23,10 @@ class Candidate:
     statuses: tuple[str, ...]
 
     @property
-    def finished(self) -> bool:
-        """True if every seed has run."""
-        return "missing" not in self.statuses
-
-    @property
-    def clean(self) -> bool:
-        """True if no seed that has run lacks a score."""
-        return all(status in ("ok", "missing") for status in self.statuses)
-
-    @property
-    def count(self) -> int:
-        """The number of seeds with a score."""
-        return sum(value is not None for value in self.values)
-
-    @property
-    def mean(self) -> float:
-        """The mean over the seeds with a score; there is at least one."""
-        return mean([value for value in self.values if value is not None])
+    def lost(self) -> str:
+        """The seeds without a score, by status; empty if there are none."""
+        counts = Counter(status for status in self.statuses if status != "ok")
+        return ", ".join(f"{count} of {len(self.statuses)} seeds {status}" for status, count in counts.items())
 
 
 @dataclass(frozen=True)
@@ -52,18 +35,15 @@ class Choice:
 
     Attributes:
         config_id: the chosen configuration, or None if none is eligible; ``reason`` then says why.
-        rule: name of the rule; ``oracle`` is True if it looked at test scores.
         provisional: the grid is unfinished, so that the choice may still change.
     """
 
     config_id: str | None
-    rule: str
     provisional: bool = False
-    oracle: bool = False
     reason: str = ""
 
 
-def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True, rule: str = "mean-val") -> Choice:
+def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True) -> Choice:
     """Choose the configuration with the best mean over seeds.
 
     A configuration that lacks the score of any seed is not eligible; ties take the first declared. While the grid is
@@ -71,31 +51,21 @@ def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True,
     without a failure that have the most seeds so far. A single configuration needs no scores.
     """
     if len(candidates) == 1:
-        return Choice(candidates[0].config_id, rule)
-    provisional = not all(candidate.finished for candidate in candidates)
-    ineligible = {c.config_id: why for c in candidates if (why := _why_not(c))}
-    pool = [c for c in candidates if c.config_id not in ineligible]
+        return Choice(candidates[0].config_id)
+    provisional = any("missing" in candidate.statuses for candidate in candidates)
+    summaries = {candidate.config_id: Summary(candidate.values) for candidate in candidates}
+    pool = [candidate for candidate in candidates if not candidate.lost]
     if not pool and provisional:
-        started = [c for c in candidates if c.clean and c.count]
-        most = max((c.count for c in started), default=0)
-        pool = [c for c in started if c.count == most]
-    if not pool:
-        reason = f"no configuration has a score for every seed ({_summary(ineligible)})" if ineligible else "no scores"
-        return Choice(None, rule, provisional, reason=reason)
+        started = [c for c in candidates if set(c.statuses) <= {"ok", "missing"} and summaries[c.config_id].n]
+        most = max((summaries[c.config_id].n for c in started), default=0)
+        pool = [c for c in started if summaries[c.config_id].n == most]
+    means = {c.config_id: mean for c in pool if (mean := summaries[c.config_id].mean) is not None}
+    if not means:
+        lost = "; ".join(f"{c.config_id}: {c.lost}" for c in candidates[:3])
+        more = f"; and {len(candidates) - 3} more" if len(candidates) > 3 else ""
+        return Choice(None, provisional, f"no configuration has a score for every seed ({lost}{more})")
     sign = 1.0 if higher_is_better else -1.0
-    best = max(pool, key=lambda candidate: sign * candidate.mean)
-    return Choice(best.config_id, rule, provisional)
-
-
-def _why_not(candidate: Candidate) -> str:
-    """Say why a configuration is not eligible; empty if it is."""
-    counts = Counter(status for status in candidate.statuses if status != "ok")
-    return ", ".join(f"{count} of {len(candidate.statuses)} seeds {status}" for status, count in counts.items())
-
-
-def _summary(ineligible: Mapping[str, str]) -> str:
-    parts = [f"{config}: {why}" for config, why in ineligible.items()]
-    return "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
+    return Choice(max(means, key=lambda config_id: sign * means[config_id]), provisional)
 
 
 class ScoreTable:
@@ -121,11 +91,8 @@ class ScoreTable:
     def candidate(self, entry: MethodFacts, config_id: str, split: str, rule: str) -> Candidate:
         """Return a configuration's scores on one split."""
         rows = self.rows(entry, config_id, split, rule)
-        return Candidate(
-            config_id,
-            tuple(row.value if row else None for row in rows),
-            tuple(row.status if row else "missing" for row in rows),
-        )
+        values = tuple(row.value if row else None for row in rows)
+        return Candidate(config_id, values, tuple(row.status if row else "missing" for row in rows))
 
     def candidates(self, entry: MethodFacts, split: str, rule: str) -> list[Candidate]:
         """Return the scores of all configurations of a method, in the order of declaration."""
@@ -151,12 +118,9 @@ def choose(scores: ScoreTable, entry: MethodFacts, test: str, checkpoint: str | 
     By the rule ``mean-val`` the best mean over seeds on the validation split decides. By ``oracle`` that on the test
     split does: an upper bound, flagged wherever it is shown, never a default.
     """
-    results, oracle = scores.results, entry.select.config == "oracle"
-    split = test if oracle else results.validation_split(entry)
-    candidates = scores.candidates(entry, split, rule_of(results, entry, checkpoint))
-    higher = results.dataset(entry.dataset).higher_is_better
-    choice = best_mean(candidates, higher_is_better=higher, rule=entry.select.config)
-    return replace(choice, oracle=oracle and entry.tuned)
+    split = test if entry.select.config == "oracle" else scores.results.validation_split(entry)
+    candidates = scores.candidates(entry, split, rule_of(scores.results, entry, checkpoint))
+    return best_mean(candidates, higher_is_better=scores.results.dataset(entry.dataset).higher_is_better)
 
 
 def mark_selected(results: RunResults) -> RunResults:
@@ -166,25 +130,22 @@ def mark_selected(results: RunResults) -> RunResults:
     split.
     """
     scores = ScoreTable(results)
-    chosen: set[tuple[Any, ...]] = set()
+    chosen: set[tuple[str, str, str | None, str]] = set()
     for entry in results.entries:
         test = next(iter(results.dataset(entry.dataset).test_splits), "")
         for checkpoint in ("best-val", LAST):
             choice = choose(scores, entry, test, checkpoint)
             chosen.add((entry.dataset, entry.method, choice.config_id, rule_of(results, entry, checkpoint)))
     selected = [(row, (row.dataset, row.method, row.config_id, row.checkpoint) in chosen) for row in results.rows]
-    return results.with_rows(
-        row if row.selected == is_chosen else replace(row, selected=is_chosen) for row, is_chosen in selected
-    )
+    return results.with_rows(row if row.selected == mark else replace(row, selected=mark) for row, mark in selected)
 
 
 def without_value(results: RunResults) -> int:
     """Count the trained cells without a value on any test split, under the checkpoint rule that the suite reports."""
     rules = {(entry.dataset, entry.method): rule_of(results, entry) for entry in results.entries}
-    trained, valued = set[str](), set[str]()
+    statuses: dict[str, set[str]] = defaultdict(set)
     for row in results.rows:
-        counts = rules.get((row.dataset, row.method)) == row.checkpoint
-        if counts and row.split in results.dataset(row.dataset).test_splits and row.status in ("ok", "undefined"):
-            trained.add(row.cell)
-            valued.update([row.cell] if row.status == "ok" else ())
-    return len(trained - valued)
+        reported = rules.get((row.dataset, row.method)) == row.checkpoint
+        if reported and row.split in results.dataset(row.dataset).test_splits:
+            statuses[row.cell].add(row.status)
+    return sum("undefined" in found and "ok" not in found for found in statuses.values())

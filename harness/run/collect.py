@@ -9,15 +9,7 @@ from typing import Any
 
 from harness.engine.devices import CPU
 from harness.errors import BenchError, DataError
-from harness.results.rows import (
-    METRICS,
-    DatasetFacts,
-    MethodFacts,
-    ResultRow,
-    RunResults,
-    spread_out,
-    status_of_failure,
-)
+from harness.results.rows import METRICS, STATUSES, DatasetFacts, MethodFacts, ResultRow, RunResults
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.safe_io import parse_json_as, read_text, shown
@@ -189,8 +181,9 @@ def _cell_rows(
     failure = _failure(record, cell, store)
     if failure is None:
         return [], ""
-    row = replace(base, status=status_of_failure(failure.status), reason=failure.reason, traceback=failure.traceback)
-    return spread_out(row, splits, rules), failure.since
+    status = failure.status if failure.status in STATUSES else "failed"  # a killed worker, a full disk
+    row = replace(base, status=status, reason=failure.reason, traceback=failure.traceback)
+    return [replace(row, split=split, checkpoint=rule) for split in splits for rule in rules], failure.since
 
 
 def _scored(

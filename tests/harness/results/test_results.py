@@ -18,11 +18,8 @@ from harness.results.rows import (
     ResultRow,
     RunResults,
     rows_to_csv,
-    spread_out,
-    status_of_failure,
 )
 from harness.safe_io import json_text, parse_json, write_text
-from harness.suite.settings import checkpoint_rule
 from harness.suite.spec import SelectSettings
 
 ROW = ResultRow(
@@ -79,24 +76,6 @@ def test_a_value_that_is_not_finite_is_undefined():
 def test_value_and_status_must_agree(value, status):
     with pytest.raises(ValueError, match="status"):
         replace(ROW, value=value, status=status)
-
-
-def test_a_cell_without_results_has_a_row_for_each_split_and_rule():
-    row = replace(ROW, value=None, status="timeout", reason="over 60 s")
-    rows = spread_out(row, ["val", "test"], ["best@val", "last"])
-    assert [(r.split, r.checkpoint) for r in rows] == [
-        ("val", "best@val"),
-        ("val", "last"),
-        ("test", "best@val"),
-        ("test", "last"),
-    ]
-    assert {(r.status, r.reason, r.value) for r in rows} == {("timeout", "over 60 s", None)}
-
-
-def test_names_of_rules_and_failures():
-    assert checkpoint_rule("best-val", "ood_val") == "best@ood_val"
-    assert checkpoint_rule("last", "ood_val") == "last"
-    assert [status_of_failure(s) for s in ("killed", "disk", "timeout")] == ["failed", "failed", "timeout"]
 
 
 def test_csv_keeps_awkward_text():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from unicodedata import normalize
 
 from harness.report.build import Report
@@ -12,13 +12,10 @@ from harness.report.table import Text, TextTable
 COMMANDS = {"best": r"\textbf", "second": r"\underline"}
 WIDE = 5
 """A table with more columns is set small."""
-WIDEST = 10
-"""A table beside the main one with more columns is left out."""
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
 """A table wider than the text is scaled down to it, and no other."""
-PAGE, SCALED = 110, 140
-"""Letters of a line: of each part of a table that is cut, and how many at most are scaled to the page instead."""
 LEGEND = "Best of a column in bold, second best underlined."
+_GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "eta", "lambda", "mu", "rho", "sigma", "tau", "phi", "omega")
 _SPECIAL = {
     "\0": "{}",  # set between two hyphens or quotes, which would otherwise print as one dash or mark
     "\\": r"\textbackslash{}",
@@ -51,21 +48,9 @@ _SPECIAL = {
     "≤": r"$\leq$",
     "→": r"$\rightarrow$",
     "−": "$-$",
-    "α": r"$\alpha$",
-    "β": r"$\beta$",
-    "γ": r"$\gamma$",
-    "δ": r"$\delta$",
-    "ε": r"$\epsilon$",
-    "η": r"$\eta$",
-    "λ": r"$\lambda$",
-    "μ": r"$\mu$",
-    "ρ": r"$\rho$",
-    "σ": r"$\sigma$",
-    "τ": r"$\tau$",
-    "φ": r"$\phi$",
-    "ω": r"$\omega$",
     "Δ": r"$\Delta$",
     "Σ": r"$\Sigma$",
+    **{letter: rf"$\{name}$" for letter, name in zip("αβγδεηλμρστφω", _GREEK, strict=True)},
 }
 
 
@@ -79,7 +64,7 @@ def render_latex(report: Report) -> str:
 
 
 def latex_table(table: TextTable, name: str = "tab") -> str:
-    """Render one table as an environment of its own; one beside the main table and too wide for a page is only named.
+    """Render one table as an environment of its own.
 
     Args:
         name: the label; that of a table with a title is followed by it.
@@ -87,14 +72,11 @@ def latex_table(table: TextTable, name: str = "tab") -> str:
     sentences = [*table.caption, *([LEGEND] if table.ranked else [])]
     if not table.shown:
         return "\n".join(f"% {_comment(line)}" for line in (f"{table.title}:", *sentences))
-    if table.title and len(table.header) > WIDEST:
-        return f"% {_comment(table.title)}: {len(table.header)} columns, too wide for a page; see the other formats"
     if table.title:
         sentences = [f"{table.title}.", *sentences]
         name = f"{name}-{_slug(table.title).lower()}"
     comments = [f"selected: {line}" for line in table.selected]
     comments += [f"figure: {table.figure}"] if table.figure else []
-    parts = [_tabular(table, columns) for columns in _parts(table)]
     lines = [
         *(f"% {_comment(comment)}" for comment in comments),
         r"\begin{table}[t]",
@@ -103,44 +85,25 @@ def latex_table(table: TextTable, name: str = "tab") -> str:
         rf"\caption{{{' '.join(escape(sentence) for sentence in sentences)}}}",
         rf"\label{{{name}}}",
         *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(table.header) > WIDE else []),
-        *parts[0],
-        *(line for part in parts[1:] for line in (r"\par\medskip", *part)),
+        *_tabular(table),
         *_footnotes(table),
         r"\end{table}",
     ]
     return "\n".join(lines)
 
 
-def _tabular(table: TextTable, columns: Sequence[int]) -> list[str]:
-    words = sum(column < table.words for column in columns)
+def _tabular(table: TextTable) -> list[str]:
     return [
         r"\sbox0{%",
-        rf"\begin{{tabular}}{{{'l' * words + 'c' * (len(columns) - words)}}}",
+        rf"\begin{{tabular}}{{{'l' * table.words + 'c' * (len(table.header) - table.words)}}}",
         r"\toprule",
-        _line([escape(table.header[column]) for column in columns]),
+        _line(map(escape, table.header)),
         r"\midrule",
-        *(_line([_entry(row[column]) for column in columns]) for row in table.rows),
+        *(_line(map(_entry, row)) for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}}%",
         FITTED,
     ]
-
-
-def _parts(table: TextTable) -> list[tuple[int, ...]]:
-    """Return the columns of each part of a table: several parts below each other if it is far wider than a page."""
-    widths = [max(len(h), *(len(row[n].text) for row in table.rows), 0) + 2 for n, h in enumerate(table.header)]
-    first, room = tuple(range(table.words)), PAGE - sum(widths[: table.words])
-    if room < PAGE / 2 or sum(widths) <= SCALED:
-        return [tuple(range(len(widths)))]
-    parts: list[tuple[int, ...]] = []
-    left = 0
-    for column in range(table.words, len(widths)):
-        if widths[column] > left:
-            parts.append(first)
-            left = room
-        parts[-1] = (*parts[-1], column)
-        left -= widths[column]
-    return parts
 
 
 def _slug(text: str) -> str:
@@ -148,7 +111,7 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "-", plain)
 
 
-def _line(entries: list[str]) -> str:
+def _line(entries: Iterable[str]) -> str:
     return " & ".join(entries) + r" \\"
 
 

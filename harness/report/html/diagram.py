@@ -42,14 +42,13 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagram:
-    """A drawing with its size and the critical difference; ``description`` is for those who do not see it."""
+    """A drawing with its size and the critical difference."""
 
     width: float
     height: float
     lines: tuple[Line, ...]
     labels: tuple[Label, ...]
     critical: float
-    description: str
 
 
 def diagram(ranking: Ranking) -> Diagram | None:
@@ -83,18 +82,9 @@ def diagram(ranking: Ranking) -> Diagram | None:
         text = f"{names[method]} ({rank:.2f})"
         labels.append(Label(text, edge - 4 if left else edge + 4, y + 4, "end" if left else "start"))
     size = 2 * margin + AXIS, first + ROW * half
-    return Diagram(*size, tuple(lines), tuple(labels), ranking.critical, _description(ranking, ranking.critical))
+    return Diagram(*size, tuple(lines), tuple(labels), ranking.critical)
 
 
 def _short(name: str) -> str:
     line = one_line(name)
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}…"
-
-
-def _description(ranking: Ranking, critical: float) -> str:
-    ranks = ", ".join(f"{one_line(method)} {rank:.2f}" for method, rank in ranking.ranks.items())
-    groups = "; ".join(", ".join(map(one_line, group)) for group in ranking.groups) or "none"
-    return (
-        f"Critical-difference diagram. Average ranks, best first: {ranks}. Critical difference {critical:.2f}. "
-        f"Groups of methods that do not differ: {groups}."
-    )

@@ -226,22 +226,8 @@ def test_latex_of_statistics_and_published_numbers_stays_on_the_page(tmp_path: P
     rows = ((Text("x"), Text("1")),)
     figure = TextTable("A figure", ("a_b", "c"), rows, caption=("It says.",), figure="runs/my_run/figure.svg")
     said = _typeset(tmp_path, render(made, "latex") + "\n\n" + latex.latex_table(figure))
-    assert len(made.sections[0].beside) == 7
+    assert len(made.sections[0].beside) == 6
     assert not re.search(r"Overfull \\hbox \((\d{2,})", said)
-    assert max(map(len, latex._parts(made.sections[0].main))) <= 6
-
-
-def test_a_table_far_wider_than_a_page_goes_on_below_with_its_first_columns_again():
-    words, number = Text("a method"), Text("12.34 ± 5.67")
-    grid = TextTable("", ("Method", *(f"dataset {n}" for n in range(12))), ((words, *[number] * 12),))
-    parts = latex._parts(grid)
-    assert [part[0] for part in parts] == [0] * len(parts)
-    assert [column for part in parts for column in part[1:]] == list(range(1, 13))
-    assert len(parts) == 2
-    narrow = TextTable("", grid.header[:5], (grid.rows[0][:5],))
-    assert latex._parts(narrow) == [(0, 1, 2, 3, 4)]
-    wordy = TextTable("", ("x" * 80, "y" * 40, "z"), ((words, words, number),), 2)
-    assert latex._parts(wordy) == [(0, 1, 2)]
 
 
 def _typeset(folder: Path, body: str) -> str:

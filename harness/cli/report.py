@@ -154,9 +154,9 @@ def compare(
     sides = []
     for name, place in ((first, opened), (second, other)):
         record = find_run(name, place, note)
-        sides.append(Side(record, place, build_table(collect(record, place), rule)))
-    left, right = (narrowed(side, datasets or (), methods or ()) for side in sides)
-    _show(compare_sides(left, right, checkpoint=rule, force=force), wanted, output)
+        results = narrowed(collect(record, place), datasets or (), methods or ())
+        sides.append(Side(record, place, build_table(results, rule)))
+    _show(compare_sides(sides[0], sides[1], checkpoint=rule, force=force), wanted, output)
 
 
 def _show(compared: Comparison, style: str, output: Path | None) -> None:

@@ -43,7 +43,7 @@ def results_table(
             texts.append(_test(row, column, footnotes, table))
             texts += [_beside(row.validation if row else None)] if validation else []
             texts += [_beside(row.difference if row else None, signed=True)] if differences else []
-        texts += [_average(average.cell(method)) for average in averages]
+        texts += [_average(average.cells[method], len(average.columns)) for average in averages]
         rows.append(tuple(texts))
     return TextTable(
         header=tuple(map(one_line, header)),
@@ -101,10 +101,10 @@ def _beside(summary: Summary | None, *, signed: bool = False) -> Text:
     return Text("–") if summary is None else Text(summary_text(summary, signed=signed), value=summary.mean)
 
 
-def _average(cell: AverageCell) -> Text:
+def _average(cell: AverageCell, total: int) -> Text:
     text = percent(cell.summary)
-    if cell.summary.n and cell.covered < cell.total:
-        text += f" ({cell.covered}/{cell.total} datasets)"
+    if cell.summary.n and cell.covered < total:
+        text += f" ({cell.covered}/{total} datasets)"
     elif cell.summary.n == 1:
         text += " (n=1)"
     return Text(text, cell.rank, value=cell.summary.mean)

@@ -257,40 +257,38 @@ def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> lis
 
 @dataclass(frozen=True)
 class AverageCell:
-    """One method's average: ``summary`` over seeds of the mean over datasets; ``covered`` of ``total`` datasets."""
+    """One method's average: ``summary`` over seeds of the mean over the ``covered`` datasets."""
 
-    method: str
     summary: Summary
     covered: int
-    total: int
     rank: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the cell as ``bench report --json`` prints it."""
-        counts = {"datasets": self.covered, "of": self.total, "rank": self.rank}
-        return {"method": self.method, **_statistics(self.summary), **counts}
 
 
 @dataclass(frozen=True)
 class AverageColumn:
     """An average over columns of one metric, all in-distribution or all shifted.
 
-    ``excluded`` are the columns in which no method has a value.
+    ``excluded`` are the columns in which no method has a value; ``cells`` has one for each method.
     """
 
     label: str
     columns: tuple[Column, ...]
     excluded: tuple[Column, ...]
-    cells: tuple[AverageCell, ...]
-
-    def cell(self, method: str) -> AverageCell:
-        """Return the average of a method."""
-        return next(cell for cell in self.cells if cell.method == method)
+    cells: Mapping[str, AverageCell]
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as ``bench report --json`` prints it."""
         covers, excluded = ([column.label for column in columns] for columns in (self.columns, self.excluded))
-        rows = [cell.to_json() for cell in self.cells]
+        rows = [
+            {
+                "method": method,
+                **_statistics(cell.summary),
+                "datasets": cell.covered,
+                "of": len(covers),
+                "rank": cell.rank,
+            }
+            for method, cell in self.cells.items()
+        ]
         return {"label": self.label, "covers": covers, "excluded": excluded, "rows": rows}
 
 
@@ -303,29 +301,29 @@ def column_families(table: ResultTable) -> list[list[Column]]:
 def averages(table: ResultTable) -> list[AverageColumn]:
     """Average over the datasets of each family of at least two columns."""
     families = column_families(table)
-    labels = [f"Average ({c[0].metric}, {'ID' if in_distribution(c[0].split) else 'OOD'})" for c in families]
-    pairs = zip(families, labels, strict=True)
-    several = len(families) > 1
-    return [_average(table, columns, label if several else "Average") for columns, label in pairs if len(columns) > 1]
+    found = []
+    for columns in families:
+        kind = "ID" if in_distribution(columns[0].split) else "OOD"
+        label = f"Average ({columns[0].metric}, {kind})" if len(families) > 1 else "Average"
+        found += [_average(table, columns, label)] if len(columns) > 1 else []
+    return found
 
 
 def _average(table: ResultTable, columns: Sequence[Column], label: str) -> AverageColumn:
+    """Average the datasets that each method completed, seed by seed, so that the spread is one over seeds."""
     used = tuple(column for column in columns if any(row.test.n for row in table.column(column)))
-    excluded = tuple(column for column in columns if column not in used)
-    cells, means = [], []
-    for method in table.results.methods:
+    methods, cells, means = table.results.methods, [], []
+    for method in methods:
         rows = [row for column in used if (row := table.cell(method, column)) is not None]
-        cell = _average_cell(method, rows, len(table.results.seeds), len(used))
-        competes = cell.covered == cell.total and cell.summary.complete and all(row.competes for row in rows)
-        cells.append(cell)
-        means.append(cell.summary.mean if competes else None)
+        complete = [row.test.values for row in rows if row.test.complete]
+        seeds = (
+            [v for values in complete if (v := values[seed]) is not None] for seed in range(len(table.results.seeds))
+        )
+        summary = Summary(tuple(mean(values) if values else None for values in seeds))
+        competes = len(complete) == len(used) and summary.complete and all(row.competes for row in rows)
+        cells.append(AverageCell(summary, len(complete)))
+        means.append(summary.mean if competes else None)
     marks = rank(means, higher_is_better=columns[0].higher_is_better) if len(cells) > 1 else [""] * len(cells)
-    ranked = tuple(replace(cell, rank=mark) for cell, mark in zip(cells, marks, strict=True))
-    return AverageColumn(label, used, excluded, ranked)
-
-
-def _average_cell(method: str, rows: Sequence[TableRow], seeds: int, total: int) -> AverageCell:
-    """Average the datasets that the method completed, seed by seed, so that the spread is one over seeds."""
-    complete = [row.test.values for row in rows if row.test.complete]
-    per_seed = [[value for values in complete if (value := values[seed]) is not None] for seed in range(seeds)]
-    return AverageCell(method, Summary(tuple(mean(v) if v else None for v in per_seed)), len(complete), total)
+    ranked = (replace(cell, rank=mark) for cell, mark in zip(cells, marks, strict=True))
+    excluded = tuple(column for column in columns if column not in used)
+    return AverageColumn(label, used, excluded, dict(zip(methods, ranked, strict=True)))

@@ -42,32 +42,25 @@ class Side:
         return next((cell for cell in self.record.cells if cell.coordinates[:3] == place), None)
 
 
-def narrowed(side: Side, datasets: Sequence[str], methods: Sequence[str]) -> Side:
-    """Return the side with only the columns and rows that match one of the patterns; all without patterns.
+def narrowed(results: RunResults, datasets: Sequence[str], methods: Sequence[str]) -> RunResults:
+    """Return the results with only the datasets and methods that match one of the patterns; all without patterns.
 
     Raises:
         UserError: a pattern matches nothing.
     """
-    results, table = side.results, side.table
-    columns = _matching([d.label for d in results.datasets], datasets, "column", side)
-    rows = _matching(list(results.methods), methods, "row", side)
-    shown = replace(
+    columns = _matching([d.label for d in results.datasets], datasets, "column", results.run)
+    rows = _matching(list(results.methods), methods, "row", results.run)
+    return replace(
         results,
         datasets=tuple(d for d in results.datasets if d.label in columns),
         methods=tuple(m for m in results.methods if m in rows),
     )
-    table = ResultTable(
-        shown,
-        tuple(c for c in table.columns if c.dataset in columns),
-        tuple(row for row in table.rows if row.dataset in columns and row.method in rows),
-    )
-    return replace(side, table=table)
 
 
-def _matching(labels: list[str], patterns: Sequence[str], what: str, side: Side) -> set[str]:
+def _matching(labels: list[str], patterns: Sequence[str], what: str, run: str) -> set[str]:
     for pattern in patterns:
         if not any(fnmatchcase(label, pattern) for label in labels):
-            raise UserError(f"'{pattern}' fits no {what} of run {side.name}{did_you_mean(pattern, labels)}")
+            raise UserError(f"'{pattern}' fits no {what} of run {run}{did_you_mean(pattern, labels)}")
     return {label for label in labels if not patterns or any(fnmatchcase(label, pattern) for pattern in patterns)}
 
 

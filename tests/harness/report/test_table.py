@@ -179,9 +179,9 @@ def test_seeds_one_gives_no_spread(make_run):
 def test_the_average_takes_each_seed_over_the_datasets(make_run):
     run = make_run({"A": {"D": [0.2, 0.4], "E": [0.6, 0.4]}, "B": {"D": [0.1, 0.1], "E": [0.1, 0.1]}}, seeds=(1, 2))
     (column,) = averages(build_table(run))
-    cell = column.cell("A")
+    cell = column.cells["A"]
     assert cell.summary.values == pytest.approx((0.4, 0.4))
-    assert (cell.summary.spread, cell.rank, column.cell("B").rank) == (pytest.approx(0.0), "best", "second")
+    assert (cell.summary.spread, cell.rank, column.cells["B"].rank) == (pytest.approx(0.0), "best", "second")
 
 
 def test_the_average_never_mixes_metrics_or_id_with_ood(make_run):
@@ -207,8 +207,8 @@ def test_undefined_columns_leave_the_average_with_a_note_and_gaps_are_counted(ma
     run = make_run(cells, seeds=(1,))
     (column,) = averages(build_table(run))
     assert [c.label for c in column.excluded] == ["F"]
-    assert (column.cell("A").covered, column.cell("A").rank) == (2, "best")
-    assert (column.cell("B").covered, column.cell("B").total, column.cell("B").rank) == (1, 2, "")
+    assert (column.cells["A"].covered, column.cells["A"].rank) == (2, "best")
+    assert (column.cells["B"].covered, len(column.columns), column.cells["B"].rank) == (1, 2, "")
     section = make_report(run, ReportOptions(average=True)).sections[0]
     assert any("left out because no method has a value there: F" in sentence for sentence in section.main.caption)
     assert "(1/2 datasets)" in section.main.rows[1][-1].text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from harness.errors import UserError, did_you_mean
-from harness.report.build import NONE, Located, Report, ReportOptions, Section, make_report, to_json
+from harness.report.build import NONE, Located, ReportOptions, RunReport, Section, make_report, to_json
 from harness.report.csv_table import render_csv
 from harness.report.latex import render_latex
 from harness.report.markdown import render_markdown
@@ -17,15 +17,15 @@ __all__ = [
     "NONE",
     "RENDERERS",
     "Located",
-    "Report",
     "ReportOptions",
+    "RunReport",
     "Section",
     "make_report",
     "render",
     "to_json",
 ]
 
-RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
+RENDERERS: Mapping[str, Callable[[RunReport], str]] = MappingProxyType(
     {
         "plain": render_plain,
         "markdown": render_markdown,
@@ -36,7 +36,7 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
 )
 
 
-def render(report: Report, style: str) -> str:
+def render(report: RunReport, style: str) -> str:
     """Render the report as text that ends with a line break; ``harness.report.terminal`` prints to a terminal.
 
     Raises:

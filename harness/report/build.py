@@ -56,7 +56,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """All sections, and the results they come from; ``findings`` are the run's analyses, each with its folder."""
 
     results: RunResults
@@ -75,14 +75,16 @@ class Report:
             yield from (section.main, *section.beside)
 
 
-def make_report(results: RunResults, options: ReportOptions | None = None, findings: Sequence[Located] = ()) -> Report:
+def make_report(
+    results: RunResults, options: ReportOptions | None = None, findings: Sequence[Located] = ()
+) -> RunReport:
     """Aggregate and lay out a run, finished or not; its analyses stand below the last table."""
     options = options or ReportOptions()
     sections = [_section(results, checkpoint, options) for checkpoint in options.checkpoints]
     if findings:
         more = tuple(finding_table(finding, folder) for finding, folder in findings)
         sections[-1] = replace(sections[-1], beside=(*sections[-1].beside, *more))
-    return Report(results, tuple(sections), tuple(findings))
+    return RunReport(results, tuple(sections), tuple(findings))
 
 
 def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Section:
@@ -104,7 +106,7 @@ def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Se
     return Section(table, tuple(means), main, tuple(beside), computed, published)
 
 
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as plain data: ``rows`` are the table rows of all sections, told apart by ``checkpoint``."""
     results, sections = report.results, report.sections
     return {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.report.build import Report, Section
+from harness.report.build import RunReport, Section
 from harness.report.published import PublishedCell
 from harness.results.aggregate import TableRow
 from harness.results.statistics import Interval
 from harness.safe_io import csv_text
 
 
-def render_csv(report: Report) -> str:
+def render_csv(report: RunReport) -> str:
     """Render the table rows of all sections, told apart by ``checkpoint``; a missing value is an empty field."""
     seeds = [f"seed_{seed}" for seed in report.results.seeds]
     rows = [fields for section in report.sections for fields in _section(section, seeds)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from unicodedata import normalize
 
-from harness.report.build import Report
+from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
 
 COMMANDS = {"best": r"\textbf", "second": r"\underline"}
@@ -54,7 +54,7 @@ _SPECIAL = {
 }
 
 
-def render_latex(report: Report) -> str:
+def render_latex(report: RunReport) -> str:
     """Render the whole report; needs ``\\usepackage{booktabs,graphicx}``."""
     parts = [f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"]
     for number, section in enumerate(report.sections, start=1):

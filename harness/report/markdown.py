@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.report.build import Report
+from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
 
 MARKS = {"best": "**", "second": "_"}
 LEGEND = "Best of a column in bold, second best in italics."
 
 
-def render_markdown(report: Report) -> str:
+def render_markdown(report: RunReport) -> str:
     """Render the whole report."""
     parts = [f"## {escape(report.title)}"]
     for number, section in enumerate(report.sections, start=1):

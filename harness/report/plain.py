@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from unicodedata import combining, east_asian_width
 
-from harness.report.build import Report
+from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
 
 RANK_SIGNS = {"best": " *", "second": " +"}
 LEGEND = "* best, + second best of a column."
 
 
-def render_plain(report: Report) -> str:
+def render_plain(report: RunReport) -> str:
     """Render the whole report."""
     return "\n\n".join([report.title, *(plain_table(table) for table in report.tables)]) + "\n"
 

@@ -7,7 +7,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text as RichText
 
-from harness.report.build import Report
+from harness.report.build import RunReport
 from harness.report.plain import label, notes, plain_table, render_plain
 from harness.report.table import TextTable
 from harness.safe_io import encodable
@@ -16,7 +16,7 @@ STYLES = {"best": "bold", "second": "underline"}
 LEGEND = "Bold: best, underlined: second best of a column."
 
 
-def print_report(report: Report, console: Console) -> None:
+def print_report(report: RunReport, console: Console) -> None:
     """Print all tables; on a pipe or a dumb terminal, or if a table is too wide, as unfolded plain text."""
     if not console.is_terminal or console.is_dumb_terminal:
         _write(console, render_plain(report))

@@ -215,32 +215,28 @@ def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[st
     statuses = tuple(cell.status if cell else "missing" for cell in cells)
     reasons = tuple(cell.reason if cell else "" for cell in cells)
     status = next((s for s in SEVERITY if s in statuses), "ok")
-    reason = _reason(seeds, statuses, reasons) or (NOT_RUN if status == "missing" else "")
-    return {"statuses": statuses, "reasons": reasons, "status": status, "reason": reason}
-
-
-def _reason(seeds: Sequence[int], statuses: Sequence[str], reasons: Sequence[str]) -> str:
-    """Return one line: the common reason if all seeds share it, else the status and reason of each seed."""
     outcomes = zip(seeds, zip(statuses, reasons, strict=True), strict=True)
     groups = by_value((seed, outcome) for seed, outcome in outcomes if outcome[0] != "ok")
     if len(groups) == 1 and "ok" not in statuses:
-        (((_, reason), _),) = groups.items()
-        return reason
-    parts = []
-    for (status, reason), group in groups.items():
-        who = f"seed{'s' if len(group) > 1 else ''} {', '.join(map(str, group))} {status}"
-        parts.append(f"{who}: {reason}" if reason else who)
-    return "; ".join(parts)
+        reason = reasons[0]
+    else:
+        parts = []
+        for (what, why), group in groups.items():
+            who = f"seed{'s' if len(group) > 1 else ''} {', '.join(map(str, group))} {what}"
+            parts.append(f"{who}: {why}" if why else who)
+        reason = "; ".join(parts)
+    reason = reason or (NOT_RUN if status == "missing" else "")
+    return {"statuses": statuses, "reasons": reasons, "status": status, "reason": reason}
 
 
 def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, choice: Choice) -> dict[str, Any]:
     """Return the outcome without an eligible configuration: the worst status of any of them."""
     statuses = {status for c in scores.candidates(entry, split, rule) for status in c.statuses}
     status = next((s for s in SEVERITY if s in statuses), "missing")
-    seeds = len(scores.results.seeds)
     reason = "" if statuses <= {"missing"} else choice.reason
-    shown = reason or (NOT_RUN if status == "missing" else "")
-    return {"statuses": (status,) * seeds, "reasons": (reason,) * seeds, "status": status, "reason": shown}
+    each = {"statuses": (status,), "reasons": (reason,)}
+    told = {"status": status, "reason": reason or (NOT_RUN if status == "missing" else "")}
+    return {**{name: value * len(scores.results.seeds) for name, value in each.items()}, **told}
 
 
 def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> list[str]:
@@ -279,16 +275,10 @@ class AverageColumn:
     def to_json(self) -> dict[str, Any]:
         """Return the column as ``bench report --json`` prints it."""
         covers, excluded = ([column.label for column in columns] for columns in (self.columns, self.excluded))
-        rows = [
-            {
-                "method": method,
-                **_statistics(cell.summary),
-                "datasets": cell.covered,
-                "of": len(covers),
-                "rank": cell.rank,
-            }
-            for method, cell in self.cells.items()
-        ]
+        rows = []
+        for method, cell in self.cells.items():
+            counts = {"datasets": cell.covered, "of": len(covers), "rank": cell.rank}
+            rows.append({"method": method, **_statistics(cell.summary), **counts})
         return {"label": self.label, "covers": covers, "excluded": excluded, "rows": rows}
 
 
@@ -315,11 +305,9 @@ def _average(table: ResultTable, columns: Sequence[Column], label: str) -> Avera
     methods, cells, means = table.results.methods, [], []
     for method in methods:
         rows = [row for column in used if (row := table.cell(method, column)) is not None]
-        complete = [row.test.values for row in rows if row.test.complete]
-        seeds = (
-            [v for values in complete if (v := values[seed]) is not None] for seed in range(len(table.results.seeds))
-        )
-        summary = Summary(tuple(mean(values) if values else None for values in seeds))
+        complete = [row.test.present for row in rows if row.test.complete]
+        none = (None,) * len(table.results.seeds)
+        summary = Summary(tuple(map(mean, zip(*complete, strict=True))) if complete else none)
         competes = len(complete) == len(used) and summary.complete and all(row.competes for row in rows)
         cells.append(AverageCell(summary, len(complete)))
         means.append(summary.mean if competes else None)

@@ -199,17 +199,6 @@ class RunResults:
         """Return the same run with other rows."""
         return replace(self, rows=tuple(rows))
 
-    @classmethod
-    def parse(cls, text: str) -> RunResults:
-        """Read the text of a results file. Fields that are not known are ignored.
-
-        Raises:
-            ValueError: it is not strict JSON, or no results.
-        """
-        results = parse_json_as(cls, text)
-        results.check_labels()
-        return results
-
     def check_labels(self) -> None:
         """Refuse names that no suite can give, and rows of datasets that are not there.
 
@@ -232,13 +221,15 @@ class RunResults:
 
     @classmethod
     def load(cls, path: Path) -> RunResults:
-        """Read what :meth:`save` wrote.
+        """Read what :meth:`save` wrote. Fields that are not known are ignored.
 
         Raises:
             DataError: the file is missing, not strict JSON, or not a results file.
         """
         try:
-            return cls.parse(read_text(path))
+            results = parse_json_as(cls, read_text(path))
+            results.check_labels()
+            return results
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: not a readable results file ({type(error).__name__}: {error})") from error
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.report import render
-from harness.report.build import Report, ReportOptions, Section, make_report
+from harness.report.build import ReportOptions, RunReport, Section, make_report
 from harness.report.html.diagram import Diagram, diagram
 from harness.report.html.dialogs import Dialogs, kind_of
 from harness.report.layout import finding_table
@@ -135,7 +135,7 @@ def _table(name: str, section: Section) -> PageTable:
     drawn = [(f"Critical-difference diagram: {family.label}", diagram(family.ranking)) for family in families]
     rules = {row.checkpoint for row in section.table.rows}
     title = "Results" if LAST in rules else "Results at the best validation score"
-    bare = Report(section.table.results, (replace(section, beside=(), statistics=None, published=None),))
+    bare = RunReport(section.table.results, (replace(section, beside=(), statistics=None, published=None),))
     return PageTable(
         name=name,
         title="Results at the last epoch" if rules == {LAST} else title,

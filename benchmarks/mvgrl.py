@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness import Features, PackedGraphs, RawGraph
 from harness.graphs import DiffusedGraphs, Diffusion
-from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator
 from plugins.datasets.spmotif import SPMotif
 from plugins.encoders.mvgrl import MVGRL, Residual
@@ -78,14 +77,14 @@ def ours(graphs: PackedGraphs, batch: int, hidden: int, layers: int) -> Side:
 
 def pygcl(graphs: Sequence[RawGraph], batch: int, hidden: int, layers: int, batches: int) -> Side:
     """A few batches of PyGCL's loop."""
-    package = load_pygcl()
+    import GCL
     from torch_geometric.data import Data
     from torch_geometric.loader import DataLoader
 
     data = [Data(x=torch.from_numpy(g.x), edge_index=torch.from_numpy(g.edge_index)) for g in graphs]
     loader = DataLoader(data, batch_size=batch, shuffle=True, drop_last=True)
-    augment = package.augmentors.PPRDiffusion(alpha=0.2, use_cache=False)
-    contrast = package.models.DualBranchContrast(loss=package.losses.JSD(), mode="G2L")
+    augment = GCL.augmentors.PPRDiffusion(alpha=0.2, use_cache=False)
+    contrast = GCL.models.DualBranchContrast(loss=GCL.losses.JSD(), mode="G2L")
     encoders = nn.ModuleList(PyGGIN(graphs[0].x.shape[1], hidden, layers) for _ in range(2))
     projections = nn.ModuleList(Residual(hidden) for _ in range(2))
     optimizer = torch.optim.Adam([*encoders.parameters(), *projections.parameters()], lr=1e-3)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness._version import __version__
+from harness.pygcl import PyGCLFinder
 from harness.registry import core_files as _core_files  # noqa: F401 - first: before the core is loaded
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ _HOME = {
     ),
     "harness.training.optim": ("Adam",),
 }
+sys.meta_path.insert(0, PyGCLFinder)
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *sorted(_WHERE)]  # noqa: PLE0604

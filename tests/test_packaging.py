@@ -205,8 +205,8 @@ def test_the_core_names_no_method() -> None:
 
 
 NAMED = {"dataset", "analysis", "tracker"}
-PLAIN = {"base", "domain", "random", "size", "dir", "mlp", "leconv", "kmeans", "erm"}
-"""Component names that are words of their own: MLP and LEConv are layers, k-means an algorithm, ``erm`` a loss term."""
+PLAIN = {"base", "domain", "random", "size", "dir", "mlp", "leconv", "kmeans", "erm", "pygcl"}
+"""Names that are words of their own: MLP and LEConv layers, k-means an algorithm, ``erm`` a loss term, PyGCL code."""
 
 
 def words(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -198,7 +198,7 @@ def doctor(
 def examine(folders: Folders) -> dict[str, Any]:
     """Return all that ``bench doctor`` shows, as JSON."""
     from harness.engine.provenance import provenance
-    from harness.nn.pygcl import pygcl_state
+    from harness.pygcl import pygcl_state
     from harness.store import data_root, index_root
 
     about = provenance()

@@ -17,6 +17,7 @@ _NUMERICS: Final = (
     "graphs",
     "nn",
     "training",
+    "pygcl.py",
     "randomness.py",
     "results/means.py",
     "stages/encode.py",

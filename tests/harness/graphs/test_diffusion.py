@@ -189,12 +189,12 @@ def test_by_size_visits_each_graph_once_within_the_limit():
 @pytest.mark.parametrize("undirected", [True, False])
 def test_parity_with_pygcl_where_it_is_right(undirected):
     """No isolated last node: PyGCL's whole-batch inverse gives the same edges and weights."""
-    from harness.nn.pygcl import load_pygcl
+    import GCL
 
     rng = np.random.default_rng(3)
     packed = PackedGraphs.pack([random_graph(int(size), rng, undirected) for size in rng.integers(4, 20, 6)])
     batch = packed.batch(torch.arange(6))
-    compute_ppr = load_pygcl().augmentors.functional.compute_ppr
+    compute_ppr = GCL.augmentors.functional.compute_ppr
     edges, weights = compute_ppr(batch.edge_index, alpha=0.2, eps=1e-4)
     theirs = torch.zeros(batch.num_nodes, batch.num_nodes)
     theirs[edges[0], edges[1]] = weights

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from harness import Features, PackedGraphs, RawGraph
 from harness.errors import DataError
 from harness.nn import local_global_jsd
-from harness.nn.pygcl import load_pygcl
 from harness.randomness import generator, seeded
 from plugins.encoders.dgi import DGI, Summarised, constant_features, shuffle
 
@@ -91,25 +90,27 @@ def test_the_loss_is_the_cross_entropy_of_true_and_corrupted_nodes(negatives, ki
 
 
 def test_pygcls_loss_on_one_graph_is_twice_the_cross_entropy_less_a_constant():
-    package = load_pygcl()
+    import GCL
+
     batch = make_graphs(1, low=8).batch(torch.arange(1))
     module = make_module("dot")
     ours = make_encoder().loss(module, "within", batch)
     order = shuffle(batch, generator(0, "method"), within=True)
     h, corrupted = module.nodes(batch.x, batch), module.nodes(batch.x[order], batch)
-    contrast = package.models.SingleBranchContrast(package.losses.JSD(), mode="G2L")
+    contrast = GCL.models.SingleBranchContrast(GCL.losses.JSD(), mode="G2L")
     theirs = contrast(h=h, g=module.discriminator(h.mean(0, keepdim=True).sigmoid()), hn=corrupted)
     torch.testing.assert_close(2 * ours - 2 * math.log(2), theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_pygcls_loss_on_a_batch_is_that_of_in_batch_negatives():
     """PyGCL looks at no corrupted node where it is given a batch of graphs."""
-    package = load_pygcl()
+    import GCL
+
     batch = make_graphs(6, low=3).batch(torch.arange(6))
     module = make_module("dot")
     h = module.nodes(batch.x, batch)
     g = module.discriminator(sigmoid_of_mean(h, batch))
-    contrast = package.models.SingleBranchContrast(package.losses.JSD(), mode="G2L")
+    contrast = GCL.models.SingleBranchContrast(GCL.losses.JSD(), mode="G2L")
     theirs = [contrast(h=h, g=g, batch=batch.batch, hn=hn) for hn in (None, torch.randn_like(h))]
     assert torch.equal(*theirs)
     ours = make_encoder().loss(module, "in-batch", batch)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.nn import pygcl
+from harness import pygcl
 
 EXTENSIONS = ("dgl", "torch_scatter", "torch_sparse")
 absent = pytest.mark.skipif(
@@ -29,19 +29,21 @@ def run(program, extra_path=""):
 
 
 def test_nothing_is_imported_before_it_is_asked_for():
-    done = run("import sys, harness.nn.pygcl; print(sorted({'torch_geometric', 'GCL'} & set(sys.modules)))")
+    done = run("import sys, harness; print(sorted({'torch', 'torch_geometric', 'GCL'} & set(sys.modules)))")
     assert done.stdout.strip() == "[]", done.stderr
 
 
 @absent
 def test_stand_ins_do_not_stay():
     """PyG, asked later, must not take a stand-in for the real package."""
-    package = pygcl.load_pygcl()
-    assert pygcl.load_pygcl() is package
-    assert not set(EXTENSIONS) & set(sys.modules)
-    from torch_geometric import typing
-
-    assert not typing.WITH_TORCH_SCATTER
+    done = run(
+        "import harness, sys\n"
+        "import GCL.augmentors as A\n"
+        "from torch_geometric import typing\n"
+        "assert not typing.WITH_TORCH_SCATTER\n"
+        f"print(A.Identity.__module__, set({EXTENSIONS}) & set(sys.modules))\n"
+    )
+    assert done.stdout.strip() == "GCL.augmentors.identity set()", done.stderr
     state = pygcl.pygcl_state()
     assert state["version"] == "0.1.2"
     assert state["import"] == "ok"
@@ -53,12 +55,11 @@ def test_a_broken_torch_scatter_is_named_and_replaced_and_a_real_dgl_wins(tmp_pa
     (tmp_path / "dgl.py").write_text("class DGLGraph: pass\n")
     program = (
         "import json, warnings; warnings.simplefilter('ignore')\n"
-        "from harness.nn.pygcl import load_pygcl, pygcl_state\n"
-        "package = load_pygcl()\n"
-        "import torch, dgl, GCL.utils\n"
+        "from harness.pygcl import pygcl_state\n"
+        "import torch, dgl, GCL\n"
         "assert GCL.utils.dgl is dgl\n"
         "h, g = torch.zeros(4, 2), torch.zeros(2, 2)\n"
-        "contrast = package.models.DualBranchContrast(package.losses.JSD(), 'G2L')\n"
+        "contrast = GCL.models.DualBranchContrast(GCL.losses.JSD(), 'G2L')\n"
         "assert contrast(h, h, g, g, torch.tensor([0, 0, 1, 1])) == 0\n"
         "print(json.dumps(pygcl_state()))\n"
     )
@@ -68,15 +69,33 @@ def test_a_broken_torch_scatter_is_named_and_replaced_and_a_real_dgl_wins(tmp_pa
     assert "stand-in (broken: OSError: undefined symbol: _ZN5torch; reinstall it" in done.stdout
 
 
-def test_without_pygcl_the_error_says_how_to_get_it():
-    program = (
-        "import importlib.util as u, harness.nn.pygcl as p\n"
-        "real = u.find_spec\n"
-        "u.find_spec = lambda name, *rest: None if name == 'GCL' else real(name, *rest)\n"
-        "print(p.pygcl_state())\n"
+def test_a_pygcl_that_does_not_import_names_the_stand_ins(tmp_path):
+    (tmp_path / "GCL").mkdir()
+    (tmp_path / "GCL/__init__.py").write_text("import dgl; dgl.graph()\n")
+    done = run("import harness, GCL", tmp_path)
+    assert "PyGCL does not import (ImportError: this needs the package dgl" in done.stderr
+    assert "; dgl: not installed" in done.stderr
+
+
+def test_a_plugin_file_imports_pygcl_at_its_top(tmp_path):
+    plugin = tmp_path / "contrast.py"
+    plugin.write_text(
+        "import GCL.augmentors as A\n"
+        "from harness import Baseline, hookimpl\n\n\n"
+        "class Mine(Baseline):\n"
+        '    """ERM."""\n\n'
+        '    name = "mine"\n'
+        "    augment = A.EdgeRemoving(pe=0.5)\n\n\n"
+        "@hookimpl\n"
+        "def bench_register(register):\n"
+        "    register(Mine)\n"
     )
-    done = run(program)
-    assert "pip install PyGCL==0.1.2" in done.stdout, done.stderr
+    done = run(
+        "from pathlib import Path\n"
+        "from harness.registry.discovery import file_source, load_source\n"
+        f"print(load_source(file_source(Path({str(plugin)!r})))[0].augment.pe)\n"
+    )
+    assert done.stdout.strip() == "0.5", done.stderr
 
 
 def test_scatter_adds_rows():
@@ -121,9 +140,9 @@ def test_dropout_adj_is_there_where_pyg_has_dropped_it():
     assert pygcl._dropout_adj(edges, p=0.0)[0].shape == (2, 10)
 
 
-@pytest.mark.filterwarnings("ignore:'dropout_adj' is deprecated")
 def test_pygcls_augmentors_run_on_the_stand_ins():
-    augmentors = pygcl.load_pygcl().augmentors
+    from GCL import augmentors
+
     x, edges = torch.ones(5, 2), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
     for augmentor in (
         augmentors.EdgeRemoving(pe=0.5),

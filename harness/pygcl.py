@@ -1,8 +1,8 @@
-"""Make PyGCL 0.1.2 importable where the extensions it imports, but does not declare, are absent or broken.
+"""Let ``import GCL`` work where the extensions that PyGCL 0.1.2 imports, but does not declare, are absent or broken.
 
 PyGCL (Zhu, Xu, Liu and Wu, *An Empirical Study of Graph Contrastive Learning*, NeurIPS 2021 Datasets and
 Benchmarks) imports ``dgl``, ``torch_scatter`` and ``torch_sparse``. Builds of these for a given torch are often
-not to be had. PyGCL uses five names of them, and one of PyG that later versions may lack:
+not to be had. PyGCL uses five names of them, and one of PyG that is deprecated and warns at each call:
 
 ===================  =============================================  ==============================
 module               names                                          stand-in
@@ -13,23 +13,20 @@ module               names                                          stand-in
 ``torch_geometric``  ``utils.dropout_adj``                          ``torch_geometric.utils.dropout_edge``
 ===================  =============================================  ==============================
 
-A real package wins where it imports. The stand-ins are in ``sys.modules`` only while PyGCL is being imported, so
-that no other library mistakes them for the real thing. Nothing here imports torch before :func:`load_pygcl` runs.
+A real ``dgl``, ``torch_scatter`` or ``torch_sparse`` wins where it imports. The stand-ins are in ``sys.modules`` only
+while PyGCL is being imported, so that no other library mistakes them for the real thing. ``import harness`` puts
+:class:`PyGCLFinder` in place; nothing here imports torch before ``GCL`` is asked for.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
-import importlib.util
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-from harness.errors import BenchError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,29 +34,39 @@ if TYPE_CHECKING:
 _RECORD = "__bench_stand_ins__"
 
 
-def load_pygcl() -> ModuleType:
-    """Import the package ``GCL``, with stand-ins where needed.
+class PyGCLFinder:
+    """Finds the package ``GCL`` where it is installed, and has it loaded with stand-ins; finds nothing else."""
 
-    Raises:
-        BenchError: PyGCL is not installed, or does not import even so; the text says what to do.
-    """
-    loaded = sys.modules.get("GCL")
-    if loaded is not None:
-        return loaded
-    if importlib.util.find_spec("GCL") is None:
-        raise BenchError("PyGCL is not installed; install it with: pip install PyGCL==0.1.2")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        importlib.import_module("torch_geometric.utils")  # first, so that it never takes a stand-in for the real thing
-        importlib.import_module("torch_geometric.transforms")
-        with _stand_ins() as reasons:
-            try:
-                package = importlib.import_module("GCL")
-            except Exception as error:
-                used = "".join(f"; {name}: {reason}" for name, reason in reasons.items())
-                raise BenchError(f"PyGCL does not import ({type(error).__name__}: {error}){used}") from error
-    setattr(package, _RECORD, reasons)
-    return package
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the spec of ``GCL``; None for all other names."""
+        del path, target
+        spec = PathFinder.find_spec(name) if name == "GCL" else None
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(name, spec.origin)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Loads ``GCL``, which imports all of its modules, with stand-ins."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Import the package.
+
+        Raises:
+            ImportError: PyGCL does not import even so; the text has the reasons of the stand-ins.
+        """
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with _stand_ins() as reasons:
+                try:
+                    super().exec_module(module)
+                except Exception as error:
+                    used = "".join(f"; {name}: {reason}" for name, reason in reasons.items())
+                    raise ImportError(f"PyGCL does not import ({type(error).__name__}: {error}){used}") from error
+        setattr(module, _RECORD, reasons)
 
 
 def pygcl_state() -> dict[str, str]:
@@ -68,41 +75,41 @@ def pygcl_state() -> dict[str, str]:
     Keys are ``version``, ``import`` (``ok`` or what is wrong), ``dgl``, ``torch_scatter``, ``torch_sparse`` and
     ``dropout_adj`` (``real``, or ``stand-in`` with the reason). Imports PyGCL, and with it torch.
     """
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        version = importlib.metadata.version("PyGCL")
-    except importlib.metadata.PackageNotFoundError:
-        version = "not installed"
+        found = version("PyGCL")
+    except PackageNotFoundError:
+        return {"version": "not installed", "import": "install it with: pip install PyGCL==0.1.2"}
     try:
-        reasons: dict[str, str] = getattr(load_pygcl(), _RECORD, {})
-    except BenchError as error:
-        return {"version": version, "import": str(error)}
+        reasons: dict[str, str] = getattr(importlib.import_module("GCL"), _RECORD, {})
+    except ImportError as error:
+        return {"version": found, "import": str(error)}
     parts = {name: f"stand-in ({reasons[name]})" if name in reasons else "real" for name in (*_MAKERS, "dropout_adj")}
-    return {"version": version, "import": "ok", **parts}
+    return {"version": found, "import": "ok", **parts}
 
 
 @contextmanager
 def _stand_ins() -> Iterator[dict[str, str]]:
     """Put stand-ins into ``sys.modules`` for packages that do not import; yield the reason of each."""
-    reasons: dict[str, str] = {}
+    reasons: dict[str, str] = {"dropout_adj": "deprecated in torch_geometric"}
     placed: dict[str, ModuleType] = {}
+    importlib.import_module("torch_geometric.transforms")  # first, so that it never takes a stand-in for the real thing
     utils = importlib.import_module("torch_geometric.utils")
     for name, make in _MAKERS.items():
         reason = _why_unusable(name)
         if reason is not None:
             reasons[name] = reason
             placed[name] = sys.modules[name] = make()
-    lacks_dropout = not hasattr(utils, "dropout_adj")
-    if lacks_dropout:
-        reasons["dropout_adj"] = "not in this torch_geometric"
-        utils.dropout_adj = _dropout_adj  # type: ignore[attr-defined]
+    original = getattr(utils, "dropout_adj", None)
+    utils.dropout_adj = _dropout_adj  # type: ignore[attr-defined]
     try:
         yield reasons
     finally:
+        utils.dropout_adj = original  # type: ignore[attr-defined]
         for name, module in placed.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
-        if lacks_dropout:
-            del utils.dropout_adj
 
 
 def _why_unusable(name: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
 from harness.results.rows import METRICS, DatasetFacts
@@ -52,6 +52,10 @@ def listing(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" if "," in _BRACKETS.sub("", name) else name for name in names)
 
 
+def _each(values: dict[str, list[str]]) -> str:
+    return "; ".join(f"{value} ({listing(names)})" for value, names in values.items())
+
+
 def _group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
     """Return ``value (names); value (names)``, or the value alone if all ``total`` names have it."""
     values = by_value(pairs)
@@ -60,8 +64,9 @@ def _group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
     return _each(values)
 
 
-def _each(values: dict[str, list[str]]) -> str:
-    return "; ".join(f"{value} ({listing(names)})" for value, names in values.items())
+def _of_rows(table: ResultTable, text: Callable[[TableRow], str]) -> dict[str, list[str]]:
+    """Return what a text says of the rows -> the rows of which it does."""
+    return by_value(by_method(((row, said) for row in table.rows if (said := text(row))), table.rows))
 
 
 def _metric(table: ResultTable) -> str:
@@ -97,8 +102,8 @@ def _draw(datasets: Sequence[DatasetFacts]) -> str:
 
 
 def _checkpoint(table: ResultTable) -> str:
-    pairs = by_method(((row, checkpoint_words(row)) for row in table.rows), table.rows)
-    return f"Checkpoint: {_group(pairs)}." if pairs else ""
+    values = _of_rows(table, checkpoint_words)
+    return f"Checkpoint: {next(iter(values)) if len(values) == 1 else _each(values)}." if values else ""
 
 
 def checkpoint_words(row: TableRow) -> str:
@@ -107,17 +112,16 @@ def checkpoint_words(row: TableRow) -> str:
 
 
 def _configuration(table: ResultTable) -> str:
-    tuned = [row for row in table.rows if row.configurations > 1]
-    if not tuned:
-        return "Nothing was tuned."
-    return f"Configuration: {_each(by_value(by_method(((row, _selector(row)) for row in tuned), table.rows)))}."
+    tuned = _of_rows(table, _selector)
+    return f"Configuration: {_each(tuned)}." if tuned else "Nothing was tuned."
 
 
 def _selector(row: TableRow) -> str:
-    count = f"of {row.configurations}"
+    if row.configurations == 1:
+        return ""
     if row.selection == "oracle":
-        return f"ORACLE, best {count} by mean TEST score, an upper bound and not a result ‡"
-    return f"best {count} by mean score over seeds on {row.validation_split}"
+        return f"ORACLE, best of {row.configurations} by mean TEST score, an upper bound and not a result ‡"
+    return f"best of {row.configurations} by mean score over seeds on {row.validation_split}"
 
 
 def _validation(table: ResultTable) -> str:
@@ -131,20 +135,20 @@ def _validation(table: ResultTable) -> str:
 
 
 def _validation_users(table: ResultTable) -> str:
-    users = by_method(((row, "") for row in table.rows if row.uses_validation_labels), table.rows)
+    users = _of_rows(table, lambda row: "†" if row.uses_validation_labels else "")
     if not users:
         return "No method used validation labels other than for these choices."
-    names = listing(name for name, _ in users)
+    names = listing(users["†"])
     return f"Methods that used validation labels before or during training, beyond these choices (†): {names}."
 
 
 def _environments(table: ResultTable) -> str:
-    pairs = by_method(((row, row.environments) for row in table.rows if row.environments), table.rows)
-    return f"Environments: {_each(by_value(pairs))}." if pairs else ""
+    values = _of_rows(table, lambda row: row.environments)
+    return f"Environments: {_each(values)}." if values else ""
 
 
 def _oracle(table: ResultTable) -> str:
-    values = by_value(by_method(((row, ", ".join(row.oracle)) for row in table.rows if row.oracle), table.rows))
+    values = _of_rows(table, lambda row: ", ".join(row.oracle))
     opened = "; ".join(f"{listing(names)} opened {value}" for value, names in values.items())
     return f"Oracle information (‡): {opened}." if opened else ""
 
@@ -156,13 +160,9 @@ def _variants(table: ResultTable) -> str:
 
 
 def _skipped(table: ResultTable) -> str:
-    """List the rows of each dataset's files that were left out: a few, or their number and the first."""
-    parts = [
-        f"{dataset.label}: {len(dataset.skipped)}, "
-        + ("; ".join(dataset.skipped) if len(dataset.skipped) <= _FEW else f"first {dataset.skipped[0]}")
-        for dataset in table.results.datasets
-        if dataset.skipped
-    ]
+    """Count the rows of each dataset's files that were left out, and name the first."""
+    skipped = [(dataset.label, dataset.skipped) for dataset in table.results.datasets if dataset.skipped]
+    parts = [f"{label}: {len(rows)}, {'; '.join(rows[:_FEW])}{'; …' if rows[_FEW:] else ''}" for label, rows in skipped]
     return f"Rows of the data left out: {'; '.join(parts)}." if parts else ""
 
 
@@ -196,12 +196,10 @@ def _stored(table: ResultTable) -> str:
     """Name the cells that failed in an earlier run and were taken from the store."""
     stored = table.results.stored
     failed = {row.cell: (row.dataset, row.method) for row in table.results.rows if row.cell in stored}
-    rows = set(failed.values())
-    names = by_method(((row, "") for row in table.rows if (row.dataset, row.method) in rows), table.rows)
+    names = _of_rows(table, lambda row: "failed" if (row.dataset, row.method) in failed.values() else "")
     if not names:
         return ""
-    when = span(stored[cell] for cell in failed)
-    listed = listing(name for name, _ in names)
+    when, listed = span(stored[cell] for cell in failed), listing(names["failed"])
     return f"Failed in an earlier run ({when}) and not tried again: {listed}; bench run --retry-failed does."
 
 

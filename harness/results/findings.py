@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +39,6 @@ class Finding:
     status: str = "ok"
     reason: str = ""
     traceback: str = ""
-
-    def failed(self, reason: str, traceback: str = "") -> Finding:
-        """Return the same analysis, failed."""
-        return replace(self, status="failed", reason=reason, traceback=traceback)
-
-    def done(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[Cell]],
-        notes: Sequence[str],
-        figures: Sequence[str],
-    ) -> Finding:
-        """Return the same analysis with its table, numbers as plain Python ones.
-
-        Raises:
-            TypeError: a cell is something else than a text, a number or None.
-        """
-        table = tuple(tuple(plain_cell(cell) for cell in row) for row in rows)
-        return replace(self, columns=tuple(columns), rows=table, notes=tuple(notes), figures=tuple(figures))
 
 
 def plain_cell(cell: Any) -> Cell:

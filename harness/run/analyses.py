@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,11 +106,12 @@ def _present(
     opens = _opens(entry.traits, chosen, results)
     base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=opens)
     if not chosen:
-        return base.failed(_why_none(session, results))
+        return replace(base, status="failed", reason=_why_none(session, results))
     lost = [item.stage for item in chosen if item.stage and item.stage.key in failures]
     if lost:
         failure, more = failures[lost[0].key], f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-        base = base.failed(f"{lost[0].title}: {failure.reason}{failure.remark}{more}", failure.traceback)
+        reason = f"{lost[0].title}: {failure.reason}{failure.remark}{more}"
+        base = replace(base, status="failed", reason=reason, traceback=failure.traceback)
     cells = tuple(_measured_cells(session, results, [item for item in chosen if item.stage not in lost], entry.traits))
     if not cells:
         return base
@@ -118,13 +120,17 @@ def _present(
     try:
         findings = presented(analysis, study)
         figures, note = _figures(analysis, study, folder)
-        return base.done(findings.columns, findings.rows, (*findings.notes, *note), figures)
+        rows = tuple(tuple(map(plain_cell, row)) for row in findings.rows)
+        return replace(
+            base, columns=tuple(findings.columns), rows=rows, notes=(*findings.notes, *note), figures=figures
+        )
     except BenchError as error:
-        return base.failed(str(error))
+        return replace(base, status="failed", reason=str(error))
     except Exception as error:
         from harness.engine.failures import short_traceback
 
-        return base.failed(f"{type(error).__name__}: {error}", short_traceback(error))
+        reason = f"{type(error).__name__}: {error}"
+        return replace(base, status="failed", reason=reason, traceback=short_traceback(error))
 
 
 def presented(analysis: Analysis, study: Study) -> Findings:

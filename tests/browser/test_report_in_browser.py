@@ -25,7 +25,9 @@ def report(tmp_path_factory) -> Path:
     store = Store(tmp_path_factory.mktemp("browser") / "store")
     record, run = store_run(small_run(), store, history=30)
     folder = store.runs / record.id / "analyses" / "01-cmd"
-    save_finding(Finding("Distances", "cmd").done(["method", "CMD"], [["ERM", 0.25]], [], ["figure.svg"]), folder)
+    rows = (("ERM", 0.25),)
+    finding = Finding("Distances", "cmd", columns=("method", "CMD"), rows=rows, figures=("figure.svg",))
+    save_finding(finding, folder)
     write_text(folder / "figure.svg", FIGURE)
     return write_page(record, run, store)
 

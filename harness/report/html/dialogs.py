@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from harness.errors import BenchError
 from harness.report.build import Section
-from harness.report.caption import checkpoint_words
 from harness.report.text import one_line, summary_text, value_text
 from harness.results.aggregate import TableRow
 from harness.results.compare import components, differences
@@ -89,7 +88,6 @@ class Dialogs:
             "value": value_text(row),
             "validation": f"{summary_text(row.validation)} on {row.validation_split}",
             "configuration": row.config_id,
-            "notes": [self.texts.number(note) for note in _notes(row)],
             "seeds": self._seeds(row),
         }
         if row.difference is not None:
@@ -218,21 +216,6 @@ class Dialogs:
             return curves(artifact.read_json("history"), self._limit, epochs)
         except (BenchError, KeyError, ValueError, TypeError, AttributeError):  # another's, of another form
             return None
-
-
-def _notes(row: TableRow) -> Iterator[str]:
-    yield f"Checkpoint: the {checkpoint_words(row)}."
-    if row.configurations > 1 and row.config_id is not None:
-        by = "mean TEST score (oracle, ‡)" if row.oracle_selection else f"mean score on {row.validation_split}"
-        yield f"Configuration: best of {row.configurations} by {by}."
-    if row.provisional:
-        yield "Provisional: the search is unfinished, and another configuration may be selected."
-    if row.uses_validation_labels:
-        yield "† The method used validation labels before or during training, beyond these choices."
-    if row.oracle:
-        yield f"‡ The method opened oracle information: {', '.join(row.oracle)}."
-    if row.status != "ok" and row.reason:
-        yield f"{row.status.capitalize()}: {one_line(row.reason)}"
 
 
 def _rounded(value: float | None) -> float | None:

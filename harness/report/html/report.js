@@ -288,7 +288,6 @@
         ["Test", cell.value], ["Validation", cell.validation], [`Difference to ${all.reference}`, cell.difference],
         ["Configuration", cell.configuration === "-" ? "" : cell.configuration], ["Environments", cell.environments],
       ]),
-      el("ul", {}, cell.notes.map((note) => el("li", {}, all.texts[note]))),
       ...[...failures(cell), ...seeds(cell),
         ...part("Learning curves", el("p", { class: "hint" }, "A dot marks the epoch of the checkpoint."), place),
         ...grid(cell), ...settings(cell), ...trainings(cell)].filter(Boolean),

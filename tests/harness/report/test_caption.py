@@ -114,7 +114,7 @@ def test_rows_that_were_left_out_are_counted(make_run):
     assert told in caption(run)
     skipped = tuple(f"row {row} (line {row + 1}): cannot read 'X'" for row in (3, 5, 7, 9))
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
-    assert "Rows of the data left out: D: 4, first row 3 (line 4): cannot read 'X'." in caption(run)
+    assert "Rows of the data left out: D: 4, row 3 (line 4): cannot read 'X'; " in " ".join(caption(run))
 
 
 @pytest.mark.parametrize("protocol", protocols())

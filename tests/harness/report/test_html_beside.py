@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 from html_kit import store_run
@@ -78,12 +79,12 @@ def test_footnotes_of_a_block_stand_under_it() -> None:
 
 def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     base = Finding("Distances", "cmd", {"moments": 5}, opens=("test labels",))
-    files = ["figure.svg", "figure.pdf", "figure.png"]
+    files = ("figure.svg", "figure.pdf", "figure.png")
     folders = [tmp_path / "analyses" / name for name in ("01-a", "02-b")]
-    save_finding(
-        base.done(["Method", "Class", "CMD"], [["ERM", "a", 0.25], ["IRM", "b", None]], ["A note."], files), folders[0]
-    )
-    save_finding(base.failed("ValueError: no\nmore", "Traceback"), folders[1])
+    rows = (("ERM", "a", 0.25), ("IRM", "b", None))
+    table = {"columns": ("Method", "Class", "CMD"), "rows": rows, "notes": ("A note.",), "figures": files}
+    save_finding(replace(base, **table), folders[0])
+    save_finding(replace(base, status="failed", reason="ValueError: no\nmore", traceback="Traceback"), folders[1])
     write_text(folders[0] / "figure.svg", "<svg/>" * 10)
     write_text(folders[0] / "figure.png", "png")
 

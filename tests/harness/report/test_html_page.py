@@ -58,7 +58,8 @@ class Reader(HTMLParser):
 def text(store):
     record, run = store_run(small_run(), store, history=3)
     figure = store.runs / record.id / "analyses" / "01-x"
-    save_finding(Finding(HOSTILE, "x").done(["Method", "CMD"], [[HOSTILE, 0.25]], [HOSTILE], ["figure.svg"]), figure)
+    table = {"columns": ("Method", "CMD"), "rows": ((HOSTILE, 0.25),), "notes": (HOSTILE,), "figures": ("figure.svg",)}
+    save_finding(Finding(HOSTILE, "x", **table), figure)
     write_text(figure / "figure.svg", '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(3)</script></svg>')
     return render_page(build_page(record, run, store))
 

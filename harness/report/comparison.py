@@ -9,7 +9,7 @@ from harness.report.latex import latex_table
 from harness.report.markdown import markdown_table
 from harness.report.plain import plain_table
 from harness.report.table import Text, TextTable
-from harness.report.text import SIGNIFICANT, interval_text, one_line, percent_of, summary_text, value_text
+from harness.report.text import SIGNIFICANT, interval_text, one_line, summary_text, value_text
 from harness.results.compare import CellPair, Comparison, Side
 from harness.results.statistics import LEVEL
 from harness.results.summary import Summary
@@ -59,7 +59,7 @@ def _difference(pair: CellPair) -> str:
 def _sentences(compared: Comparison) -> list[str]:
     seeds = ", ".join(map(str, compared.pairs[0].seeds))
     lines = [
-        f"Second minus first in percentage points, paired by seed ({seeds}), with its {percent_of(LEVEL)} t-interval; "
+        f"Second minus first in percentage points, paired by seed ({seeds}), with its {LEVEL:.0%} t-interval; "
         f"{SIGNIFICANT}: it excludes zero, not corrected for the number of rows.",
         "Both means are over these seeds. Identical: all paired values are equal to the bit.",
     ]

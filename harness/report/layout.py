@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
 from harness.report.caption import caption
-from harness.report.table import Text, TextTable
+from harness.report.table import Text, TextTable, numbered
 from harness.report.text import footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageCell, AverageColumn, Column, ResultTable, TableRow
 from harness.results.findings import Finding
@@ -85,15 +84,10 @@ def _test(row: TableRow | None, column: Column, footnotes: list[str], table: Res
     if row is None:
         return Text("–")
     flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
-    entry = Text(value_text(row), row.rank, flags, value=row.test.mean, row=row)
-    reason = footnote(row)
-    if not reason:
-        return entry
     where = row.method if len(table.columns) == 1 else f"{row.method} on {column.label}"
-    note = one_line(f"{where}: {reason}")
-    if note not in footnotes:
-        footnotes.append(note)
-    return replace(entry, notes=(footnotes.index(note) + 1,))
+    reason = footnote(row)
+    notes = numbered(footnotes, one_line(f"{where}: {reason}") if reason else "")
+    return Text(value_text(row), row.rank, flags, notes, row.test.mean, row)
 
 
 def _beside(summary: Summary | None, *, signed: bool = False) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unicodedata import combining, east_asian_width
+from rich.cells import cell_len
 
 from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
@@ -32,10 +32,10 @@ def notes(table: TextTable, legend: str) -> list[str]:
 def _entries(table: TextTable) -> str:
     """Align the columns, two spaces between them."""
     lines = [list(table.header), *([label(text, RANK_SIGNS) for text in row] for row in table.rows)]
-    widths = [max(_width(line[i]) for line in lines) for i in range(len(table.header))]
+    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(table.header))]
     rule = ["-" * size for size in widths]
     return "\n".join(
-        "  ".join(text + " " * (size - _width(text)) for text, size in zip(line, widths, strict=True)).rstrip()
+        "  ".join(text + " " * (size - cell_len(text)) for text, size in zip(line, widths, strict=True)).rstrip()
         for line in [lines[0], rule, *lines[1:]]
     )
 
@@ -45,8 +45,3 @@ def label(text: Text, signs: dict[str, str] | None = None) -> str:
     flags = f" {text.flags}" if text.flags else ""
     numbers = "".join(f" [{number}]" for number in text.notes)
     return " ".join(f"{text.text}{flags}{numbers}".split()) + (signs or {}).get(text.rank, "")
-
-
-def _width(text: str) -> int:
-    """Return the number of terminal cells that a text takes."""
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean
-from harness.report.table import Text, TextTable
-from harness.report.text import interval_text, one_line, percent_of, points, value_text
+from harness.report.table import Text, TextTable, numbered
+from harness.report.text import interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, by_value
 from harness.results.compare import tuned_paths, unequal
 from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
@@ -181,7 +181,7 @@ def published_table(compared: PublishedComparison, table: ResultTable) -> TextTa
     sources = "; ".join(dict.fromkeys(cell.source for cell in compared.rows))
     caption = (
         f"{publication.citation} ({sources}, mean ± {publication.spread} over {publication.runs} runs).",
-        f"Difference: ours minus published in percentage points, with the {percent_of(LEVEL)} interval of Welch's "
+        f"Difference: ours minus published in percentage points, with the {LEVEL:.0%} interval of Welch's "
         "t-test from both means, spreads and numbers of runs. Within noise: the interval includes zero, each cell by "
         "itself; that so few runs cannot tell two numbers apart does not make them equal.",
         *publication.remarks,
@@ -193,16 +193,12 @@ def published_table(compared: PublishedComparison, table: ResultTable) -> TextTa
 
 
 def _texts(cell: PublishedCell, label: str, row: TableRow, footnotes: list[str]) -> tuple[Text, ...]:
-    note = one_line(cell.note)
-    if note and note not in footnotes:
-        footnotes.append(note)
-    numbers = (footnotes.index(note) + 1,) if note else ()
     theirs = points(cell.mean) + ("" if cell.spread is None else f" ± {points(cell.spread)}")
     difference, estimate = interval_text(cell.difference, signed=True), cell.difference.estimate
     if cell.difference.low is None and estimate is not None:
         difference = points(estimate, signed=True)
     words = (one_line(label), one_line(cell.method), value_text(row), theirs, difference)
-    return (*map(Text, words), Text(cell.verdict, notes=numbers))
+    return (*map(Text, words), Text(cell.verdict, notes=numbered(footnotes, one_line(cell.note))))
 
 
 def _notes(cells: Sequence[PublishedCell], publication: Publication) -> Iterable[str]:

@@ -7,7 +7,7 @@ from math import ceil
 
 from harness.report.statistics import Family, Statistics
 from harness.report.table import NOTHING, Text, TextTable
-from harness.report.text import SIGNIFICANT, interval_text, one_line, percent_of, points
+from harness.report.text import SIGNIFICANT, interval_text, one_line, points
 from harness.results.aggregate import ResultTable
 from harness.results.statistics import ALPHA, EXACT, LEVEL, POWER, Ranking, TestResult, datasets_text
 
@@ -49,7 +49,7 @@ def _intervals(table: ResultTable, computed: Statistics) -> TextTable:
     seeds = len(table.results.seeds)
     texts = {row.place: Text(interval_text(row.mean, seeds=seeds)) for row in rows}
     sentences = [
-        f"Mean over seeds in percent with its {percent_of(LEVEL)} t-interval (n - 1 degrees of freedom), "
+        f"Mean over seeds in percent with its {LEVEL:.0%} t-interval (n - 1 degrees of freedom), "
         f"n={seeds} training seeds where nothing else is said.",
         "The intervals cover what changes with the training seed on this draw of the data, nothing else, and are not "
         "corrected for their number.",
@@ -74,7 +74,7 @@ def _differences(table: ResultTable, computed: Statistics) -> TextTable:
             count += row.difference.low is not None
     sentences = [
         f"Difference to {computed.reference} in percentage points, paired by seed, with its "
-        f"{percent_of(LEVEL)} t-interval; pairs are the seeds where both rows have a value.",
+        f"{LEVEL:.0%} t-interval; pairs are the seeds where both rows have a value.",
         f"{SIGNIFICANT}: the interval excludes zero. Not corrected for multiple comparisons: of {count} intervals "
         f"about {count * (1 - LEVEL):.1f} would exclude zero by chance alone.",
     ]

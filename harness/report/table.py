@@ -66,3 +66,10 @@ class TextTable:
         """Return the caption, the legend of the marks if there are any, and where the figure is."""
         figure = [f"Figure: {self.figure}"] if self.figure else []
         return [*self.caption, *([legend] if legend and self.ranked else []), *figure]
+
+
+def numbered(footnotes: list[str], note: str) -> tuple[int, ...]:
+    """Add a note to the footnotes unless it is there or empty, and return its number."""
+    if note and note not in footnotes:
+        footnotes.append(note)
+    return (footnotes.index(note) + 1,) if note else ()

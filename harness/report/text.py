@@ -48,11 +48,6 @@ def interval_text(interval: Interval, *, seeds: int = 0, signed: bool = False) -
     return f"{estimate} [{points(interval.low)}, {points(interval.high)}]{missing}"
 
 
-def percent_of(level: float) -> str:
-    """Return a level as ``95%``."""
-    return f"{100 * level:g}%"
-
-
 def value_text(row: TableRow) -> str:
     """Return the value with its remarks, or why there is none: ``71.95 ± 1.41 (n=3/5, 2 failed)``, ``timeout``."""
     if row.test.n == 0:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from harness import DataError
+from harness import DataError, Dataset
 from plugins.datasets._files import is_file, read_text
 
 SPLITS = ("train", "val", "test")
@@ -27,6 +27,19 @@ def named_shares(values: Sequence[float], dataset: str) -> dict[str, float]:
             "train, validation and test, whose sum is 1"
         )
     return dict(zip(SPLITS, values, strict=True))
+
+
+def refuse_seed(dataset: Dataset, drawn_by_nothing: bool) -> None:
+    """Refuse a ``split_seed`` where the dataset's ``split`` draws nothing by it.
+
+    Raises:
+        DataError: one is given all the same.
+    """
+    if drawn_by_nothing and dataset.values["split_seed"] != 0:
+        raise DataError(
+            f"dataset '{dataset.name}': 'split_seed' has no meaning with 'split: {dataset.values['split']}', which "
+            "draws nothing"
+        )
 
 
 def random_split(count: int, shares: Mapping[str, float], split_seed: int) -> Split:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from harness import DataError, Dataset, Declaration, Download, RawDataset, Register, Task, hookimpl, hparam
-from plugins.datasets._files import given_path, is_file, is_folder, known_folder
+from harness import DataError, Dataset, Declaration, Download, Features, RawDataset, Register, Task, hookimpl, hparam
+from plugins.datasets._files import given_path, known_folder, required
 from plugins.datasets._splits import (
     LARGEST_SEED,
     Split,
@@ -16,15 +16,18 @@ from plugins.datasets._splits import (
     index_split,
     named_shares,
     random_split,
+    refuse_seed,
     shuffled,
 )
-from plugins.datasets._tu_files import REQUIRED, TUFiles, TUHeader, tu_graphs
+from plugins.datasets._tu_files import REQUIRED, TUFiles, cut_graphs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
+MAX_DEGREE = 100
+"""Degrees from here on share a code, so that hubs of large graphs need no table of their own."""
 
 
 class TU(Dataset):
@@ -73,12 +76,17 @@ class TU(Dataset):
         Raises:
             DataError: a file is missing or is no table of numbers.
         """
-        header = self._header(self._found(data_dir))
-        count = len(header.classes)
+        refuse_seed(self, self.split == "files")
+        files = self._found(data_dir)
+        classes, nodes = self._classes(files), files.columns("node", self.attributes).features
         return Declaration(
-            task=Task("binary" if count == 2 else "multiclass", count, metric="accuracy" if self._accuracy else "mcc"),
-            node_features=header.node_features,
-            edge_features=header.edge_features,
+            task=Task(
+                "binary" if len(classes) == 2 else "multiclass",
+                len(classes),
+                metric="accuracy" if self._accuracy else "mcc",
+            ),
+            node_features=Features("categorical", (MAX_DEGREE + 1,)) if nodes.kind == "none" else nodes,
+            edge_features=files.columns("edge", self.attributes).features,
             validation="from index files" if self.split == "files" else "in-distribution",
             variant={"size": "split by graph size", "random": "split by chance", "files": "index files"}[self.split],
             notes=() if self.split == "random" else (self._note(),),
@@ -104,7 +112,8 @@ class TU(Dataset):
             DataError: one is missing; the text names where to put it and where to get it.
         """
         found = self._found(data_dir)
-        read = [found.path(kind) for kind in (*REQUIRED, *self._optional(found))]
+        kinds = ["node_labels", "edge_labels"] + (["node_attributes", "edge_attributes"] if self.attributes else [])
+        read = [found.path(kind) for kind in (*REQUIRED, *filter(found.has, kinds))]
         return read + (list(self._index_files(data_dir).values()) if self.split == "files" else [])
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
@@ -131,26 +140,30 @@ class TU(Dataset):
         import numpy as np
 
         files = self._found(data_dir)
-        header, edges = self._header(files), files.edges()
-        labels = np.searchsorted(header.classes, files.labels())
+        classes, edges = self._classes(files), files.columns("edge", self.attributes)
+        labels = np.searchsorted(classes, files.labels()).tolist()
         sizes = np.bincount(files.graph_of, minlength=len(labels))
-        graphs = tu_graphs(header.nodes(files, edges), header.edges(files, edges), sizes, edges)
-        for graph, label in zip(graphs, labels.tolist(), strict=True):
-            graph.y = label
+        ends, lines, listed = files.edges()
+        attr = None if edges.features.kind == "none" else files.features("edge", edges, listed)[lines]
+        graphs = cut_graphs(self._nodes(files, ends), ends, attr, sizes, labels)
         rows = self._rows(sizes, data_dir)
         empty = np.flatnonzero(sizes == 0).tolist()
         splits = {name: [graphs[row] for row in chosen] for name, chosen in rows.items()}
         facts = {
             "graphs": len(graphs),
             "in_no_split": len(graphs) - len(empty) - sum(map(len, rows.values())),
-            "classes": {str(label): number for number, label in enumerate(header.classes)},
-            "edges": {
-                "self_loops_left_out": edges.loops,
-                "repeated_left_out": edges.repeated,
-                "one_way": edges.one_way,
-            },
+            "classes": {str(label): number for number, label in enumerate(classes)},
         }
         return RawDataset(splits, [f"graph {row}: no nodes" for row in empty], facts)
+
+    def _nodes(self, files: TUFiles, ends: NDArray[np.int64]) -> NDArray[Any]:
+        """(n, F) features of all nodes; the number of neighbours where the set has none."""
+        import numpy as np
+
+        columns, count = files.columns("node", self.attributes), len(files.graph_of)
+        if columns.features.kind == "none":
+            return np.minimum(np.bincount(ends[0], minlength=count), MAX_DEGREE)[:, None]
+        return files.features("node", columns, count)
 
     def _rows(self, sizes: NDArray[np.int64], data_dir: Path | None) -> Split:
         """Rows of graphs that have nodes. Those without move no other: neither a drawn one nor the median."""
@@ -163,46 +176,17 @@ class TU(Dataset):
             found = random_split(len(sizes), named_shares(self.shares, self.name), self.split_seed)
         return {name: [row for row in rows if sizes[row]] for name, rows in found.items()}
 
-    def _header(self, files: TUFiles) -> TUHeader:
-        self._check_seed()
-        present = self._optional(files)
-        classes = files.values("graph_labels")
-        if len(classes) != 1 or len(classes[0]) < 2:
-            found = f"{len(classes)} labels each" if len(classes) != 1 else "one class"
-            raise DataError(
-                f"{files.path('graph_labels')}: the graphs have {found}; expected one label, of 2 classes or more"
-            )
-        labels = {kind: files.values(kind) if kind in present else [] for kind in ("node_labels", "edge_labels")}
-        widths = {kind: files.width(kind) if kind in present else 0 for kind in ("node_attributes", "edge_attributes")}
-        return TUHeader(
-            tuple(classes[0]),
-            node_labels=labels["node_labels"],
-            edge_labels=labels["edge_labels"],
-            node_width=widths["node_attributes"],
-            edge_width=widths["edge_attributes"],
-        )
-
-    def _check_seed(self) -> None:
-        if self.split == "files" and self.split_seed != 0:
-            raise DataError("dataset 'tu': 'split_seed' has no meaning with 'split: files', which draws nothing")
-
-    def _optional(self, files: TUFiles) -> list[str]:
-        kinds = ["node_labels", "edge_labels"] + (["node_attributes", "edge_attributes"] if self.attributes else [])
-        return [kind for kind in kinds if files.has(kind)]
+    def _classes(self, files: TUFiles) -> list[int]:
+        found = files.values("graph_labels")
+        if len(found) != 1 or len(found[0]) < 2:
+            raise DataError(f"{files.path('graph_labels')}: expected one label a graph, of 2 classes or more")
+        return found[0]
 
     def _found(self, data_dir: Path | None) -> TUFiles:
         self._check_name()
-        place = known_folder(data_dir) / "tu" / self.dataset
-        files = TUFiles(place / "raw", self.dataset)
-        if not is_folder(files.folder) and is_file(place / f"{self.dataset}_A.txt"):
-            files = TUFiles(place, self.dataset)
-        missing = [files.path(kind) for kind in REQUIRED if not files.has(kind)]
-        if missing == [files.path("graph_labels")] and files.has("graph_attributes"):
-            raise DataError(
-                f"{files.path('graph_attributes')}: a regression set; only sets with graph labels are supported"
-            )
-        if missing:
-            raise DataError(f"missing data file: {missing[0]}\n{self.downloads(None)[0].how}")
+        files = TUFiles(known_folder(data_dir) / "tu" / self.dataset / "raw", self.dataset)
+        for kind in REQUIRED:
+            required(files.path(kind), self.downloads(None)[0].how)
         return files
 
     def _check_name(self) -> None:

@@ -90,9 +90,7 @@ def test_the_tiny_set_in_full(tmp_path):
     assert graphs[0].edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert graphs[3].edge_index.tolist() == [[0, 1], [1, 0]]
     assert graphs[3].edge_attr.tolist() == [[0], [1]]
-    facts = tiny(tmp_path).facts
-    assert facts["edges"] == {"self_loops_left_out": 1, "repeated_left_out": 1, "one_way": 0}
-    assert facts["classes"] == {"-1": 0, "7": 1}
+    assert tiny(tmp_path).facts["classes"] == {"-1": 0, "7": 1}
 
 
 def test_attributes_come_first_and_labels_follow_as_indicators(tmp_path):
@@ -118,13 +116,10 @@ def test_attributes_alone_are_left_out_only_on_request(tmp_path):
     assert TU(dataset="TINY", attributes=True, **QUARTERS).declare(tmp_path).node_features == Features("numeric", (2,))
 
 
-def test_windows_line_ends_a_byte_order_mark_and_a_flat_folder(tmp_path):
-    folder = write_tu(tmp_path)
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path):
+    write_tu(tmp_path)
     plain = in_order(tmp_path, attributes=True)
     write_tu(tmp_path, {kind: "\ufeff" + text.replace("\n", "\r\n") + "\r\n" for kind, text in TEXTS.items()})
-    for path in folder.iterdir():
-        path.rename(folder.parent / path.name)
-    folder.rmdir()
     for one, two in zip(plain, in_order(tmp_path, attributes=True), strict=True):
         assert molecule_kit.equal(one, two)
 
@@ -132,30 +127,29 @@ def test_windows_line_ends_a_byte_order_mark_and_a_flat_folder(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
-        ("graph_indicator", "1\n1\n2\n1\n2\n3\n3\n4\n4\n4\n", "line 4: graph 1 after graph 2"),
-        ("graph_indicator", "0\n0\n0\n1\n1\n2\n2\n3\n3\n3\n", "line 1: graph 0 after the first line"),
+        (
+            "graph_indicator",
+            "1\n1\n2\n1\n2\n3\n3\n4\n4\n4\n",
+            "line 4: found graph 1; nodes must be listed graph by graph",
+        ),
+        ("graph_indicator", "0\n0\n0\n1\n1\n2\n2\n3\n3\n3\n", "line 1: found graph 0"),
         ("graph_labels", "7\n-1\n7\n", "graph_labels.txt: 3 lines, but the set has 4"),
-        ("graph_labels", "7\n7\n7\n7\n", "the graphs have one class"),
-        ("graph_labels", "7,1\n-1,1\n7,1\n-1,1\n", "the graphs have 2 labels each"),
-        ("graph_labels", "7\n-1.5\n7\n-1\n", "line 2: found '-1.5', not numbers"),
-        ("graph_labels", "7\n\n-1\n7\n-1\n", "line 2 is blank"),
-        ("graph_labels", "7\n-\n7\n-1\n", "found the line '-'"),
-        ("graph_labels", "7\n-1\n9" + 30 * "9", "found the line '999999"),
-        ("A", "1, 4\n", "line 1: edge 1, 4 joins graphs 1 and 2"),
-        ("A", "1, 2\n2, 11\n", "line 2: edge 2, 11, but the nodes are 1..10"),
-        ("A", "0, 2\n", "line 1: edge 0, 2, but the nodes are 1..10"),
-        ("A", "1, 2\n2\n", "line 2: found '2', but expected numbers between commas"),
+        ("graph_labels", "7\n7\n7\n7\n", "of 2 classes or more"),
+        ("graph_labels", "7,1\n-1,1\n7,1\n-1,1\n", "expected one label a graph"),
+        ("graph_labels", "7\n-1.5\n7\n-1\n", "line 2: found '-1.5', but expected whole numbers"),
+        ("graph_labels", "7\n\n-1\n7\n-1\n", "line 2: found ''"),
+        ("graph_labels", "7\n-1\n9" + 30 * "9", "line 3: found '999999"),
+        ("A", "1, 4\n", "line 1: an edge from 1 to 4; expected two of the nodes 1..10, of one graph"),
+        ("A", "1, 2\n2, 11\n", "line 2: an edge from 2 to 11"),
+        ("A", "1, 2\n2\n", "line 2: found '2', but expected whole numbers between commas"),
         ("A", "1\n2\n", "1 numbers in each line, but expected 2"),
-        ("A", "1, 2\n1 3\n", "line 2: found '1 3', but expected numbers"),
-        ("A", "1, 2\n1, nan\n", "line 2: found '1, nan'"),
-        ("A", "1, 2\n1, \n2, 1\n", "line 2: found '1,', but expected numbers between commas"),
+        ("A", "1, 2\n1 3\n", "line 2: found '1 3', but expected whole numbers"),
         ("A", "", "the file is empty"),
-        ("A", " \n\n", "no number in it"),
+        ("A", " \n\n", "line 1: found ''"),
         ("node_labels", "0\n5\n", "2 lines, but the set has 10"),
-        ("node_labels", "0\n5,6\n", "some lines have 1 numbers and some 2"),
-        ("node_attributes", "1.0\n" * 9 + "nan\n", "line 10: found 'nan', not numbers"),
-        ("node_attributes", "1.0\n" * 9 + "1e99\n", "line 10: a number is too large"),
-        ("node_attributes", "1.0\n" * 9 + "1e\n", "line 10: found '1e'"),
+        ("node_labels", "0\n5,6\n", "line 2: found '5,6'"),
+        ("node_attributes", "1.0\n" * 9 + "nan\n", "line 10: found 'nan', but expected numbers"),
+        ("node_attributes", "1.0\n" * 9 + "1e99\n", "line 10: found '1e99'"),
         ("edge_labels", "1\n", "1 lines, but the set has 12"),
     ],
 )
@@ -169,10 +163,7 @@ def test_every_fault_is_told_with_its_place(tmp_path, kind, text, message):
 def test_missing_files_say_where_to_put_what(tmp_path):
     with pytest.raises(DataError, match=r"(?s)missing data file: .*tu/TINY/raw/TINY_A.txt.*TINY\.zip"):
         TU(dataset="TINY").files(tmp_path)
-    folder = write_tu(tmp_path, {"graph_labels": None})
-    (folder / "TINY_graph_attributes.txt").write_text("1.0\n")
-    with pytest.raises(DataError, match="a regression set"):
-        TU(dataset="TINY").declare(tmp_path)
+    folder = write_tu(tmp_path)
     with pytest.raises(DataError, match="no data folder"):
         TU().declare(None)
     with pytest.raises(DataError, match="not a plain name"):

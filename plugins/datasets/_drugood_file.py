@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from harness import DataError
 from plugins.datasets._files import read_text_and_digest
-from plugins.datasets._rdkit import is_word
 
 IN_DISTRIBUTION = ("train", "iid_val", "iid_test")
 SPLITS = ("train", "ood_val", "ood_test", "iid_val", "iid_test")
 PARTS: Mapping[str, tuple[str, ...]] = {"train": IN_DISTRIBUTION, "val": ("ood_val",), "test": ("ood_test",)}
 """The parts that share no domain, under the names that ``statistics`` has for them."""
-COLUMNS = frozenset({"smiles", "reg_label", "assay_id", "cls_label", "domain_id"})
-PROTEIN = "protein"
 _NEAR = 1e-9
-_LARGEST = 2**63
+
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_Id = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+_Word = Annotated[str, Field(pattern="^[!-~]+$")]
 
 
-class Row(NamedTuple):
-    """One molecule: SMILES, label 0 or 1, domain, and the protein's sequence ('' where the file has none)."""
+class Row(BaseModel, extra="forbid"):
+    """One molecule; ``label`` is 0 or 1, and ``protein`` the sequence, where the file has pairs."""
 
-    smiles: str
-    label: int
-    domain: int
-    protein: str
+    smiles: _Word
+    label: Annotated[int, Field(strict=True, ge=0, le=1, alias="cls_label")]
+    domain: _Id = Field(alias="domain_id")
+    measured: _Number = Field(alias="reg_label")
+    assay_id: _Id
+    protein: _Word | None = None
+
+
+_Rows = Annotated[list[Row], Field(min_length=1)]
+
+
+class _Splits(BaseModel, extra="forbid"):
+    train: _Rows
+    ood_val: _Rows
+    ood_test: _Rows
+    iid_val: list[Row]
+    iid_test: list[Row]
+
+
+class _Content(BaseModel, extra="forbid"):
+    cfg: dict[str, Any]
+    split: _Splits
+    statistics: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,7 +61,7 @@ class DrugOODFile:
     Attributes:
         digest: SHA-256 of the file.
         rows: split name -> rows, in the order of the file.
-        config: the curator's settings, as far as they are a mapping.
+        config: the curator's settings.
         threshold: the value from which a molecule counts as active, or None where the file does not say.
     """
 
@@ -61,16 +81,16 @@ class DrugOODFile:
     @property
     def chembl(self) -> str:
         """The number of the ChEMBL release, or '' where the settings name none or several."""
-        found = set(re.findall(r"chembl[_\s-]?(\d+)", " ".join(_texts(self.config.get("path"))), re.IGNORECASE))
+        found = set(re.findall(r"chembl[_\s-]?(\d+)", json.dumps(self.config.get("path")), re.IGNORECASE))
         return found.pop() if len(found) == 1 else ""
 
     @property
     def subset(self) -> str:
         """The set that the curator's settings name, such as ``lbap_core_ec50_assay``; '' where they name none."""
-        path = self.config.get("path")
-        task = path.get("task") if isinstance(path, dict) else None
-        name = task.get("subset") if isinstance(task, dict) else None
-        return name.removeprefix("drugood_") if isinstance(name, str) else ""
+        match self.config.get("path"):
+            case {"task": {"subset": str(name)}}:
+                return name.removeprefix("drugood_")
+        return ""
 
     @property
     def environments(self) -> dict[int, int]:
@@ -87,7 +107,7 @@ class DrugOODFile:
     @property
     def has_proteins(self) -> bool:
         """Return True if rows are pairs of a molecule and a protein (SBAP)."""
-        return bool(self.rows["train"][0].protein)
+        return self.rows["train"][0].protein is not None
 
 
 def read_drugood(path: Path) -> DrugOODFile:
@@ -98,192 +118,82 @@ def read_drugood(path: Path) -> DrugOODFile:
     """
     text, digest = read_text_and_digest(path)
     try:
-        return _checked(path, digest, _parsed(text))
-    except _Fault as fault:
-        raise DataError(f"{path}: {fault}") from None
+        content = _Content.model_validate_json(text)
+        rows = {split: getattr(content.split, split) for split in SPLITS}
+        threshold = content.statistics.get("thr_for_cls")
+        _check_rows(rows, threshold)
+        _check_domains(rows)
+        _compare(content.statistics, rows)
+    except ValidationError as error:
+        raise DataError(f"{path}: {_told(error)}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+    return DrugOODFile(path, digest, rows, content.cfg, threshold)
 
 
-class _Fault(Exception):
-    """A fault of a file, without its path."""
+def _told(error: ValidationError) -> str:
+    """The first fault that pydantic has found, with its row counted from 1."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return f"not a whole JSON file: {first['ctx']['error']}; delete it and put the whole file there"
+    where = ", ".join(f"row {part + 1}" if isinstance(part, int) else f"'{part}'" for part in first["loc"])
+    found = repr(first["input"])
+    return f"{where or 'the file'}: {first['msg']}; found {found if len(found) <= 60 else f'{found[:60]}…'}"
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
-            raise _Fault(
-                "the file is truncated: JSON ends in the middle; delete it and put the whole file there"
-            ) from None
-        raise _Fault(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
-    except RecursionError:
-        raise _Fault("not a file of DrugOOD's curator: its brackets are nested too deeply") from None
-    except ValueError as error:  # a number of more digits than Python reads
-        raise _Fault(f"not JSON that can be read: {error}") from None
-
-
-def _checked(path: Path, digest: str, data: Any) -> DrugOODFile:
-    top = _mapping(data, "the file", ("cfg", "split", "statistics"))
-    parts = _mapping(top["split"], "'split'", SPLITS)
-    statistics = _mapping(top["statistics"], "'statistics'")
-    config = _mapping(top["cfg"], "'cfg'")
-    threshold = _threshold(statistics)
-    columns = _columns(parts)
-    rows = {split: _rows(split, parts[split], columns, threshold) for split in SPLITS}
-    _refuse_repeats(rows)
-    _refuse_shared_domains(rows)
-    _compare(statistics, rows)
-    return DrugOODFile(path, digest, rows, config, threshold)
-
-
-def _mapping(value: Any, what: str, keys: tuple[str, ...] = ()) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _Fault(f"{what} is {_kind(value)}, not an object; this is not a file of DrugOOD's curator")
-    if keys and set(value) != set(keys):
-        raise _Fault(f"{what} has the keys {_keys(value)}; expected {_keys(keys)}")
-    return value
-
-
-def _threshold(statistics: Mapping[str, Any]) -> float | None:
-    value = statistics.get("thr_for_cls")
-    if value is not None and not _is_number(value):
-        raise _Fault(f"'statistics', 'thr_for_cls': found {_short(value)}, expected a number")
-    return value
-
-
-def _columns(parts: Mapping[str, Any]) -> frozenset[str]:
-    """The keys that every row must have: those of the first training row, which may name a protein."""
-    train = parts["train"]
-    if not isinstance(train, list) or not train:
-        raise _Fault("split 'train' holds no rows")
-    first = train[0]
-    return COLUMNS | {PROTEIN} if isinstance(first, dict) and PROTEIN in first else COLUMNS
-
-
-def _rows(split: str, items: Any, columns: frozenset[str], threshold: float | None) -> list[Row]:
-    if not isinstance(items, list):
-        raise _Fault(f"split '{split}' is {_kind(items)}, not a list")
-    if not items and split in ("train", "ood_val", "ood_test"):
-        raise _Fault(f"split '{split}' holds no rows")
-    rows = []
-    for number, item in enumerate(items, start=1):
-        try:
-            rows.append(_row(item, columns, threshold))
-        except _Fault as fault:
-            raise _Fault(f"split '{split}', row {number}: {fault}") from None
-    return rows
-
-
-def _row(item: Any, columns: frozenset[str], threshold: float | None) -> Row:
-    if not isinstance(item, dict):
-        raise _Fault(f"found {_kind(item)}, not an object")
-    if item.keys() != columns:
-        raise _Fault(f"has the keys {_keys(item)}; expected {_keys(columns)}")
-    smiles, label, domain, measured = item["smiles"], item["cls_label"], item["domain_id"], item["reg_label"]
-    protein = item.get(PROTEIN, "")
-    if not _is_word(smiles):
-        raise _Fault(f"'smiles': found {_short(smiles)}, expected a SMILES without spaces")
-    if type(label) is not int or label not in (0, 1):
-        raise _Fault(f"'cls_label': found {_short(label)}, expected 0 or 1")
-    for name in ("domain_id", "assay_id"):
-        if not _is_whole(item[name]) or item[name] < 0:
-            raise _Fault(f"'{name}': found {_short(item[name])}, expected a whole number from 0")
-    if not _is_number(measured):
-        raise _Fault(f"'reg_label': found {_short(measured)}, expected a finite number")
-    if PROTEIN in columns and not _is_word(protein):
-        raise _Fault(f"'protein': found {_short(protein)}, expected a sequence without spaces")
-    if threshold is not None and (measured >= threshold) != bool(label) and abs(measured - threshold) > _NEAR:
-        raise _Fault(
-            f"'cls_label' is {label}, but 'reg_label' is {_short(measured)} and the threshold 'thr_for_cls' "
-            f"{_short(threshold)}"
-        )
-    return Row(smiles, label, domain, protein)
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and is_word(value)
-
-
-def _is_number(value: Any) -> bool:
-    return _is_whole(value) or (type(value) is float and math.isfinite(value))
-
-
-def _is_whole(value: Any) -> bool:
-    """A whole number that fits 64 bits; true and false are none."""
-    return type(value) is int and -_LARGEST <= value < _LARGEST
-
-
-def _refuse_repeats(rows: Mapping[str, list[Row]]) -> None:
-    """A molecule (with its protein) may be in one split only, and with one label."""
-    seen: dict[tuple[str, str], tuple[str, int]] = {}
+def _check_rows(rows: Mapping[str, list[Row]], threshold: Any) -> None:
+    """A label follows from the threshold; a molecule (with its protein) is in one split only, with one label."""
+    if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, (int, float))):
+        raise ValueError(f"'statistics', 'thr_for_cls': found {threshold!r}, expected a number")
+    paired = rows["train"][0].protein is not None
+    seen: dict[tuple[str, str | None], tuple[str, int]] = {}
     for split, found in rows.items():
         for number, row in enumerate(found, start=1):
+            where = f"'split', '{split}', row {number}"
+            if (row.protein is not None) != paired:
+                raise ValueError(f"{where}: some rows have a 'protein' and some have none")
+            if threshold is not None and _contradicts(row, threshold):
+                raise ValueError(
+                    f"{where}: 'cls_label' is {row.label}, but 'reg_label' is {row.measured:g} and the threshold "
+                    f"'thr_for_cls' {threshold:g}"
+                )
             other, label = seen.setdefault((row.smiles, row.protein), (split, row.label))
-            if other != split or label != row.label:
-                pair = "molecule and protein" if row.protein else "molecule"
-                where = f"in '{other}' too" if other != split else "there with the other label"
-                raise _Fault(f"split '{split}', row {number}: the same {pair} is {where}: {_short(row.smiles)}")
+            if (other, label) != (split, row.label):
+                what = "molecule and protein" if paired else "molecule"
+                why = f"is in '{other}' too" if other != split else "is there with the other label"
+                raise ValueError(f"{where}: the same {what} {why}: {row.smiles[:60]!r}")
 
 
-def _refuse_shared_domains(rows: Mapping[str, list[Row]]) -> None:
+def _contradicts(row: Row, threshold: float) -> bool:
+    return (row.measured >= threshold) != row.label and abs(row.measured - threshold) > _NEAR
+
+
+def _check_domains(rows: Mapping[str, list[Row]]) -> None:
     """The training domains, those of OOD validation and those of OOD test must differ."""
     seen: dict[int, str] = {}
     for part, splits in PARTS.items():
-        domains = {row.domain for split in splits for row in rows[split]}
-        for domain in sorted(domains):
+        for domain in sorted({row.domain for split in splits for row in rows[split]}):
             if domain in seen:
                 one, two = "/".join(PARTS[seen[domain]]), "/".join(splits)
-                raise _Fault(f"domain {_short(domain)} is in {one} and in {two}, but domains must not be shared")
+                raise ValueError(f"domain {domain} is in {one} and in {two}, but domains must not be shared")
             seen[domain] = part
 
 
 def _compare(statistics: Mapping[str, Any], rows: Mapping[str, list[Row]]) -> None:
     """Counts against the file's own; all that differ are named."""
     labels = Counter(row.label for found in rows.values() for row in found)
-    total = labels.total()
     counted: dict[str, float] = {"positive_samples": labels[1], "negative_samples": labels[0]}
     counted |= {f"{split} datapoints": len(found) for split, found in rows.items()}
-    missing = [name for name in counted if name not in statistics]
-    if missing:
-        raise _Fault(f"'statistics' lacks {', '.join(map(repr, missing))}")
-    counted["positive_rate"] = labels[1] / total
-    for part, splits in PARTS.items():
-        counted[f"{part} domain number"] = len({row.domain for split in splits for row in rows[split]})
+    optional = {"positive_rate": labels[1] / labels.total()} | {
+        f"{part} domain number": len({row.domain for split in splits for row in rows[split]})
+        for part, splits in PARTS.items()
+    }
+    counted |= {name: value for name, value in optional.items() if name in statistics}
+    stated = {name: statistics.get(name) for name in counted}
     wrong = [
-        f"'{name}' is {_short(statistics[name])}, counted {value}"
+        f"'{name}' is {str(stated[name])[:60]}, counted {value}"
         for name, value in counted.items()
-        if name in statistics and not (_is_number(statistics[name]) and abs(statistics[name] - value) <= _NEAR)
+        if not isinstance(stated[name], (int, float)) or not abs(stated[name] - value) <= _NEAR
     ]
     if wrong:
-        raise _Fault(f"the rows do not match the file's own statistics: {'; '.join(wrong)}")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts within a JSON value, however deeply nested."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
-def _keys(names: Any) -> str:
-    return ", ".join(sorted(map(_short, names))) or "none"
-
-
-def _short(value: Any) -> str:
-    """A value as one short text."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # a number of too many digits, or lists within lists within lists
-        return "something too large to show"
-    return text if len(text) <= 60 else f"{text[:60]}…"
+        raise ValueError(f"the rows do not match the file's own statistics: {'; '.join(wrong)}")

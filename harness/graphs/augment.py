@@ -85,23 +85,8 @@ def keep_nodes(batch: Batch, keep: Tensor) -> Batch:
 
     Labels, environments and the rest that is per graph stay as they are; so does the number of graphs.
     """
-    number = torch.cumsum(keep, 0) - 1
-    ptr = torch.zeros_like(batch.ptr)
-    ptr[1:] = (number + 1)[batch.ptr[1:] - 1]
     source, target = batch.edge_index
-    inner = keep[source] & keep[target]
-    edges = number[batch.edge_index[:, inner]]
-    return replace(
-        batch,
-        x=batch.x[keep],
-        batch=batch.batch[keep],
-        ptr=ptr,
-        edge_index=edges,
-        edge_attr=None if batch.edge_attr is None else batch.edge_attr[inner],
-        indptr=pointer(edges[1], int(ptr[-1])),
-        cache={},
-        _outgoing=None,
-    )
+    return batch.part(keep.nonzero().squeeze(1), (keep[source] & keep[target]).nonzero().squeeze(1))
 
 
 def _with_edges(batch: Batch, edges: Tensor, keep: Tensor) -> Batch:

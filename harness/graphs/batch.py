@@ -111,6 +111,27 @@ class Batch:
             _outgoing=None,
         )
 
+    def part(self, nodes: Tensor, edges: Tensor) -> Batch:
+        """Return a part with as many graphs, its nodes renumbered.
+
+        Args:
+            nodes, edges: positions of those that stay, ascending; an edge's ends are among the nodes.
+        """
+        number = torch.zeros(self.num_nodes, dtype=torch.int64, device=nodes.device)
+        number[nodes] = torch.arange(len(nodes), device=nodes.device)
+        owner, edge_index = self.batch[nodes], number[self.edge_index[:, edges]]
+        return replace(
+            self,
+            x=self.x[nodes],
+            edge_index=edge_index,
+            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
+            batch=owner,
+            ptr=pointer(owner, self.num_graphs),
+            indptr=pointer(edge_index[1], len(nodes)),
+            cache={},
+            _outgoing=None,
+        )
+
     def to(self, device: torch.device | str) -> Batch:
         """Return the same batch on a device."""
         moved: dict[str, Any] = {

@@ -26,10 +26,7 @@ def check_graphs(
         try:
             _check_one(graph)
             _check_alike("node", graph.x, graphs[0].x)
-            if graph.edge_attr is None or graphs[0].edge_attr is None:
-                _check_presence(graph, graphs[0])
-            else:
-                _check_alike("edge", graph.edge_attr, graphs[0].edge_attr)
+            _check_alike("edge", graph.edge_attr, graphs[0].edge_attr)
             _check_declared("node", graph.x, node_features)
             _check_declared("edge", graph.edge_attr, edge_features)
         except ValueError as error:
@@ -44,15 +41,13 @@ def _check_one(graph: RawGraph) -> None:
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype != np.int64:
         raise ValueError(f"edge_index must be (2, m) int64, found {edges.shape} {edges.dtype}")
     if edges.size and (edges.min() < 0 or edges.max() >= len(graph.x)):
-        raise ValueError(f"edge_index names node {_extreme(edges)}, but the graph has {len(graph.x)} nodes")
+        raise ValueError(
+            f"edge_index has the nodes {edges.min()} to {edges.max()}, but the graph has {len(graph.x)} nodes"
+        )
     if graph.edge_attr is not None:
         _check_array("edge", graph.edge_attr)
         if len(graph.edge_attr) != edges.shape[1]:
             raise ValueError(f"{len(graph.edge_attr)} rows of edge features for {edges.shape[1]} edges")
-
-
-def _extreme(edges: Array) -> int:
-    return int(edges.min() if edges.min() < 0 else edges.max())
 
 
 def _check_array(what: str, values: Array) -> None:
@@ -62,38 +57,24 @@ def _check_array(what: str, values: Array) -> None:
         raise ValueError(f"{what} features hold NaN or infinity")
 
 
-def _check_alike(what: str, values: Array, first: Array) -> None:
-    if values.shape[1:] != first.shape[1:] or values.dtype != first.dtype:
-        raise ValueError(
-            f"{what} features are {values.shape[1]} columns of {values.dtype}, "
-            f"those of graph 0 are {first.shape[1]} columns of {first.dtype}"
-        )
+def _check_alike(what: str, values: Array | None, first: Array | None) -> None:
+    if _told(values) != _told(first):
+        raise ValueError(f"{what} features: {_told(values)}; those of graph 0: {_told(first)}")
 
 
-def _check_presence(graph: RawGraph, first: RawGraph) -> None:
-    if (graph.edge_attr is None) != (first.edge_attr is None):
-        has, lacks = ("this graph", "graph 0") if first.edge_attr is None else ("graph 0", "this graph")
-        raise ValueError(f"{has} has edge features and {lacks} has none; give them to all graphs or to none")
+def _told(values: Array | None) -> str:
+    return "none" if values is None else f"{values.shape[1]} columns of {values.dtype}"
 
 
 def _check_declared(what: str, values: Array | None, declared: Features | None) -> None:
     if declared is None:
         return
-    if values is None:
-        if declared.kind != "none":
-            raise ValueError(f"the dataset declares {declared.kind} {what} features, but there are none")
-        return
-    if declared.kind == "none":
-        if values.shape[1]:
-            raise ValueError(f"the dataset declares no {what} features, but there are {values.shape[1]} columns")
-        return
-    width = len(declared.sizes) if declared.kind == "categorical" else declared.sizes[0]
-    if values.shape[1] != width or values.dtype != _DTYPES[declared.kind]:
-        raise ValueError(
-            f"the dataset declares {width} {declared.kind} {what} features ({_DTYPES[declared.kind]}), "
-            f"found {values.shape[1]} columns of {values.dtype}"
-        )
-    if declared.kind == "categorical" and values.size:
+    categorical = declared.kind == "categorical"
+    width = len(declared.sizes) if categorical else sum(declared.sizes)
+    found = 0 if values is None else values.shape[1]
+    if found != width or (values is not None and values.dtype != _DTYPES.get(declared.kind, values.dtype)):
+        raise ValueError(f"{what} features: {_told(values)}; the dataset declares {width} columns, {declared.kind}")
+    if categorical and values is not None and values.size:
         _check_codes(what, values, declared.sizes)
 
 

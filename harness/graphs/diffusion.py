@@ -103,7 +103,7 @@ def _normalised(matrix: Tensor, how: str) -> Tensor:
 class DiffusedGraphs:
     """The diffusion of every graph of a split, computed once and kept in float32 without padding (Σ n_g² numbers).
 
-    It is computed on the CPU, and kept where the graphs are.
+    It is computed and kept on the CPU.
 
     Args:
         graphs: the split.
@@ -113,26 +113,15 @@ class DiffusedGraphs:
 
     def __init__(self, graphs: PackedGraphs, recipe: Diffusion, budget: int = 2**26) -> None:
         self.recipe, self.device = recipe, graphs.x.device
-        graphs = graphs.to("cpu")
-        self.sizes = graphs.node_ptr.diff()
-        self._graphs: PackedGraphs | None = graphs
-        self._kept: list[NDArray[np.float32]] | None = None
-        self._flat: _Flat | None = None
-        if int((self.sizes**2).sum()) <= budget:
-            kept = self._operators(torch.arange(len(graphs)))
-            self._graphs = None
-            if self.device.type == "cpu":
-                self._kept = kept
-            else:
-                self._flat = _Flat.of(kept, self.sizes, self.device)
+        self._graphs = graphs.to("cpu")
+        sizes = self._graphs.node_ptr.diff()
+        self._kept = self._operators(torch.arange(len(graphs))) if int((sizes**2).sum()) <= budget else None
 
     def blocks(self, ids: Tensor) -> Tensor:
         """Return the operators of the graphs at ``ids`` (B,): (B, w, w) float32, w the largest size among them.
 
         Entry (target, source), zero in the padding: ``blocks @ nodes`` sums into each target.
         """
-        if self._flat is not None:
-            return self._flat.blocks(ids)
         operators = self._operators(ids.cpu()) if self._kept is None else [self._kept[i] for i in ids.tolist()]
         width = max(len(operator) for operator in operators)
         out = np.zeros((len(operators), width, width), dtype=np.float32)
@@ -142,47 +131,14 @@ class DiffusedGraphs:
 
     def _operators(self, ids: Tensor) -> list[NDArray[np.float32]]:
         """Return (n_g, n_g) for each of the graphs, entry (target, source)."""
-        assert self._graphs is not None
         found: list[Any] = [None] * len(ids)
-        sizes = self.sizes[ids]
+        sizes = self._graphs.node_ptr.diff()[ids]
         for part in by_size(sizes, _CHUNK):
             adjacency = adjacency_blocks(self._graphs.batch(ids[part]), _padded(sizes[part]))
             spread = diffuse(adjacency, sizes[part], self.recipe).transpose(1, 2).numpy()
             for position, block, size in zip(part.tolist(), spread, sizes[part].tolist(), strict=True):
                 found[position] = block[:size, :size].astype(np.float32, order="C")
         return found
-
-
-@dataclass(frozen=True)
-class _Flat:
-    """Operators one after the other on a device, where a gather is what is fast.
-
-    Attributes:
-        values: (Σ n_g²,) row by row.
-        sizes, start: (n,) each graph's n_g, and its first value.
-    """
-
-    values: Tensor
-    sizes: Tensor
-    start: Tensor
-
-    @classmethod
-    def of(cls, operators: list[NDArray[np.float32]], sizes: Tensor, device: torch.device) -> _Flat:
-        values = torch.from_numpy(np.concatenate([operator.reshape(-1) for operator in operators]))
-        start = torch.cumsum(sizes**2, 0) - sizes**2
-        return cls(values.to(device), sizes.to(device), start.to(device))
-
-    def blocks(self, ids: Tensor) -> Tensor:
-        """Return the operators as :meth:`DiffusedGraphs.blocks` does."""
-        ids = ids.to(self.values.device)
-        sizes = self.sizes.index_select(0, ids)
-        place = torch.arange(int(sizes.max()), device=ids.device)
-        inside = place < sizes.unsqueeze(1)
-        size = sizes.reshape(-1, 1, 1)
-        where = self.start.index_select(0, ids).reshape(-1, 1, 1) + place.unsqueeze(1) * size + place
-        both = inside.unsqueeze(2) & inside.unsqueeze(1)
-        found = self.values.index_select(0, torch.where(both, where, 0).reshape(-1))
-        return found.reshape(where.shape) * both
 
 
 def batch_blocks(batch: Batch, recipe: Diffusion) -> Tensor:

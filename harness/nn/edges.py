@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -58,18 +58,21 @@ class RowScorer(nn.Module):
     Mechanism*, ICML 2022), which GALA uses as well.
 
     Args:
-        widths: of the input and of the hidden layers.
+        width: d, of the node embeddings.
         dropout: after each hidden layer.
         norm: standardise hidden values over the rows of each graph, before the ReLU.
         rng: generator of the dropout, which is then much cheaper (:func:`drop`); None for torch's own.
     """
 
+    widths: ClassVar[tuple[int, ...]]
+    """Of the input and of the hidden layers, as multiples of d."""
+
     def __init__(
-        self, widths: Sequence[int], *, dropout: float = 0.0, norm: bool = True, rng: torch.Generator | None = None
+        self, width: int, *, dropout: float = 0.0, norm: bool = True, rng: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(Linear(a, b) for a, b in itertools.pairwise(widths))
-        self.last = Linear(widths[-1], 1)
+        self.hidden = nn.ModuleList(Linear(a * width, b * width) for a, b in itertools.pairwise(self.widths))
+        self.last = Linear(self.widths[-1] * width, 1)
         self.dropout = nn.Dropout(dropout)
         self.norm, self.rng = norm, rng
 
@@ -85,17 +88,9 @@ class RowScorer(nn.Module):
 
 
 class EdgeScorer(RowScorer):
-    """One logit per edge from its end points: the MLP [2d, 4d, d, 1]; see :class:`RowScorer`.
+    """One logit per edge from its end points: the MLP [2d, 4d, d, 1]; see :class:`RowScorer`."""
 
-    Args:
-        width: d, of the node embeddings.
-        dropout, norm, rng: as there.
-    """
-
-    def __init__(
-        self, width: int, *, dropout: float = 0.0, norm: bool = True, rng: torch.Generator | None = None
-    ) -> None:
-        super().__init__([2 * width, 4 * width, width], dropout=dropout, norm=norm, rng=rng)
+    widths = (2, 4, 1)
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
         """Return (E,) logits from (N, d) node embeddings."""
@@ -104,17 +99,9 @@ class EdgeScorer(RowScorer):
 
 
 class NodeScorer(RowScorer):
-    """One logit per node: the MLP [d, 2d, d, 1]; see :class:`RowScorer`.
+    """One logit per node: the MLP [d, 2d, d, 1]; see :class:`RowScorer`."""
 
-    Args:
-        width: d, of the node embeddings.
-        dropout, norm, rng: as there.
-    """
-
-    def __init__(
-        self, width: int, *, dropout: float = 0.0, norm: bool = True, rng: torch.Generator | None = None
-    ) -> None:
-        super().__init__([width, 2 * width, width], dropout=dropout, norm=norm, rng=rng)
+    widths = (1, 2, 1)
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
         """Return (N,) logits from (N, d) node embeddings."""

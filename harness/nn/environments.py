@@ -24,27 +24,20 @@ def check_ids(ids: Any, graphs: int, number: int | None = None) -> None:
     Raises:
         ValueError: the text says what came and what is allowed.
     """
-    if not isinstance(ids, Tensor) or ids.dtype != torch.int64:
-        found = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
-        raise ValueError(f"the ids are {found}; expected a tensor of torch.int64")
-    if ids.shape != (graphs,):
-        raise ValueError(f"the ids are of shape {tuple(ids.shape)} for {graphs} graphs; expected one id per graph")
-    low, high = int(ids.min()), int(ids.max())
-    if low < -1:
-        raise ValueError(f"an id is {low}; expected 0, 1, 2 … or -1 for none")
-    if number is not None:
-        if high >= number:
-            raise ValueError(f"an id is {high}, but the ids of {number} environments are below {number}")
-        return
-    present = torch.unique(ids[ids >= 0])
-    if not len(present):
-        raise ValueError("all ids are -1, so that no graph has an environment")
-    if high >= len(present):
-        missing = int((present != torch.arange(len(present), device=ids.device)).nonzero()[0])
-        raise ValueError(
-            f"{len(present)} environments have ids up to {high}, and {missing} is not among them; expected 0, 1, 2 … "
-            "without a gap, as torch.unique(ids, return_inverse=True)[1] numbers them"
-        )
+    if not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != (graphs,):
+        found = f"{ids.dtype} of shape {tuple(ids.shape)}" if isinstance(ids, Tensor) else type(ids).__name__
+        raise ValueError(f"the ids are {found} for {graphs} graphs; expected a tensor of torch.int64, one id per graph")
+    present = torch.unique(ids)
+    known = present[present >= 0]
+    low, high = int(present[0]), int(present[-1])
+    if low < -1 or (number is not None and high >= number):
+        raise ValueError(f"there are ids from {low} to {high}; expected {_told(number)}, or -1 for none")
+    if number is None and (not len(known) or high >= len(known)):
+        raise ValueError(f"{len(known)} environments have ids up to {high}; expected {_told(number)} without a gap")
+
+
+def _told(number: int | None) -> str:
+    return "0, 1, 2 …" if number is None else f"0 to {number - 1}"
 
 
 def labelled_environments(env: Tensor, y: Tensor, task: Task) -> Tensor:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from harness.graphs import Batch
-from harness.graphs.batch import pointer
 
 
 def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "up") -> Tensor:
@@ -76,17 +75,4 @@ def subgraph(
     if without_edges == "all-nodes":
         keep |= ~present[batch.batch]
     nodes = keep.nonzero().squeeze(1)
-    # Renumbering keeps the order of the nodes, hence the order of the edges by target.
-    edge_index = (keep.cumsum(0) - 1)[edge_index]
-    owner = batch.batch[nodes]
-    part = replace(
-        batch,
-        x=batch.x[nodes],
-        edge_index=edge_index,
-        edge_attr=None if batch.edge_attr is None else batch.edge_attr[edges],
-        batch=owner,
-        ptr=pointer(owner, batch.num_graphs),
-        indptr=pointer(edge_index[1], nodes.numel()),
-        cache={},
-    )
-    return Subgraph(part, nodes, edges, present)
+    return Subgraph(batch.part(nodes, edges), nodes, edges, present)

@@ -16,15 +16,7 @@ from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.learners import read_upstream
 from harness.stages.payloads import AnnotatePayload, NetworkSettings
-from harness.stages.reading import (
-    placed,
-    read_graphs,
-    read_groups,
-    read_info,
-    read_model,
-    read_optimizer,
-    read_oracle,
-)
+from harness.stages.reading import placed, read_graphs, read_groups, read_info, read_model, read_optimizer, read_oracle
 from harness.store import Stage
 from harness.training.bases import Environment
 from harness.training.loop import total_steps
@@ -62,13 +54,8 @@ def body(stage: Stage, context: Context) -> None:
 def _set_up(environment: Environment, payload: AnnotatePayload, networks: NetworkSettings, train: PackedGraphs) -> None:
     loop = replace(networks.settings, groups_per_batch=0, drop_last=False)
     info = read_info(payload, networks, train, environments=0, total_steps=total_steps(train, loop))
-    environment.setup(
-        info,
-        read_model(networks),
-        seed=payload.seed,
-        batch_size=loop.batch_size,
-        **read_optimizer(networks),
-    )
+    model, optimizer = read_model(networks), read_optimizer(networks)
+    environment.setup(info, model, seed=payload.seed, batch_size=loop.batch_size, **optimizer)
 
 
 def _check(environment: Environment, ids: Any, extra: Any, count: int) -> None:

@@ -87,7 +87,6 @@ def check(declared: Declaration, raw: RawDataset) -> None:
             raise DataError(f"split '{split}': a graph's groups are not the declared {sorted(declared.groups)}")
         _check_labels(declared, split, graphs)
         _check_ids(declared, split, graphs)
-        _check_features(declared, split, graphs)
 
 
 def _check_labels(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
@@ -124,20 +123,6 @@ def _is_id(value: Any, most: int | None = None) -> bool:
     """Return True if a value is a whole number from -1, and below ``most``."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return whole and value >= -1 and (most is None or value < most)
-
-
-def _check_features(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
-    features = declared.node_features
-    width = features.sizes[0] if features.kind == "numeric" else len(features.sizes)
-    wrong = next((i for i, graph in enumerate(graphs) if graph.x.ndim != 2 or graph.x.shape[1] != width), None)
-    if wrong is not None:
-        raise DataError(
-            f"split '{split}', graph {wrong}: node features of shape {graphs[wrong].x.shape}, not (n, {width})"
-        )
-    if features.kind == "categorical":
-        top = np.max([graph.x.max(0) for graph in graphs if len(graph.x)], axis=0)
-        if (top >= np.array(features.sizes)).any():
-            raise DataError(f"split '{split}': a node feature code is beyond the declared sizes {features.sizes}")
 
 
 def split_tiers(declared: Declaration, raw: RawDataset) -> dict[str, dict[str, dict[str, Tensor]]]:

@@ -36,10 +36,20 @@ def body(stage: Stage, context: Context) -> None:
             fitted = fit(quantifier, matrix, labels[train], task.num_classes, setting)
             on_train = fitted.predict(matrix) if fitted.training is None else fitted.training
             check(quantifier, on_train, len(matrix), task.num_classes)
-            row: dict[str, Any] = {"epoch": epoch, "setting": setting, "flags": [*snapshots["flags"], *fitted.flags]}
-            row["train_score"] = score_probabilities(on_train, labels[train], task).value
-            row["scores"] = _validation_scores(quantifier, fitted, embeddings, labels, epoch, payload)
-            candidates.append(row)
+            scores: dict[str, float | None] = {}
+            for split in payload.validation:
+                found = fitted.predict(embeddings[f"{epoch}/{split}"])
+                check(quantifier, found, len(labels[split]), task.num_classes)
+                scores[split] = score_probabilities(found, labels[split], task).value
+            candidates.append(
+                {
+                    "epoch": epoch,
+                    "setting": setting,
+                    "flags": [*snapshots["flags"], *fitted.flags],
+                    "train_score": score_probabilities(on_train, labels[train], task).value,
+                    "scores": scores,
+                }
+            )
             stacked.append(torch.from_numpy(np.ascontiguousarray(on_train, dtype=np.float32)))
     with store.create(stage) as draft:
         draft.write_json("candidates", candidates)
@@ -70,23 +80,6 @@ def fit(quantifier: Quantifier, embeddings: Any, labels: Any, classes: int, sett
     expect(callable(fitted.predict), quantifier, "fit, predict", fitted.predict, "a function")
     expect_texts(quantifier, "fit, flags", fitted.flags)
     return fitted
-
-
-def _validation_scores(
-    quantifier: Quantifier,
-    fitted: Fitted,
-    embeddings: dict[str, Any],
-    labels: dict[str, Any],
-    epoch: int,
-    payload: QuantifyPayload,
-) -> dict[str, float | None]:
-    task = payload.task
-    found: dict[str, float | None] = {}
-    for split in payload.validation:
-        probabilities = fitted.predict(embeddings[f"{epoch}/{split}"])
-        check(quantifier, probabilities, len(labels[split]), task.num_classes)
-        found[split] = score_probabilities(probabilities, labels[split], task).value
-    return found
 
 
 def check(quantifier: Quantifier, probabilities: Any, rows: int, classes: int) -> None:

@@ -17,12 +17,7 @@ from harness.registry.returned import ReturnedError, expect
 from harness.stages.context import Context, component, component_class
 from harness.stages.learners import make_learner, read_upstream
 from harness.stages.payloads import TrainPayload
-from harness.stages.reading import (
-    as_float32,
-    placed,
-    read_graphs,
-    read_labels,
-)
+from harness.stages.reading import as_float32, placed, read_graphs, read_labels
 from harness.store import Stage
 from harness.suite.settings import TrainSettings
 from harness.training.bases import Decorrelator, Environment, Learner

@@ -103,18 +103,9 @@ class Learner(NetworkMaker, Component, nn.Module):
         """
         return self.info.total_steps
 
-    def setup(
-        self,
-        info: LearnerInfo,
-        model: ModelSpec,
-        *,
-        seed: int,
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
-        optimizer: str = "adam",
-    ) -> None:
-        """Bind the learner to its data and build its modules under the seeds of their roles."""
-        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay, optimizer=optimizer)
+    def setup(self, info: LearnerInfo, model: ModelSpec, *, seed: int, **optimizer: Any) -> None:
+        """Bind the learner to its data and build its modules under the seeds of their roles; see :meth:`bind`."""
+        self.bind(info, model, seed=seed, **optimizer)
         self.rng = generator(seed, "method")
         self.upstream_outputs, self.annotations = {}, {}
         with seeded(seed, "initialisation"):
@@ -292,19 +283,9 @@ class Environment(NetworkMaker, Component):
         self.groups: Mapping[str, Tensor] = {}
         """The grouping named by ``requires``: name -> (n,) int64 ids, -1 for none; set before :meth:`assign`."""
 
-    def setup(
-        self,
-        info: LearnerInfo,
-        model: ModelSpec,
-        *,
-        seed: int,
-        batch_size: int = 32,
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
-        optimizer: str = "adam",
-    ) -> None:
-        """Bind a component with ``trains_networks`` to its data and to the suite's settings."""
-        self.bind(info, model, seed=seed, lr=lr, weight_decay=weight_decay, optimizer=optimizer)
+    def setup(self, info: LearnerInfo, model: ModelSpec, *, seed: int, batch_size: int = 32, **optimizer: Any) -> None:
+        """Bind a component with ``trains_networks`` to its data and to the suite's settings; see :meth:`bind`."""
+        self.bind(info, model, seed=seed, **optimizer)
         self.batch_size = batch_size
 
     def assign(

@@ -17,7 +17,7 @@ from harness.randomness import generator, seeded
 from harness.registry.returned import expect, expect_array, is_number
 from harness.suite.settings import LAST, TrainSettings, best_rule
 from harness.training.bases import Learner
-from harness.training.sampler import MIN_BATCH, Epoch, epoch_batches, expected_steps
+from harness.training.sampler import MIN_BATCH, Epoch, epoch_batches, steps_per_epoch
 
 State = dict[str, Tensor]
 
@@ -65,23 +65,16 @@ class Trained:
 def total_steps(train: PackedGraphs, settings: TrainSettings) -> int:
     """Return the optimizer steps of a training without early stopping that takes each graph once an epoch.
 
-    Where batches are bounded by nodes, their number varies a little from epoch to epoch, and this is an estimate.
+    Where batches are bounded by nodes, their number varies a little from epoch to epoch: that of one fixed order.
     """
-    return settings.epochs * expected_steps(
-        train,
-        settings.batch_size,
-        groups_per_batch=settings.groups_per_batch,
-        drop_last=settings.drop_last,
-    )
+    size, groups, drop_last = settings.batch_size, settings.groups_per_batch, settings.drop_last
+    if train.max_batch_nodes and not groups:
+        order = torch.Generator().manual_seed(0)
+        return settings.epochs * len(epoch_batches(train, size, order, drop_last=drop_last))
+    return settings.epochs * steps_per_epoch(len(train), size, groups_per_batch=groups, drop_last=drop_last)
 
 
-def fit(
-    learner: Learner,
-    data: TrainingData,
-    settings: TrainSettings,
-    *,
-    seed: int,
-) -> Trained:
+def fit(learner: Learner, data: TrainingData, settings: TrainSettings, *, seed: int) -> Trained:
     """Train a learner that is set up, and return its history and checkpoints.
 
     Raises:
@@ -106,7 +99,8 @@ def fit(
         for epoch in range(settings.epochs):
             learner.epoch = epoch
             if epoch and epoch == settings.lr_drop_epoch:
-                _drop_learning_rates(optimizers, settings.lr_drop_factor)
+                for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+                    group["lr"] *= settings.lr_drop_factor
             batches, sums = _begin_epoch(learner, data, settings, order), dict[str, Tensor]()
             for learner.epoch_step, batch in enumerate(batches):
                 _complete(batch, data)
@@ -130,12 +124,6 @@ def _optimizers(learner: Learner) -> list[torch.optim.Optimizer]:
     proper = listed and all(isinstance(item, torch.optim.Optimizer) for item in found)
     expect(proper, learner, "optimizers", found, "a list of torch optimizers, at least one")
     return list(found)
-
-
-def _drop_learning_rates(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] *= factor
 
 
 def _begin_epoch(learner: Learner, data: TrainingData, settings: TrainSettings, order: torch.Generator) -> Epoch:

@@ -72,26 +72,17 @@ def _score(table: ArrayLike, y: ArrayLike, task: Task, class_score: ClassScore) 
         return _multitask(predictions, labels.reshape(len(predictions), width), task.metric)
     labels = labels.reshape(-1)
     known = ~np.isnan(labels)
-    predictions, classes = predictions[known], labels[known].astype(np.int64)
-    if task.metric == "rocauc":
-        return _rocauc(predictions, classes, class_score)
-    return (_accuracy if task.metric == "accuracy" else _mcc)(predictions, classes)
+    return _single_label(predictions[known], labels[known].astype(np.int64), task.metric, class_score)
 
 
-def _accuracy(logits: Floats, classes: NDArray[np.int64]) -> Score:
-    return Score(accuracy(logits.argmax(1), classes))
-
-
-def _mcc(logits: Floats, classes: NDArray[np.int64]) -> Score:
-    if len(np.unique(classes)) < 2:
-        return Score(None, "undefined", "1 class")
-    return Score(mcc(logits.argmax(1), classes))
-
-
-def _rocauc(table: Floats, classes: NDArray[np.int64], class_score: ClassScore) -> Score:
+def _single_label(table: Floats, classes: NDArray[np.int64], metric: str, class_score: ClassScore) -> Score:
     present = np.unique(classes)
+    if metric == "accuracy":
+        return Score(accuracy(table.argmax(1), classes))
     if len(present) < 2:
         return Score(None, "undefined", "1 class")
+    if metric == "mcc":
+        return Score(mcc(table.argmax(1), classes))
     if table.shape[1] == 2:
         return Score(rocauc(class_score(table, 1), classes == 1))
     values = [rocauc(class_score(table, c), classes == c) for c in present]

@@ -118,8 +118,8 @@ class NetworkMaker:
         model: ModelSpec,
         *,
         seed: int,
-        lr: float,
-        weight_decay: float,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
         optimizer: str = "adam",
     ) -> None:
         """Say for which data, with which architecture, seed and optimizer settings networks are made."""

@@ -24,14 +24,6 @@ def steps_per_epoch(num_train: int, batch_size: int, *, groups_per_batch: int = 
     return full + (rest >= MIN_BATCH and not (drop_last and full))
 
 
-def expected_steps(train: PackedGraphs, batch_size: int, *, groups_per_batch: int = 0, drop_last: bool = False) -> int:
-    """Return :func:`steps_per_epoch`; where ``train.max_batch_nodes`` lets it vary, that of one fixed order."""
-    if train.max_batch_nodes and not groups_per_batch:
-        rng = torch.Generator().manual_seed(0)
-        return len(epoch_batches(train, batch_size, rng, drop_last=drop_last))
-    return steps_per_epoch(len(train), batch_size, groups_per_batch=groups_per_batch, drop_last=drop_last)
-
-
 @dataclass(frozen=True)
 class Epoch:
     """One epoch's batches: its length is their number, and it can be gone through once or more often.

@@ -150,22 +150,16 @@ def _heat(axes: Any, tried: Sequence[_Tried], names: Sequence[str], split: str, 
             table[rows.index(item.values[names[0]]), columns.index(item.values[names[1]])] = np.mean(item.scores[split])
     known = table[~np.isnan(table)]
     low, high = at_least((known.min(), known.max()), 0.05) if known.size else (0.0, 1.0)
-    image = axes.imshow(table, aspect="auto", vmin=low, vmax=high)
+    axes.imshow(table, aspect="auto", vmin=low, vmax=high)
     for (row, column), value in np.ndenumerate(table):
         if not np.isnan(value):
-            color = "white" if _luminance(image.to_rgba(value)) < 0.18 else "black"
+            color = "white" if value < (low + high) / 2 else "black"
             axes.text(column, row, f"{value:.3f}", ha="center", va="center", fontsize=8, color=color)
     axes.grid(visible=False)
     axes.set_xticks(range(len(columns)), [plain(str(value)) for value in columns])
     axes.set_yticks(range(len(rows)), [plain(str(value)) for value in rows])
     axes.set_xlabel(_short(names[1], tried[0].values))
     axes.set_ylabel(_short(names[0], tried[0].values))
-
-
-def _luminance(color: Any) -> float:
-    """Relative luminance of an RGBA colour; white text has more contrast than black below about 0.18 (WCAG 2.2)."""
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3])
-    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 
 
 def _short(axis: str, axes: Iterable[str]) -> str:

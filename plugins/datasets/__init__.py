@@ -1,1 +1,1 @@
-
+"""Graph sets. What is wrong with a file or a setting is a ``DataError`` everywhere here."""

@@ -71,11 +71,7 @@ class DrugOODFeaturiser:
         self._not_legacy = {member for name, member in Chem.BondStereo.names.items() if name in NOT_LEGACY}
 
     def atoms(self, molecule: Any) -> NDArray[np.float32]:
-        """(n, 39) features.
-
-        Raises:
-            UnusableMolecule: an atom has more than 5 neighbours or more than 4 implicit hydrogens.
-        """
+        """(n, 39) features."""
         import numpy as np
 
         perceived = legacy_stereo(molecule)
@@ -88,11 +84,7 @@ class DrugOODFeaturiser:
         return x
 
     def bonds(self, molecule: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """``edge_index`` (2, 2m) and (2m, 10) features: each bond, then its reverse.
-
-        Raises:
-            UnusableMolecule: a bond's type or stereo is none of those above.
-        """
+        """``edge_index`` (2, 2m) and (2m, 10) features: each bond, then its reverse."""
         import numpy as np
 
         bonds = _bonds(molecule)

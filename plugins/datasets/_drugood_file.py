@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from harness import DataError
-from plugins.datasets._files import read_text_and_digest
+from harness import DataError, file_digest
+from plugins.datasets._files import read_text
 
 IN_DISTRIBUTION = ("train", "iid_val", "iid_test")
 SPLITS = ("train", "ood_val", "ood_test", "iid_val", "iid_test")
@@ -111,14 +111,9 @@ class DrugOODFile:
 
 
 def read_drugood(path: Path) -> DrugOODFile:
-    """Read and check a file.
-
-    Raises:
-        DataError: it is no such file, or its parts contradict each other; the text names the row.
-    """
-    text, digest = read_text_and_digest(path)
+    """Read and check a file."""
     try:
-        content = _Content.model_validate_json(text)
+        content = _Content.model_validate_json(read_text(path))
         rows = {split: getattr(content.split, split) for split in SPLITS}
         threshold = content.statistics.get("thr_for_cls")
         _check_rows(rows, threshold)
@@ -128,7 +123,7 @@ def read_drugood(path: Path) -> DrugOODFile:
         raise DataError(f"{path}: {_told(error)}") from None
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
-    return DrugOODFile(path, digest, rows, content.cfg, threshold)
+    return DrugOODFile(path, file_digest(path), rows, content.cfg, threshold)
 
 
 def _told(error: ValidationError) -> str:
@@ -189,11 +184,10 @@ def _compare(statistics: Mapping[str, Any], rows: Mapping[str, list[Row]]) -> No
         for part, splits in PARTS.items()
     }
     counted |= {name: value for name, value in optional.items() if name in statistics}
-    stated = {name: statistics.get(name) for name in counted}
     wrong = [
-        f"'{name}' is {str(stated[name])[:60]}, counted {value}"
+        f"'{name}' is {str(statistics.get(name))[:60]}, counted {value}"
         for name, value in counted.items()
-        if not isinstance(stated[name], (int, float)) or not abs(stated[name] - value) <= _NEAR
+        if not isinstance(stated := statistics.get(name), (int, float)) or not abs(stated - value) <= _NEAR
     ]
     if wrong:
         raise ValueError(f"the rows do not match the file's own statistics: {'; '.join(wrong)}")

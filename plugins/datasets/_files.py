@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import stat
 import zlib
@@ -22,9 +21,6 @@ def given_path(text: str, data_dir: Path | None) -> Path:
     """The path that a user wrote for ``path``: ``~`` is the home folder, a relative one starts at the data folder.
 
     One that is there beside the suite has become absolute before.
-
-    Raises:
-        DataError: it is relative and there is no data folder.
     """
     try:
         path = Path(text).expanduser()
@@ -41,11 +37,7 @@ def given_path(text: str, data_dir: Path | None) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Return True if there is a file at ``path``.
-
-    Raises:
-        DataError: something else is there, or its folder may not be read.
-    """
+    """Return True if there is a file at ``path``."""
     mode = _mode(path)
     if mode and not stat.S_ISREG(mode):
         raise DataError(f"{path}: a file is expected here, but this is a folder or a device")
@@ -53,47 +45,28 @@ def is_file(path: Path) -> bool:
 
 
 def required(path: Path, how: str) -> Path:
-    """Return ``path``, where there is a file.
-
-    Raises:
-        DataError: there is none; the text says ``how`` to get it.
-    """
+    """Return ``path``, where there is a file."""
     if not is_file(path):
         raise DataError(f"missing data file: {path}\n{how}")
     return path
 
 
 def known_folder(data_dir: Path | None, how: str = "") -> Path:
-    """Return the data folder.
-
-    Raises:
-        DataError: none is known; the text says ``how`` to get the data.
-    """
+    """Return the data folder."""
     if data_dir is None:
         raise DataError(f"no data folder is known: give --data-dir FOLDER or set BENCH_DATA\n{how}".rstrip())
     return data_dir
 
 
 def in_any_case(path: Path) -> Path:
-    """The file that is there under this name, or under one that differs from it only in case; else ``path`` itself.
-
-    Raises:
-        DataError: there are several such names, or as for :func:`is_file`.
-    """
+    """The file that is there under this name, or under one that differs from it only in case; else ``path`` itself."""
     if is_file(path) or not is_folder(path.parent):
         return path
-    found = sorted(other.name for other in path.parent.iterdir() if other.name.lower() == path.name.lower())
-    if len(found) > 1:
-        raise DataError(f"{path.parent}: {' and '.join(found)} differ only in case; keep the one that is meant")
-    return path.with_name(found[0]) if found else path
+    return min((other for other in path.parent.iterdir() if other.name.lower() == path.name.lower()), default=path)
 
 
 def is_folder(path: Path) -> bool:
-    """Return True if there is a folder at ``path``.
-
-    Raises:
-        DataError: its parent folder may not be read.
-    """
+    """Return True if there is a folder at ``path``."""
     return stat.S_ISDIR(_mode(path))
 
 
@@ -110,21 +83,13 @@ def _mode(path: Path) -> int:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, plain or gzipped, with or without a byte order mark.
-
-    Raises:
-        DataError: the file is missing, may not be read, is empty, truncated or not text.
-    """
-    return _decoded(path, _read_bytes(path))
-
-
-def read_text_and_digest(path: Path) -> tuple[str, str]:
-    """As :func:`read_text`, and the SHA-256 of the file as it lies there, in hexadecimal."""
-    data = _read_bytes(path)
-    return _decoded(path, data), hashlib.sha256(data).hexdigest()
-
-
-def _decoded(path: Path, data: bytes | bytearray) -> str:
+    """The text of a UTF-8 file, plain or gzipped, with or without a byte order mark."""
+    if not is_file(path):
+        raise DataError(f"{path}: there is no such file")
+    try:
+        data: bytes | bytearray = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not data:
         raise DataError(f"{path}: the file is empty (0 bytes); delete it and put the whole file there")
     if data.startswith(GZIP_MAGIC):
@@ -136,15 +101,6 @@ def _decoded(path: Path, data: bytes | bytearray) -> str:
     if "\0" in text:
         raise DataError(f"{path}: not a text file (it holds null bytes)")
     return text
-
-
-def _read_bytes(path: Path) -> bytes:
-    if not is_file(path):
-        raise DataError(f"{path}: there is no such file")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _gunzip(path: Path, data: bytes | bytearray) -> bytearray:

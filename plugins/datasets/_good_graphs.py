@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -80,10 +79,4 @@ def generate(stream: str, seed: int, pools: Sequence[Pool], label_noise: float) 
                 draws = Draws(name, seed, number, position)
                 placed.append((draws.unit(), _draw_graph(pool, position % CLASSES, label_noise, draws)))
         splits[part] = in_drawn_order(placed)
-    facts = {part: _measure(graphs) for part, graphs in splits.items() if "test" not in part}
-    return RawDataset(splits=splits, facts={"splits": facts})
-
-
-def _measure(graphs: Sequence[RawGraph]) -> dict[str, Any]:
-    agreement = np.mean([graph.y == graph.oracle["motif"] for graph in graphs])
-    return {"graphs": len(graphs), "motif_agreement": round(float(agreement), 4)}
+    return RawDataset(splits)

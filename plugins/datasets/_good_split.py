@@ -46,9 +46,6 @@ def covariate_split(domains: Sequence[int], split_seed: int) -> DomainSplit:
     Args:
         domains: the number of each row's domain; the smallest number comes first.
         split_seed: seed of drawing ``id_val`` and ``id_test``.
-
-    Raises:
-        DataError: a split would be empty.
     """
     total = len(domains)
     runs = _runs(domains)
@@ -78,9 +75,6 @@ def concept_split(domains: Mapping[int, int], labels: Mapping[int, int], split_s
         domains: row -> the number of its domain; the smallest number comes first.
         labels: row -> 0 or 1, of the same rows.
         split_seed: seed of all drawing.
-
-    Raises:
-        DataError: a split would be empty.
     """
     rows = sorted(domains)
     runs = [[rows[place] for place in run] for run in _runs([domains[row] for row in rows])]
@@ -142,11 +136,7 @@ def _five_parts(
     environments: dict[int, int],
     split_seed: int,
 ) -> DomainSplit:
-    """``held_out`` rows of the pool become ``id_val``, as many ``id_test``.
-
-    Raises:
-        DataError: a split would be empty.
-    """
+    """``held_out`` rows of the pool become ``id_val``, as many ``id_test``."""
     order = shuffled(sorted(pool), split_seed + ANOTHER)
     rows = {
         "train": sorted(order[2 * held_out :]),

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 from harness import DataError, RawDataset, RawGraph
-from plugins.datasets._molecules import Molecule, MoleculeSet, tell_failures
+from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, tell_failures
 from plugins.datasets._repeats import tell_molecules
 
 
@@ -24,16 +23,13 @@ def raw_dataset(
         scaffolds: number the scaffolds as the group ``scaffold``, in the order of their SMILES; -1 where RDKit could
             not tell.
         sealed: the test splits, of whose labels nothing is told.
-
-    Raises:
-        DataError: a split has no molecule.
     """
     found = _keep_labelled(found, where)
     groups = _scaffold_groups(found.molecules) if scaffolds else {}
     splits = {name: [_graph(found, row, groups.get(row, {})) for row in rows] for name, rows in found.splits.items()}
-    measured = {name: _measure(rows, found, name in sealed) for name, rows in found.splits.items()}
+    balance = {name: _balance(rows, found.labels) for name, rows in found.splits.items() if name not in sealed}
     told, notes = tell_molecules(found.molecules, found.labels, found.splits, sealed)
-    facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, **told, "splits": measured}
+    facts = {"rows": len(found.labels), "skipped": len(found.skipped), **found.facts, **told, "labels": balance}
     skipped = [text for _, text in sorted(found.skipped.items())]
     return RawDataset(splits=splits, skipped=skipped, facts=facts, notes=notes)
 
@@ -74,12 +70,8 @@ def _graph(found: MoleculeSet, row: int, groups: dict[str, int]) -> RawGraph:
     )
 
 
-def _measure(rows: Sequence[int], found: MoleculeSet, sealed: bool) -> dict[str, Any]:
-    """Size of a split and, unless it is a test split, how many labels each task has."""
-    atoms = sum(len(found.molecules[row].x) for row in rows)
-    sizes = {"graphs": len(rows), "mean_nodes": round(atoms / len(rows), 2)}
-    if sealed:
-        return sizes
-    tasks = list(zip(*(found.labels[row] for row in rows), strict=True))
-    labelled = [sum(not isnan(label) for label in labels) for labels in tasks]
-    return sizes | {"positive": [sum(label == 1 for label in labels) for labels in tasks], "labelled": labelled}
+def _balance(rows: Sequence[int], labels: Labels) -> dict[str, list[int]]:
+    """How many labels each task has, and how many of these are positive."""
+    tasks = list(zip(*(labels[row] for row in rows), strict=True))
+    labelled = [sum(not isnan(label) for label in task) for task in tasks]
+    return {"positive": [sum(label == 1 for label in task) for task in tasks], "labelled": labelled}

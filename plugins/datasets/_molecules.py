@@ -47,18 +47,10 @@ class Featuriser(Protocol):
     edge_features: ClassVar[Features]
 
     def atoms(self, molecule: Any) -> NDArray[Any]:
-        """(n, F) features in the order of the molecule's atoms.
-
-        Raises:
-            UnusableMolecule: the molecule cannot be described.
-        """
+        """(n, F) features in the order of the molecule's atoms."""
 
     def bonds(self, molecule: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """``edge_index`` (2, 2m) and features (2m, K): each bond, then its reverse.
-
-        Raises:
-            UnusableMolecule: the molecule cannot be described.
-        """
+        """``edge_index`` (2, 2m) and features (2m, K): each bond, then its reverse."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING
 from harness import DataError
 from plugins.datasets._featurise import Wanted
 from plugins.datasets._files import is_file, read_text
-from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet
 from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES
 from plugins.datasets._rdkit import both_directions
 from plugins.datasets._smiles_pool import featurise_smiles
+from plugins.datasets._table import parse_labels, read_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,11 +39,7 @@ class OGBRaw:
     fragments: bool = False
 
     def files(self) -> list[Path]:
-        """The input files.
-
-        Raises:
-            DataError: one is missing.
-        """
+        """The input files."""
         paths = [self._raw(name) for name in RAW]
         paths += [self.where / "split" / "scaffold" / f"{name}.csv.gz" for name in SPLIT_FILES.values()]
         paths += [self._mapping] if self._wants_smiles else []
@@ -54,17 +49,13 @@ class OGBRaw:
             raise DataError(f"missing data file: {missing[0]}{more}\n{self.how}")
         return paths
 
-    def tasks(self) -> tuple[str, ...]:
-        """Names of the label columns."""
-        return self._labels()[0]
+    def tasks(self) -> int:
+        """Number of label columns."""
+        return len(self._labels()[0])
 
     def read(self) -> MoleculeSet:
-        """All molecules, with OGB's own split.
-
-        Raises:
-            DataError: a file is truncated, foreign, or does not fit the others.
-        """
-        labels = self._labels()[1]
+        """All molecules, with OGB's own split."""
+        labels = self._labels()
         found = self._molecules(len(labels))
         molecules = dict(enumerate(self._with_structure(found) if self._wants_smiles else found))
         return MoleculeSet(molecules, labels, self._splits(len(labels)), facts={"source": "OGB raw folder"})
@@ -79,14 +70,11 @@ class OGBRaw:
 
     def _with_structure(self, molecules: Sequence[Molecule]) -> list[Molecule]:
         """The same molecules with what RDKit finds in their SMILES; one that it cannot read is its own fragment."""
-        try:
-            rows = list(csv.DictReader(io.StringIO(read_text(self._mapping))))
-        except csv.Error as error:
-            raise DataError(f"{self._mapping}: not a comma-separated table: {error}") from None
-        if len(rows) != len(molecules) or "smiles" not in rows[0]:
-            raise DataError(f"{self._mapping}: expected a column 'smiles' with {len(molecules)} rows")
+        smiles = read_table(self._mapping).column("smiles")
+        if len(smiles) != len(molecules):
+            raise DataError(f"{self._mapping}: {len(smiles)} rows for {len(molecules)} molecules")
         wanted = Wanted("ogb", "chiral" if self.scaffolds else "none", self.fragments)
-        read = featurise_smiles([row["smiles"] or "" for row in rows], wanted).molecules
+        read = featurise_smiles(smiles, wanted).molecules
         found = []
         for row, known in enumerate(molecules):
             molecule = read.get(row)
@@ -101,15 +89,14 @@ class OGBRaw:
     def _raw(self, name: str) -> Path:
         return self.where / "raw" / f"{name}.csv.gz"
 
-    def _labels(self) -> tuple[tuple[str, ...], Labels]:
+    def _labels(self) -> Labels:
         self.files()
         path = self._raw("graph-label")
         # csv would drop an empty line, which here is a molecule with its one label missing
         rows = [line.split(",") for line in read_text(path).splitlines()]
         if len({len(row) for row in rows}) != 1:
             raise DataError(f"{path}: the rows have different numbers of labels; the file is damaged or not OGB's")
-        names = tuple(f"task_{column + 1}" for column in range(len(rows[0])))
-        return names, parse_labels(path, rows, names)
+        return parse_labels(path, rows, [f"task {column + 1}" for column in range(len(rows[0]))])
 
     def _molecules(self, count: int) -> list[Molecule]:
         import numpy as np

@@ -8,12 +8,11 @@ from pathlib import Path
 from harness import DataError
 from plugins.datasets._featurise import Wanted
 from plugins.datasets._files import required
-from plugins.datasets._labels import parse_labels
 from plugins.datasets._molecules import Labels, MoleculeSet, scaffolds_of, tell_failures
 from plugins.datasets._ogb_sets import NOT_LABELS, OGBSet
 from plugins.datasets._scaffold import scaffold_split
 from plugins.datasets._smiles_pool import featurise_smiles
-from plugins.datasets._table import Table, read_table, shortened
+from plugins.datasets._table import Table, parse_labels, read_table, shortened
 
 
 @dataclass(frozen=True)
@@ -26,28 +25,16 @@ class OGBTable:
     fragments: bool = False
 
     def files(self) -> list[Path]:
-        """Return the input file.
-
-        Raises:
-            DataError: it is missing.
-        """
+        """Return the input file."""
         return [required(self.where, self.how)]
 
-    def tasks(self) -> tuple[str, ...]:
-        """Return the names of the label columns. Reads all labels but no molecule, so that a bad file is found early.
-
-        Raises:
-            DataError: the file is not such a table.
-        """
-        return self._contents()[1]
+    def tasks(self) -> int:
+        """Return the number of label columns. Reads all labels but no molecule, so that a bad file is found early."""
+        return len(self._contents()[1][0])
 
     def read(self) -> MoleculeSet:
-        """Return all molecules; rows that cannot be used are listed.
-
-        Raises:
-            DataError: the file is not such a table, or a split would be empty.
-        """
-        table, _, labels = self._contents()
+        """Return all molecules; rows that cannot be used are listed."""
+        table, labels = self._contents()
         smiles = table.column(self._smiles_column(table))
         featurised = featurise_smiles(smiles, Wanted("ogb", "chiral", self.fragments))
         try:
@@ -58,11 +45,11 @@ class OGBTable:
         skipped = tell_failures(featurised.failures, table.lines)
         return MoleculeSet(featurised.molecules, labels, split.rows, skipped, facts, lines=table.lines)
 
-    def _contents(self) -> tuple[Table, tuple[str, ...], Labels]:
+    def _contents(self) -> tuple[Table, Labels]:
         self.files()
         table = read_table(self.where)
         names = self._label_columns(table)
-        return table, names, parse_labels(self.where, table.columns(names), names)
+        return table, parse_labels(self.where, table.columns(names), names)
 
     def _smiles_column(self, table: Table) -> str:
         names = self.known.smiles

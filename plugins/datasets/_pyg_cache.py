@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,17 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import DataError, file_digest
-from plugins.datasets._life_line import LifeLine
+from plugins.datasets._child import command
 from plugins.datasets._pyg_extract import content_digest
-
-_START = """
-import json, pathlib, sys
-sys.path[:] = json.loads(sys.argv[1])
-from plugins.datasets._life_line import end_with
-from plugins.datasets._pyg_extract import main
-end_with(int(sys.argv[3]))
-main(pathlib.Path(sys.argv[2]))
-"""
 
 
 @dataclass(frozen=True)
@@ -42,9 +32,6 @@ def extract(request: Mapping[str, Any], read_once: Callable[..., Any]) -> Extrac
     Args:
         request: the class, its arguments, and what of its graphs is wanted.
         read_once: :meth:`harness.Dataset.read_once`.
-
-    Raises:
-        DataError: the class cannot be found or made, or its graphs cannot be used.
     """
     found = read_once(request, _unchanged, partial(_read, request))
     return Extract(found.read_json("summary"), found.path("graphs"))
@@ -81,19 +68,16 @@ def _ask(folder: Path, target: str) -> dict[str, Any]:
     without saying so. A pickle runs code: whoever can write the class's raw or processed files can run code as you. It
     holds in the reader's process alone, which runs the class's own code anyway.
     """
-    path = [str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)]
-    environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
-    with LifeLine() as line:
-        done = subprocess.run(
-            [sys.executable, "-c", _START, json.dumps(path), str(folder / "request.json"), str(line.reading_end)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            pass_fds=line.pass_fds,
-        )
+    call = "from plugins.datasets._pyg_extract import main; main(sys.argv[1])"
+    done = subprocess.run(
+        command(call, str(folder / "request.json")),
+        env={**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     try:
         answer: dict[str, Any] = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

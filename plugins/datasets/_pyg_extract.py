@@ -19,19 +19,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness import DataError, did_you_mean, file_digest
+from harness import DataError, file_digest
 from plugins.datasets._pyg_graphs import PARTS, Taken, arrays, take
 from plugins.datasets._splits import SPLITS
 
 _OWN_NAME = "bench_pyg_"
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PACKAGES = ("torch", "torch_geometric", "numpy")
 
 
-def main(request_file: Path) -> None:
+def main(name: str) -> None:
     """Answer a request: ``graphs.safetensors`` and ``answer.json`` beside it, the latter last."""
-    request = json.loads(request_file.read_text(encoding="utf-8"))
-    folder = request_file.parent
+    folder = Path(name).parent
+    request = json.loads(Path(name).read_text(encoding="utf-8"))
     try:
         answer = _extract(request, folder)
     except DataError as error:
@@ -91,8 +90,8 @@ def _taken(graphs: Any, part: str | None, request: Mapping[str, Any]) -> Iterato
         name = f"graph {row}" if part is None else f"graph {row} of {part}"
         try:
             yield take(data, name, request["fields"], request["label"], field, number)
-        except DataError as error:
-            raise DataError(f"{request['target']}: {error}") from None
+        except ValueError as error:
+            raise DataError(f"{request['target']}: {name}: {error}") from None
 
 
 def _seed() -> None:
@@ -153,38 +152,17 @@ def _make(wanted: Any, request: Mapping[str, Any], folder: Path, part: str | Non
     arguments = dict(request["arguments"])
     if part is not None:
         arguments[request["split_argument"]] = part
-    if request["root"] is not None and isinstance(wanted, type) and "root" in _parameters(wanted):
+    if request["root"] is not None and isinstance(wanted, type) and _names_root(wanted):
         arguments.setdefault("root", request["root"])
-    _check_arguments(wanted, request, arguments)
     bound = isinstance(wanted, type) and issubclass(wanted, Dataset) and arguments.get("root") is not None
     return (_bound(wanted, folder, part) if bound else wanted)(**arguments)
 
 
-def _parameters(wanted: Any) -> Mapping[str, inspect.Parameter]:
+def _names_root(wanted: type) -> bool:
     try:
-        return inspect.signature(wanted).parameters
+        return "root" in inspect.signature(wanted).parameters
     except (TypeError, ValueError):
-        return {}
-
-
-def _check_arguments(wanted: Any, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that the class does not take, and tell of those that it lacks, before it is made."""
-    known = _parameters(wanted)
-    target, kinds = request["target"], {item.kind for item in known.values()}
-    names = [name for name, item in known.items() if item.kind in _BY_NAME]
-    wrong = next((name for name in arguments if name not in names), None)
-    if wrong is not None and inspect.Parameter.VAR_KEYWORD not in kinds:
-        setting = "arguments" if wrong in request["arguments"] else "split_argument"
-        raise DataError(
-            f"dataset 'pyg', hyperparameter '{setting}': '{target}' takes no argument '{wrong}'"
-            f"{did_you_mean(wrong, names)}; it takes: {', '.join(names) or 'none'}"
-        )
-    lacking = [name for name in names if known[name].default is inspect.Parameter.empty and name not in arguments]
-    if lacking:
-        raise DataError(
-            f"dataset 'pyg', hyperparameter 'arguments': '{target}' needs the argument{'s' * (len(lacking) > 1)} "
-            f"{', '.join(map(repr, lacking))}"
-        )
+        return False
 
 
 def _bound(wanted: Any, folder: Path, part: str | None) -> Any:
@@ -264,8 +242,7 @@ def _watched(wanted: Any, made: Sequence[Any], request: Mapping[str, Any], folde
 
 def _sources(wanted: Any) -> set[Path]:
     """Files of the code that gives the graphs, as far as it is loaded."""
-    bases = getattr(wanted, "__mro__", [wanted])
-    return _own_sources() | {Path(file) for base in bases if (file := _file_of(base)) is not None}
+    return _own_sources() | {Path(inspect.getfile(wanted))}
 
 
 def _digests(paths: set[Path]) -> dict[str, str]:
@@ -273,11 +250,7 @@ def _digests(paths: set[Path]) -> dict[str, str]:
 
 
 def content_digest(path: Path) -> str:
-    """Return the SHA-256 of what a file holds, or of the names and contents of all files below a folder.
-
-    Raises:
-        DataError: it is not there, or cannot be read.
-    """
+    """Return the SHA-256 of what a file holds, or of the names and contents of all files below a folder."""
     if not path.is_dir():
         return file_digest(path)
     files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -300,12 +273,6 @@ def _own_sources() -> set[Path]:
     own = {file for file in files if isinstance(file, str) and file.endswith(".py") and not file.startswith(libraries)}
     resolved = {path for file in own if (path := Path(file).resolve()).is_file()}
     return {path for path in resolved if not str(path).startswith(libraries)}
-
-
-def _file_of(base: Any) -> str | None:
-    name = getattr(base, "__module__", "")
-    file = None if name in sys.stdlib_module_names else getattr(sys.modules.get(name), "__file__", None)
-    return file if isinstance(file, str) and file.endswith(".py") else None
 
 
 def _told(error: BaseException) -> str:

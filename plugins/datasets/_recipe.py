@@ -167,11 +167,7 @@ def spmotif_splits(per_class: tuple[int, int, int], bias: float, *, slip: bool) 
 
 
 def three_counts(counts: Sequence[int], component: str) -> tuple[int, int, int]:
-    """The three counts of ``num_per_class``.
-
-    Raises:
-        DataError: there are not three.
-    """
+    """The three counts of ``num_per_class``."""
     if len(counts) != 3:
         raise DataError(
             f"dataset '{component}', hyperparameter 'num_per_class': expected three counts (train, validation, test), "

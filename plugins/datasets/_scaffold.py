@@ -55,9 +55,6 @@ def scaffold_split(
         shares: split name -> share of the rows; the sum is 1.
         ties: which of two equally frequent scaffolds comes first: with ``rows`` that of the later first row, as in
             OGB's index files; with ``smiles`` that of the smaller SMILES, so that the order of rows does not matter.
-
-    Raises:
-        DataError: a split gets no molecule.
     """
     groups: dict[str, list[int]] = {}
     for row in sorted(scaffolds):
@@ -72,7 +69,13 @@ def scaffold_split(
         rows[name] += group
         if len(group) > room[name]:
             warnings.append(_oversized(scaffolds[group[0]], len(group), name, shares[name], total))
-    _refuse_empty(rows, len(scaffolds), total, warnings)
+    empty = [name for name in SPLITS if not rows[name]]
+    if empty:
+        why = f"; {warnings[0]}" if warnings else ""
+        raise DataError(
+            f"the scaffold split leaves {' and '.join(empty)} without a molecule ({len(scaffolds)} of {total} rows can "
+            f"be used{why}); use more molecules, or a data set with more scaffolds"
+        )
     largest = len(ordered[0]) if ordered else 0
     return ScaffoldSplit({name: sorted(found) for name, found in rows.items()}, len(groups), largest, warnings)
 
@@ -86,13 +89,3 @@ def _place(size: int, in_train: int, in_val: int, room: Mapping[str, Fraction]) 
 def _oversized(name: str, size: int, split: str, share: float, total: int) -> str:
     what = f"scaffold '{name}'" if name else "the empty scaffold (molecules without rings)"
     return f"{what} has {size} of {total} molecules, more than the {100 * share:g} % meant for {split}, where it is"
-
-
-def _refuse_empty(rows: Mapping[str, list[int]], readable: int, total: int, warnings: list[str]) -> None:
-    empty = [name for name in SPLITS if not rows[name]]
-    if empty:
-        why = f"; {warnings[0]}" if warnings else ""
-        raise DataError(
-            f"the scaffold split leaves {' and '.join(empty)} without a molecule ({readable} of {total} rows can be "
-            f"used{why}); use more molecules, or a data set with more scaffolds"
-        )

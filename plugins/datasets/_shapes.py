@@ -10,14 +10,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from harness import RawDataset, RawGraph
-from plugins.datasets._recipe import CLASSES, LADDER, MOTIF_NODES, MOTIFS, TREE, WIDTH, Edges, Recipe, Split
+from plugins.datasets._recipe import CLASSES, LADDER, MOTIF_NODES, TREE, WIDTH, Edges, Recipe, Split
 
 Array = NDArray[np.int64]
 
@@ -208,29 +207,5 @@ def _draw_value(label: int, agreement: float | None, draws: Draws) -> int:
 
 
 def generate(recipe: Recipe) -> RawDataset:
-    """Draw every split of a recipe, with its measured statistics as facts."""
-    splits = {name: _draw_split(recipe, name) for name in recipe.splits}
-    facts = {name: _measure(name, graphs, recipe.undirected) for name, graphs in splits.items()}
-    return RawDataset(splits=splits, facts={"splits": facts})
-
-
-def _measure(split: str, graphs: Sequence[RawGraph], undirected: bool) -> dict[str, Any]:
-    nodes = np.array([len(graph.x) for graph in graphs])
-    edges = np.array([graph.edge_index.shape[1] for graph in graphs]) // (2 if undirected else 1)
-    sizes = {
-        "graphs": len(graphs),
-        "mean_nodes": round(float(nodes.mean()), 3),
-        "mean_edges": round(float(edges.mean()), 3),
-    }
-    return sizes if split == "test" else sizes | _agreements(graphs)  # what test labels are stays sealed
-
-
-def _agreements(graphs: Sequence[RawGraph]) -> dict[str, Any]:
-    labels = np.array([graph.y for graph in graphs])
-    bases, motifs = (np.array([graph.oracle[name] for graph in graphs]) for name in ("base", "motif"))
-    shares = [[round(float((bases[labels == y] == b).mean()), 4) for b in range(CLASSES)] for y in range(CLASSES)]
-    return {
-        "base_share_by_class": dict(zip(MOTIFS, shares, strict=True)),
-        "base_agreement": round(float((bases == labels).mean()), 4),
-        "motif_agreement": round(float((motifs == labels).mean()), 4),
-    }
+    """Draw every split of a recipe."""
+    return RawDataset({name: _draw_split(recipe, name) for name in recipe.splits})

@@ -13,14 +13,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 
 from harness import DataError
+from plugins.datasets._child import command
 from plugins.datasets._featurise import Wanted, featurise_each
-from plugins.datasets._life_line import LifeLine, end_with
 from plugins.datasets._molecules import Molecule
 
+_SERVE = f"from {__name__} import serve; serve()"
 _CHUNK = 2000
 _MOST = 8
 _WORTH = 150_000
@@ -66,59 +66,44 @@ def available_cores() -> int:
 
 
 def in_processes(smiles: Sequence[str], wanted: Wanted, processes: int) -> Results:
-    """Like ``featurise_each``; a molecule on which a process dies gets a reason, too.
-
-    Raises:
-        DataError: a process cannot do its work, whatever the molecule.
-    """
+    """Like ``featurise_each``; a molecule on which a process dies gets a reason, too."""
     size = max(1, min(_CHUNK, -(-len(smiles) // processes)))
     chunks = [list(smiles[start : start + size]) for start in range(0, len(smiles), size)]
-    with LifeLine() as line, ThreadPoolExecutor(processes) as threads:
-        futures = [threads.submit(_in_a_process, chunk, wanted, line) for chunk in chunks]
+    children: list[subprocess.Popen[bytes]] = []
+    with ThreadPoolExecutor(processes) as threads:
+        futures = [threads.submit(_in_a_process, chunk, wanted, children) for chunk in chunks]
         try:
             return [result for future in futures for result in future.result()]
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
-            line.cut()
+            for child in children:
+                child.kill()
             raise
 
 
-def _in_a_process(smiles: list[str], wanted: Wanted, line: LifeLine) -> Results:
+def _in_a_process(smiles: list[str], wanted: Wanted, children: list[subprocess.Popen[bytes]]) -> Results:
     """Featurise in a new process; molecules on which it crashes are done in two halves."""
-    done = subprocess.run(
-        [*_command(), str(line.reading_end)],
-        input=pickle.dumps((smiles, wanted), pickle.HIGHEST_PROTOCOL),
+    child = subprocess.Popen(
+        command(_SERVE),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for this process, and with its end the others end
-        pass_fds=line.pass_fds,
-        check=False,
     )
-    if done.returncode == 0:
-        results: Results = pickle.loads(done.stdout)
+    children.append(child)
+    answer = child.communicate(pickle.dumps((smiles, wanted), pickle.HIGHEST_PROTOCOL))[0]
+    if child.returncode == 0:
+        results: Results = pickle.loads(answer)
         return results
-    if done.returncode == 1:  # an error of Python, such as a part of RDKit that is missing
-        raise DataError("the process that reads molecules with RDKit ended with code 1; what it printed tells why")
+    if child.returncode in (1, -signal.SIGKILL):  # an error of Python, such as a missing part of RDKit; or too large
+        raise DataError(f"the process that reads molecules with RDKit ended with code {child.returncode}")
     if len(smiles) > 1:
         half = len(smiles) // 2
-        return _in_a_process(smiles[:half], wanted, line) + _in_a_process(smiles[half:], wanted, line)
-    return [f"RDKit crashed ({_told(done.returncode)}) on the SMILES {smiles[0][:80]!r}"]
-
-
-def _told(code: int) -> str:
-    with suppress(ValueError):
-        return signal.Signals(-code).name
-    return f"exit code {code}"
-
-
-def _command() -> list[str]:
-    """Return what starts a process that finds the same modules as this one."""
-    path = [str(entry) for entry in sys.path]
-    return [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}; from {__name__} import serve; serve()"]
+        return _in_a_process(smiles[:half], wanted, children) + _in_a_process(smiles[half:], wanted, children)
+    return [f"RDKit crashed (code {child.returncode}) on the SMILES {smiles[0][:80]!r}"]
 
 
 def serve() -> None:
     """Answer one question in such a process: SMILES on standard input, results on standard output."""
-    end_with(int(sys.argv[-1]))
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get among the results
     smiles, wanted = pickle.load(sys.stdin.buffer)

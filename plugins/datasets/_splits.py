@@ -16,11 +16,7 @@ Split = dict[str, list[int]]
 
 
 def named_shares(values: Sequence[float], dataset: str) -> dict[str, float]:
-    """Three shares, as a hyperparameter ``shares: [0.8, 0.1, 0.1]`` gives them, by split name.
-
-    Raises:
-        DataError: there are not three, one is not positive, or their sum is not 1.
-    """
+    """Three shares, as a hyperparameter ``shares: [0.8, 0.1, 0.1]`` gives them, by split name."""
     if len(values) != len(SPLITS) or min(values) <= 0 or abs(sum(values) - 1) > 1e-6:
         raise DataError(
             f"dataset '{dataset}', hyperparameter 'shares': found {list(values)}; expected three positive shares, of "
@@ -30,11 +26,7 @@ def named_shares(values: Sequence[float], dataset: str) -> dict[str, float]:
 
 
 def refuse_seed(dataset: Dataset, drawn_by_nothing: bool) -> None:
-    """Refuse a ``split_seed`` where the dataset's ``split`` draws nothing by it.
-
-    Raises:
-        DataError: one is given all the same.
-    """
+    """Refuse a ``split_seed`` where the dataset's ``split`` draws nothing by it."""
     if drawn_by_nothing and dataset.values["split_seed"] != 0:
         raise DataError(
             f"dataset '{dataset.name}': 'split_seed' has no meaning with 'split: {dataset.values['split']}', which "
@@ -52,9 +44,6 @@ def random_split(count: int, shares: Mapping[str, float], split_seed: int) -> Sp
         count: number of rows.
         shares: split name -> share; the sum is 1.
         split_seed: seed of the order, and of nothing else.
-
-    Raises:
-        DataError: a split would be empty.
     """
     order = shuffled(range(count), split_seed)
     found: Split = {}
@@ -74,9 +63,6 @@ def size_split(sizes: Sequence[int], shares: Mapping[str, float]) -> Split:
     Args:
         sizes: number of nodes of each row.
         shares: split name -> share, from the smallest graphs to the largest; the sum is 1.
-
-    Raises:
-        DataError: there are fewer sizes than splits, or fewer graphs than the shares need.
     """
     wanted = share_counts(len(sizes), shares)
     if len(set(sizes)) < len(wanted):
@@ -104,27 +90,21 @@ def _cuts(ascending: Sequence[int], wanted: Sequence[int]) -> list[int]:
 
 
 def share_counts(count: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Return the number of ``count`` rows that each split gets; see :func:`random_split`.
-
-    Raises:
-        DataError: a split would be empty.
-    """
+    """Return the number of ``count`` rows that each split gets; see :func:`random_split`."""
     exact = {name: Fraction(str(share)) * count for name, share in shares.items()}
     found = {name: int(value) for name, value in exact.items()}
     by_remainder = sorted(exact, key=lambda name: found[name] - exact[name])
     for name in by_remainder[: count - sum(found.values())]:
         found[name] += 1
-    told = ", ".join(f"{name} {share:g}" for name, share in shares.items())
-    _refuse_empty(found, f"{count} rows for the shares {told}")
+    empty = [name for name, rows in found.items() if not rows]
+    if empty:
+        told = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+        raise DataError(f"the split leaves {' and '.join(empty)} without a graph ({count} rows for the shares {told})")
     return found
 
 
 def consecutive_split(count: int, counts: Sequence[int], dataset: str) -> Split:
-    """Rows in their own order: the first are train, those after them validation, then test.
-
-    Raises:
-        DataError: there are not three counts, or they are more than the rows there are.
-    """
+    """Rows in their own order: the first are train, those after them validation, then test."""
     if len(counts) != len(SPLITS) or min(counts) < 1 or sum(counts) > count:
         raise DataError(
             f"dataset '{dataset}', hyperparameter 'counts': found {list(counts)}; expected how many of the {count} "
@@ -149,9 +129,6 @@ def index_split(files: Mapping[str, Path], count: int, where: str) -> Split:
         files: split name -> its file.
         count: number of rows.
         where: what the rows are, for messages.
-
-    Raises:
-        DataError: a file is missing, empty or holds something else, a number is out of range or given twice.
     """
     taken: dict[int, str] = {}
     found: Split = {}
@@ -166,11 +143,7 @@ def index_split(files: Mapping[str, Path], count: int, where: str) -> Split:
 
 
 def index_files(folder: Path) -> dict[str, Path]:
-    """``train_idx.txt``, ``val_idx.txt`` and ``test_idx.txt`` of a folder by split name.
-
-    Raises:
-        DataError: one is missing.
-    """
+    """``train_idx.txt``, ``val_idx.txt`` and ``test_idx.txt`` of a folder by split name."""
     files = {name: folder / f"{name}_idx.txt" for name in SPLITS}
     missing = [str(path) for path in files.values() if not is_file(path)]
     if missing:
@@ -181,24 +154,18 @@ def index_files(folder: Path) -> dict[str, Path]:
 
 
 def _read_indices(path: Path, count: int, where: str) -> list[int]:
+    lines = [line.strip() for line in read_text(path).splitlines()]
     rows: dict[int, None] = {}
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        text = line.strip()
+    for number, text in enumerate(lines, start=1):
         if not text:
             continue
-        if not (text.isascii() and text.isdigit() and len(text) < 19):
-            raise DataError(f"{path}: line {number}: found {text[:40]!r}, but expected one row number, counted from 0")
-        if int(text) >= count:
-            raise DataError(f"{path}: line {number}: row {text} of {where}, which has the rows 0..{count - 1}")
-        if int(text) in rows:
-            raise DataError(f"{path}: line {number}: row {text} is given twice")
-        rows[int(text)] = None
+        row = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
+        if row in rows or not 0 <= row < count:
+            raise DataError(
+                f"{path}: line {number}: found {text[:40]!r}, but expected one of the rows 0..{count - 1} of {where}, "
+                "each once"
+            )
+        rows[row] = None
     if not rows:
         raise DataError(f"{path}: no row number in it")
     return list(rows)
-
-
-def _refuse_empty(found: Mapping[str, Sequence[int] | int], what: str) -> None:
-    empty = [name for name, rows in found.items() if not rows]
-    if empty:
-        raise DataError(f"the split leaves {' and '.join(empty)} without a graph ({what})")

@@ -1,18 +1,23 @@
-"""Comma-separated tables as people have them: quoted cells, Windows line ends, a byte order mark, gzip, no values."""
+"""Comma-separated tables as people have them: quoted cells, Windows line ends, a byte order mark, gzip, no values.
+
+Labels are 0/1 with gaps, or the numbers of classes; anything else is refused, with its place.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import DataError, did_you_mean
 from plugins.datasets._files import read_text
+from plugins.datasets._molecules import Labels
 
 MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "none", "null"})
-SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
 def shortened(names: Iterable[str]) -> str:
@@ -36,21 +41,12 @@ class Table:
     lines: Sequence[int]
 
     def column(self, name: str, option: str = "") -> list[str]:
-        """The cells of one column.
-
-        Raises:
-            DataError: it is not there exactly once; the text names the columns, and the
-                hyperparameter ``option`` that named it.
-        """
+        """The cells of one column."""
         place = self._place(name, option)
         return [row[place] for row in self.rows]
 
     def columns(self, names: Sequence[str], option: str = "") -> list[list[str]]:
-        """The cells of several columns, by row.
-
-        Raises:
-            DataError: as for :meth:`column`.
-        """
+        """The cells of several columns, by row."""
         places = [self._place(name, option) for name in names]
         return [[row[place] for place in places] for row in self.rows]
 
@@ -67,11 +63,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """The table at ``path``; blank lines are left out, and columns with neither a name nor a value.
-
-    Raises:
-        DataError: there is none, it is damaged, its separator is another than a comma, or it has no row.
-    """
+    """The table at ``path``; blank lines are left out, and columns with neither a name nor a value."""
     (_, header), *body = _parse(path)
     least = max((place for place, name in enumerate(header, start=1) if name), default=0)
     for line, cells in body:
@@ -89,11 +81,9 @@ def read_table(path: Path) -> Table:
 
 def _parse(path: Path) -> list[tuple[int, list[str]]]:
     """(line number, cells) of each line that is not blank, the header first."""
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows = []
     try:
-        _refuse_other_separator(path, text)
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
@@ -105,13 +95,56 @@ def _parse(path: Path) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _refuse_other_separator(path: Path, text: str) -> None:
-    """Refuse a header that is one column with commas and several with another separator."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
-    found = next((word for mark, word in SEPARATORS.items() if _fields(header, mark) > 1), None)
-    if found is not None and _fields(header, ",") == 1:
-        raise DataError(f"{path}: the header is separated by {found}; the separator of a table is a comma")
+def parse_labels(path: Path, rows: Sequence[Sequence[str]], names: Sequence[str]) -> Labels:
+    """Text cells (rows, T) as 0, 1 or NaN."""
+    return _parse_labels(path, rows, names, lambda value: value in (0.0, 1.0), "0, 1 or empty")
 
 
-def _fields(line: str, separator: str) -> int:
-    return len(next(csv.reader([line], delimiter=separator), []))
+def parse_classes(path: Path, cells: Sequence[str], name: str) -> tuple[Labels, int]:
+    """Text cells of one column as class numbers or NaN (rows, 1), and the number of classes, at least two."""
+    told = "a whole number from 0 on, or empty"
+    labels = _parse_labels(
+        path, [[cell] for cell in cells], [name], lambda value: value >= 0 and value.is_integer(), told
+    )
+    found = sorted({label for (label,) in labels if not math.isnan(label)})
+    count = max(len(found), 2)
+    if found and found[-1] >= count:
+        raise DataError(
+            f"{path}: column '{name}': {len(found)} different labels, of which the largest is {found[-1]:g}; classes "
+            "are numbered 0, 1 … without gaps (regression is not supported)"
+        )
+    return labels, count
+
+
+def refuse_unlabelled(path: Path, labels: Labels, names: Sequence[str]) -> None:
+    """Refuse a column without any label."""
+    for place, name in enumerate(names):
+        if all(math.isnan(row[place]) for row in labels):
+            raise DataError(
+                f"{path}: column '{name}' has no label in any row; 'label_columns: [...]' of 'smiles-csv' names the "
+                "label columns"
+            )
+
+
+def _parse_labels(
+    path: Path, rows: Sequence[Sequence[str]], names: Sequence[str], fits: Callable[[float], bool], told: str
+) -> Labels:
+    known = {cell: _number(cell) for row in rows for cell in row}
+    wrong = {cell for cell, value in known.items() if not (math.isnan(value) or fits(value))}
+    for number, row in enumerate(rows if wrong else (), start=1):
+        for name, cell in zip(names, row, strict=True):
+            if cell in wrong:
+                raise DataError(
+                    f"{path}: column '{name}', row {number}: found {cell[:40]!r}, but a label is {told} (regression is "
+                    "not supported, and classes with names have to be numbered). 'label_columns: [...]' of "
+                    "'smiles-csv' names the label columns"
+                )
+    return [[known[cell] for cell in row] for row in rows]
+
+
+def _number(cell: str) -> float:
+    """The number in a cell, NaN where there is none; infinite where the cell holds anything else."""
+    if is_missing(cell):
+        return math.nan
+    found = re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", cell, re.ASCII | re.IGNORECASE)
+    return float(cell) if found else math.inf

@@ -7,13 +7,12 @@ per edge, node or graph; nodes and graphs are counted from 1, over the whole set
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import DataError, Features, RawGraph
+from harness import DataError, Features
 from plugins.datasets._files import is_file, read_text
 
 if TYPE_CHECKING:
@@ -162,22 +161,3 @@ def _fits(line: str, kind: type[int] | type[float], commas: int) -> bool:
         return False
     largest = 2**63 if kind is int else _LARGEST
     return line.count(",") == commas and not _FOREIGN[kind].search(line) and all(abs(n) < largest for n in numbers)
-
-
-def cut_graphs(
-    x: NDArray[Any], edges: Table, edge_attr: NDArray[Any] | None, sizes: NDArray[Any], labels: Sequence[int]
-) -> list[RawGraph]:
-    """One graph for each of the set, also of those without nodes; ``sizes`` has their numbers of nodes."""
-    import numpy as np
-
-    nodes = np.concatenate([[0], np.cumsum(sizes)])
-    cuts = np.searchsorted(edges[0], nodes)
-    return [
-        RawGraph(
-            x=x[nodes[row] : nodes[row + 1]],
-            edge_index=edges[:, cuts[row] : cuts[row + 1]] - nodes[row],
-            y=label,
-            edge_attr=None if edge_attr is None else edge_attr[cuts[row] : cuts[row + 1]],
-        )
-        for row, label in enumerate(labels)
-    ]

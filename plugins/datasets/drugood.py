@@ -29,21 +29,12 @@ class DrugOOD(Dataset):
 
     Ji et al., "DrugOOD: Out-of-Distribution Dataset Curator and Benchmark for AI-Aided Drug Discovery", AAAI 2023.
     Reads the curator's JSON, ``drugood/{task}_{subset}_{measure}_{domain}.json`` in the data folder, or any other with
-    ``path``. Atoms and bonds have DrugOOD's 39 and 10 features, or OGB's. Environments are the training molecules'
-    domains, numbered by rank; domains of other splits that are not among them have numbers after these.
+    ``path``, and checks it as a whole. Environments are the training molecules' domains, numbered by rank; domains of
+    other splits that are not among them have numbers after these. A molecule without features is left out and listed.
 
-    The splits are train, ``ood_val`` and ``ood_test``, as EQuAD, GALA and iMoLD use them; ``iid`` adds ``iid_val``
-    and ``iid_test``, drawn from the training domains. The file is checked as a whole: keys and types of each row,
-    labels against the threshold, no molecule in two splits, no domain in two parts, and all counts against its own
-    statistics. A molecule without features (it cannot be read, or an atom has more than 5 neighbours …) is left out
-    and listed.
-
-    The file says from which ChEMBL it was made; its digest tells two curations of one ChEMBL apart. Both stand in the
-    header of the table, since numbers are comparable only within one file: upstream draws train and ``iid_*`` within
-    each domain by an unseeded shuffle.
-
-    SBAP sets pair each molecule with a protein. The protein is no graph and is left out, so that a molecule has the
-    label of each of its pairs; the caption says so, and molecules that are there several times are counted.
+    The header of the table has the ChEMBL that the file names and the file's digest, since numbers are comparable only
+    within one file: upstream draws train and ``iid_*`` by an unseeded shuffle. SBAP sets pair each molecule with a
+    protein, which is no graph and is left out.
     """
 
     name = "drugood"
@@ -66,11 +57,7 @@ class DrugOOD(Dataset):
     limit: int | None = hparam(None, low=2, help="for trials: at most so many molecules of each split, evenly spread")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads the file: its domains are the environments, and it says which ChEMBL it is from.
-
-        Raises:
-            DataError: the file is missing, truncated, foreign or inconsistent.
-        """
+        """Reads the file: its domains are the environments, and it says which ChEMBL it is from."""
         found = self._read(data_dir)
         featuriser = featuriser_class(self.featuriser)
         return Declaration(
@@ -88,11 +75,7 @@ class DrugOOD(Dataset):
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The JSON file.
-
-        Raises:
-            DataError: it is missing; the text names where to put it and where to get it.
-        """
+        """The JSON file."""
         return [required(self._place(data_dir), self._how)]
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
@@ -111,11 +94,7 @@ class DrugOOD(Dataset):
         )
 
     def build(self, data_dir: Path | None) -> RawDataset:
-        """Read and featurise the molecules.
-
-        Raises:
-            DataError: the file is truncated, foreign or inconsistent, or no molecule of a split can be used.
-        """
+        """Read and featurise the molecules."""
         found = self._read(data_dir)
         rows = [(split, number) for split in self._splits for number in self._numbers(len(found.rows[split]))]
         smiles = [found.rows[split][number].smiles for split, number in rows]

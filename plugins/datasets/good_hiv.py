@@ -18,13 +18,12 @@ from plugins.datasets._good_split import (
     concept_split,
     covariate_split,
 )
-from plugins.datasets._labels import parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, tell_failures
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._smiles_pool import featurise_smiles
 from plugins.datasets._splits import LARGEST_SEED
-from plugins.datasets._table import Table, read_table
+from plugins.datasets._table import Table, parse_labels, read_table, refuse_unlabelled
 
 PLACE = "moleculenet/hiv.csv"
 FEATURES = (
@@ -42,19 +41,13 @@ class GOODHIV(Dataset):
     """GOOD-HIV: does a molecule inhibit HIV, on scaffolds or sizes not trained on, or with another label to them.
 
     Gui et al., "GOOD: A Graph Out-of-Distribution Benchmark", NeurIPS 2022 (Datasets and Benchmarks); the molecules are
-    MoleculeNet's (Wu et al., Chemical Science 2018), 41,127 in ``moleculenet/hiv.csv``, its name in any case.
-    ``path`` names any other table with a column of SMILES and one of 0/1 labels. A domain is a Bemis-Murcko scaffold
-    without chirality, in the order of its SMILES, or a number of atoms, the largest first.
-
-    ``covariate``: whole domains, until training has 80 % and validation 10 % of the rows; a tenth of all rows each for
-    ``id_val`` and ``id_test``; ten training environments, neighbouring domains together. ``concept``: the label goes
+    MoleculeNet's (Wu et al., Chemical Science 2018). ``covariate``: whole domains, until training has 80 % and
+    validation 10 % of the rows; ten training environments, neighbouring domains together. ``concept``: the label goes
     with the domain in three training environments, and against it in ``ood_test``; the notes of the data set tell what
     of this is ours.
 
-    A row that cannot be used (its SMILES cannot be read, its label is missing) is left out, counted and listed. Under
-    covariate shift it keeps its place, with the scaffold '' or 0 atoms, while the cuts are made, so that they do not
-    depend on what RDKit can read. GOOD counts such rows: of HIV's SMILES 7 cannot be read today, by which train,
-    ``id_val`` and ``id_test`` together (scaffold) or ``ood_test`` (size) are smaller here.
+    A row that cannot be used is left out, counted and listed. Under covariate shift it keeps its place, with the
+    scaffold '' or 0 atoms, while the cuts are made, so that they do not depend on what RDKit can read.
     """
 
     name = "good-hiv"
@@ -71,11 +64,7 @@ class GOODHIV(Dataset):
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads the labels.
-
-        Raises:
-            DataError: the table is missing or bad.
-        """
+        """Reads the labels."""
         self._contents(data_dir)
         concept = self.shift == "concept"
         return Declaration(
@@ -92,11 +81,7 @@ class GOODHIV(Dataset):
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The table.
-
-        Raises:
-            DataError: it is missing; the text names where to put it and where to get it.
-        """
+        """The table."""
         if self.path is not None:
             return [required(given_path(self.path, data_dir), "'path' names a CSV table with a header")]
         (download,) = self.downloads(data_dir)
@@ -111,11 +96,7 @@ class GOODHIV(Dataset):
         return () if self.path is not None else (table_download("hiv", PLACE),)
 
     def build(self, data_dir: Path | None) -> RawDataset:
-        """Featurise and split the molecules.
-
-        Raises:
-            DataError: the table is bad, or a split would be empty.
-        """
+        """Featurise and split the molecules."""
         table, smiles, labels = self._contents(data_dir)
         scaffolds: Scaffolds = "flat" if self.scaffolds or self.domain == "scaffold" else "none"
         found = featurise_smiles(smiles, Wanted("ogb", scaffolds, self.fragments == "brics"))

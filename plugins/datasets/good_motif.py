@@ -58,20 +58,12 @@ class GOODMotif(Dataset):
     constant feature, 5 % perturbation. The label is the motif in GOOD's order, which is not SPMotif's: house 0,
     cycle 1, crane 2; with probability ``label_noise`` it is drawn anew from all three, in every part.
 
-    ``covariate``: bases (or sizes) of validation and of test do not occur in training. ``concept``: bases (or sizes)
-    are the same throughout, and go with the motif in 99, 97 and 95 % of the three training environments, in 30 % of
-    ``ood_val`` and in none of ``ood_test``; where they are not made to, one of the three is drawn. ``no_shift``: train,
-    val and test are drawn alike. Training environments are the bases (sizes) under covariate shift, the three
-    strengths under concept shift; under covariate shift every part tells its environment, under concept shift train
-    alone.
+    ``covariate``: bases (or sizes) of validation and of test do not occur in training. ``concept``: they are the same
+    throughout, and go with the motif in 99, 97 and 95 % of the three training environments, in 30 % of ``ood_val`` and
+    in none of ``ood_test``. ``no_shift``: train, val and test are drawn alike, without environments.
 
-    An extra edge of the perturbation has an end at the hub of a star, at an inner node of a path, or at any node of
-    another base; a pair that has none is drawn in vain, so that a star hardly gains edges.
-
-    Ours, where GOOD leaves it to chance: motifs and environments are balanced exactly. Under ``no_shift``, where both
-    domains are drawn alike (all five bases, sizes about 10), GOOD numbers three random thirds of train as
-    environments; here it has none (``envs: random(3)`` gives such). The random streams are our own, so graphs match
-    the published ones in distribution, not one by one.
+    Ours, where GOOD leaves it to chance: motifs and environments are balanced exactly. The random streams are our own,
+    so graphs match the published ones in distribution, not one by one.
     """
 
     name = "good-motif"

@@ -10,7 +10,7 @@ from plugins.datasets._files import in_any_case, is_file, is_folder, known_folde
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._ogb_features import OGBFeaturiser
 from plugins.datasets._ogb_raw import OGBRaw
-from plugins.datasets._ogb_sets import MOLECULENET_ADDRESS, OGB_ADDRESS, SETS, find_set
+from plugins.datasets._ogb_sets import MOLECULENET_ADDRESS, OGB_ADDRESS, SETS
 from plugins.datasets._ogb_table import OGBTable
 
 NOTE = (
@@ -26,32 +26,23 @@ class OGB(Dataset):
     Hu et al., "Open Graph Benchmark: Datasets for Machine Learning on Graphs", NeurIPS 2020; the sets are from
     MoleculeNet (Wu et al., Chemical Science 2018). Two sources give the same result: OGB's raw folder
     ``ogbg_mol<dataset>/`` (with its index files), or MoleculeNet's table ``moleculenet/<dataset>.csv`` of SMILES and
-    labels (the file's name in any case), of which features and split are computed with RDKit; neither needs the
-    ``ogb`` package. Of equally frequent scaffolds the one that comes later in the table is first, as in OGB's split,
-    so that the table's own order of rows is part of it.
-
-    One label column is a binary task, several are a multi-task one with missing labels kept. A row that cannot be
-    used (its SMILES cannot be read, or its only label is missing) is left out, counted and listed; such rows
-    count as test molecules where the 80/10/10 shares are computed, as OGB has them there.
+    labels, of which features and split are computed with RDKit; neither needs the ``ogb`` package. A row that cannot be
+    used is left out, counted and listed; it counts as a test molecule where the 80/10/10 shares are computed.
     """
 
     name = "ogb"
     family = "ogb"
     listed = tuple({"dataset": name} for name in SETS)
 
-    dataset: str = hparam("bace", help="name of the set: bace, bbbp, clintox, hiv, muv, pcba, sider, tox21, toxcast")
+    dataset: str = hparam("bace", choices=tuple(SETS), help="name of the set")
     source: str = hparam("auto", choices=("auto", "ogb", "csv"), help="auto: OGB's folder if there is one, else a CSV")
     scaffolds: bool = hparam(False, help="give out each molecule's scaffold, for the environments `scaffold(k)`")
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads the labels.
-
-        Raises:
-            DataError: there is no such set, it is one for regression, or its files are missing or bad.
-        """
-        known, source = find_set(self.dataset), self._source(data_dir)
-        count = len(source.tasks())
+        """Reads the labels."""
+        known, source = SETS[self.dataset], self._source(data_dir)
+        count = source.tasks()
         if count != known.tasks:
             raise DataError(f"{source.where}: labels per molecule: {count}; '{self.dataset}' has {known.tasks}")
         return Declaration(
@@ -65,11 +56,7 @@ class OGB(Dataset):
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The input files.
-
-        Raises:
-            DataError: there is no such set, or a file is missing; the text names where to put it and where to get it.
-        """
+        """The input files."""
         return self._source(data_dir).files()
 
     def downloads(self, data_dir: Path | None) -> Sequence[Download]:
@@ -77,22 +64,17 @@ class OGB(Dataset):
         from plugins.datasets._ogb_downloads import folder_download, table_download
 
         del data_dir
-        find_set(self.dataset)
         if self.source == "csv":
             return (table_download(self.dataset, self._csv.as_posix()),)
         return (folder_download(self.dataset, self._folder),)
 
     def build(self, data_dir: Path | None) -> RawDataset:
-        """Read or featurise the molecules.
-
-        Raises:
-            DataError: a file is truncated, foreign or inconsistent, or a split would be empty.
-        """
+        """Read or featurise the molecules."""
         source = self._source(data_dir)
         return raw_dataset(source.read(), source.where, scaffolds=self.scaffolds)
 
     def _source(self, data_dir: Path | None) -> OGBRaw | OGBTable:
-        known, how = find_set(self.dataset), self._how(data_dir)
+        known, how = SETS[self.dataset], self._how(data_dir)
         root = known_folder(data_dir, how)
         folder, table = root / self._folder, in_any_case(root / self._csv)
         if self.source == "ogb" or (self.source == "auto" and is_folder(folder)):

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness import DataError, Dataset, Declaration, Features, RawDataset, RawGraph, Register, Task, hookimpl, hparam
+from harness import DataError, Dataset, Declaration, Features, RawDataset, Register, Task, hookimpl, hparam
+from plugins.datasets._cut import MAX_DEGREE, cut_graphs, degree_codes
 from plugins.datasets._files import given_path
 from plugins.datasets._pyg_cache import Extract, extract
 from plugins.datasets._splits import (
@@ -18,14 +19,20 @@ from plugins.datasets._splits import (
     index_split,
     named_shares,
     random_split,
+    refuse_seed,
     size_split,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-MAX_DEGREE = 100
+VALIDATION = {"random": "in-distribution", "size": "OOD"}
+VARIANTS = {
+    "random": "split by chance",
+    "size": "split by graph size",
+    "files": "index files",
+    "consecutive": "split in the order of the data",
+}
 MAX_CLASSES = 1000
 LARGEST_CODE = 100_000
 DRAWN = ("auto", "random", "size")
@@ -36,21 +43,14 @@ class PyG(Dataset):
 
     Fey and Lenssen, *Fast Graph Representation Learning with PyTorch Geometric*, RLGM workshop at ICLR 2019.
 
-    ``dataset`` names it as ``module:Class`` or ``file.py:Class`` (relative to the suite), ``arguments`` go to it. A
-    class whose constructor names ``root`` gets ``pyg/<Class>`` in the data folder. The class runs once, in a process of
-    its own with global generators seeded with 0; its graphs are kept as plain arrays in the store, and their content
-    enters the key, until its code (every module that belongs to no installed library), its raw files, the files named
-    in ``watch``, its arguments or the versions of torch and PyG change. ``processed`` in the root is read only where
-    there are no raw files: PyG would take up what other arguments have left there. Nothing is downloaded: where raw
-    files are missing, the error says how to fetch them. Files that the class keeps are read as pickles, which can run
-    code, in that process alone: take classes and their files from whom you trust.
+    The class runs once, in a process of its own with global generators seeded with 0; its graphs are kept as plain
+    arrays in the store, and their content enters the key, until its code, raw files, arguments, the files named in
+    ``watch`` or the versions of torch and PyG change. Nothing is downloaded. Files that the class keeps are read as
+    pickles, which can run code, in that process alone: take classes and their files from whom you trust.
 
-    Read are ``x``, ``edge_index``, ``edge_attr``, the label and the split field. Whole-number features are codes, one
-    table a column; floats are numbers. The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is
-    never guessed from the edges. One label is a class (any whole numbers, ascending), several in a row of shape (1, T)
-    are tasks with labels 0, 1 or NaN. Give both directions of an undirected edge. A function gives a list of graphs, or
-    a dict of such lists by split: train, val and test. Graphs without nodes or without a label are left out and listed,
-    by their number in the list, from 0.
+    The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is never guessed from the edges. One label
+    is a class (any whole numbers, ascending), several in a row of shape (1, T) are tasks with labels 0, 1 or NaN. Give
+    both directions of an undirected edge. Graphs without nodes or without a label are left out and listed.
     """
 
     name = "pyg"
@@ -90,41 +90,30 @@ class PyG(Dataset):
     )
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads what is known of the graphs; the first time, the graphs.
-
-        Raises:
-            DataError: the class or its graphs cannot be used.
-        """
+        """Reads what is known of the graphs; the first time, the graphs."""
         summary = self._extract(data_dir).summary
         split = self._split(summary)
         return Declaration(
             task=self._task(summary),
             node_features=self._node_features(summary),
             edge_features=self._edge_features(summary),
-            validation=_VALIDATION.get(split, "as given"),
-            variant=_VARIANTS[split],
+            validation=VALIDATION.get(split, "as given"),
+            variant=VARIANTS.get(split, "the data's own split"),
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The graphs as they were read, and index files.
-
-        Raises:
-            DataError: as :meth:`declare`, or an index file is missing.
-        """
+        """The graphs as they were read, and index files."""
         return [self._extract(data_dir).file, *self._index_files(data_dir).values()]
 
     def build(self, data_dir: Path | None) -> RawDataset:
-        """Cut the graphs out of the arrays, and split them.
-
-        Raises:
-            DataError: as :meth:`declare`, or a split would be empty.
-        """
+        """Cut the graphs out of the arrays, and split them."""
         from safetensors.numpy import load_file
 
         task = self.declare(data_dir).task
         found = self._extract(data_dir)
         tables = load_file(found.file)
-        graphs = self._graphs(tables, found.summary, task)
+        x, attr, labels = self._nodes(tables), self._edges(tables), _labels(tables["y"], found.summary, task)
+        graphs = cut_graphs(x, tables["edge_index"], attr, tables["nodes"], tables["edges"], labels)
         left_out: dict[int, str] = dict(found.summary["left_out"])
         rows = {
             name: [row for row in chosen if row not in left_out]
@@ -134,28 +123,9 @@ class PyG(Dataset):
             "graphs": len(graphs),
             "in_no_split": len(graphs) - len(left_out) - sum(map(len, rows.values())),
             "classes": [] if task.kind == "multitask" else [_number(value) for value in found.summary["values"]],
-            "one_way_edges": _one_way(tables),
         }
         splits = {name: [graphs[row] for row in chosen] for name, chosen in rows.items()}
         return RawDataset(splits, list(left_out.values()), facts)
-
-    def _graphs(self, tables: Mapping[str, NDArray[Any]], summary: Mapping[str, Any], task: Task) -> list[RawGraph]:
-        import numpy as np
-
-        x, attr = self._nodes(tables), self._edges(tables)
-        labels: NDArray[Any] = tables["y"].astype(np.float32)
-        if task.kind != "multitask":
-            labels = np.searchsorted(summary["values"], tables["y"][:, 0])
-        nodes, edges = (np.concatenate([[0], np.cumsum(tables[name])]) for name in ("nodes", "edges"))
-        return [
-            RawGraph(
-                x=x[nodes[row] : nodes[row + 1]],
-                edge_index=tables["edge_index"][:, edges[row] : edges[row + 1]],
-                y=labels[row] if task.kind == "multitask" else int(labels[row]),
-                edge_attr=None if attr is None else attr[edges[row] : edges[row + 1]],
-            )
-            for row in range(len(labels))
-        ]
 
     def _nodes(self, tables: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         import numpy as np
@@ -164,7 +134,8 @@ class PyG(Dataset):
         if self.node_features == "ones":
             return np.ones((total, 1), dtype=np.float32)
         if self.node_features == "degree":
-            return np.minimum(np.bincount(_global_edges(tables)[0], minlength=total), MAX_DEGREE)[:, None]
+            starts = np.cumsum(tables["nodes"]) - tables["nodes"]
+            return degree_codes(tables["edge_index"][0] + np.repeat(starts, tables["edges"]), total)
         return self._read(tables["x"])
 
     def _edges(self, tables: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
@@ -258,19 +229,12 @@ class PyG(Dataset):
         return Features("categorical", tuple(high + 1 for high in found["high"]))
 
     def _extract(self, data_dir: Path | None) -> Extract:
-        if not self.dataset:
-            raise DataError(
-                "dataset 'pyg': 'dataset' is not given; it names a class or function: module:Class or file.py:Class"
-            )
         place, _, name = self.dataset.rpartition(":")
         if not place or not name.isidentifier():
             raise DataError(
                 f"dataset 'pyg', hyperparameter 'dataset': {self.dataset!r}; expected module:Class or file.py:Class"
             )
-        if self.split not in ("auto", "random") and self.split_seed != 0:
-            raise DataError(
-                f"dataset 'pyg': 'split_seed' has no meaning with 'split: {self.split}', which draws nothing"
-            )
+        refuse_seed(self, self.split not in ("auto", "random"))
         if place.endswith(".py"):
             place = str(given_path(place, Path.cwd()))
         return extract(
@@ -292,34 +256,14 @@ class PyG(Dataset):
         return index_files(given_path(self.index_folder, data_dir)) if self.split == "files" else {}
 
 
-_VALIDATION = {"random": "in-distribution", "size": "OOD"}
-_VARIANTS = {
-    "given": "the data's own split",
-    "random": "split by chance",
-    "size": "split by graph size",
-    "files": "index files",
-    "field": "the data's own split",
-    "masks": "the data's own split",
-    "argument": "the data's own split",
-    "consecutive": "split in the order of the data",
-}
-
-
-def _global_edges(tables: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """(2, m) edges with node ids counted over all graphs."""
+def _labels(y: NDArray[Any], summary: Mapping[str, Any], task: Task) -> Sequence[Any]:
+    """The label of each graph: a row for several tasks, else the number of its class."""
     import numpy as np
 
-    starts = np.cumsum(tables["nodes"]) - tables["nodes"]
-    found: NDArray[np.int64] = tables["edge_index"] + np.repeat(starts, tables["edges"])
-    return found
-
-
-def _one_way(tables: Mapping[str, NDArray[Any]]) -> int:
-    """Return the number of edges without one in the other direction."""
-    import numpy as np
-
-    ends, total = _global_edges(tables), int(tables["nodes"].sum())
-    return int((~np.isin(ends[1] * total + ends[0], ends[0] * total + ends[1])).sum())
+    if task.kind == "multitask":
+        return list(y.astype(np.float32))
+    classes: list[int] = np.searchsorted(summary["values"], y[:, 0]).tolist()
+    return classes
 
 
 def _number(value: float) -> int | float:

@@ -12,14 +12,21 @@ from typing import Any
 from harness import DataError, Dataset, Declaration, RawDataset, Register, Task, hookimpl, hparam
 from plugins.datasets._featurise import FEATURISERS, Scaffolds, Wanted, featuriser_class
 from plugins.datasets._files import given_path, required
-from plugins.datasets._labels import parse_classes, parse_labels, refuse_unlabelled
 from plugins.datasets._molecule_graphs import raw_dataset
 from plugins.datasets._molecules import Labels, Molecule, MoleculeSet, scaffolds_of, tell_failures
 from plugins.datasets._repeats import copies, rows_to_drop, together
 from plugins.datasets._scaffold import scaffold_split
 from plugins.datasets._smiles_pool import featurise_smiles
-from plugins.datasets._splits import LARGEST_SEED, SPLITS, Split, named_shares, random_split, size_split
-from plugins.datasets._table import Table, is_missing, read_table, shortened
+from plugins.datasets._splits import LARGEST_SEED, SPLITS, Split, named_shares, random_split, refuse_seed, size_split
+from plugins.datasets._table import (
+    Table,
+    is_missing,
+    parse_classes,
+    parse_labels,
+    read_table,
+    refuse_unlabelled,
+    shortened,
+)
 
 DRAWN = ("scaffold", "size", "random")
 SPLIT_NAMES = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -62,18 +69,10 @@ class SmilesCSV(Dataset):
     """Molecules of your own, from a CSV table with a header, a column of SMILES and one or more of labels.
 
     One label column is a binary task (0 and 1, scored by ROC-AUC) or one of several classes (0, 1, 2 …, scored by
-    accuracy); several columns are a multi-task one of 0, 1 and empty cells. A row that cannot be used (its SMILES
-    cannot be read as a whole, or its only label is missing) is left out, counted and listed.
-
-    The split is the table's own (``split_column`` holds train, val or test), by Bemis-Murcko scaffold with OGB's rule
-    (Hu et al., NeurIPS 2020: the most frequent scaffolds in train), by number of atoms (the smallest molecules in
-    train), or by chance. Of equally frequent scaffolds that with the smaller SMILES comes first, where OGB goes by the
-    order of rows, so that the order of rows moves no molecule. Scaffolds and sizes stay together, so shares are met
-    about; the split by chance is drawn for all rows, so that one that cannot be used moves no other.
-
-    A molecule may be in several rows, found by its canonical SMILES; such molecules are counted. ``duplicates``: with
-    ``keep`` all rows stay where they are; with ``drop`` the first row of a molecule stays, and none where rows
-    contradict each other; with ``group`` all are where the split has the first, as by scaffold or size they always are.
+    accuracy); several columns are a multi-task one of 0, 1 and empty cells. The split is the table's own, by
+    Bemis-Murcko scaffold with OGB's rule (Hu et al., NeurIPS 2020), by number of atoms (the smallest in train), or by
+    chance. Scaffolds and sizes stay together. A row that cannot be used is left out, counted and listed, and moves no
+    other; rows of one molecule are found by its canonical SMILES.
     """
 
     name = "smiles-csv"
@@ -106,11 +105,7 @@ class SmilesCSV(Dataset):
     fragments: str = hparam("none", choices=("none", "brics"), help="give out each molecule's fragments, for MoleOOD")
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads the table, but no molecule: where it takes molecules to split it, environments are those of all rows.
-
-        Raises:
-            DataError: it is missing or damaged, lacks a column, or its labels are not classes.
-        """
+        """Reads the table, but no molecule: where these tell the split, environments are those of all rows."""
         contents = self._contents(data_dir)
         tasks = len(contents.labels[0])
         featuriser = featuriser_class(self.featuriser)
@@ -129,11 +124,7 @@ class SmilesCSV(Dataset):
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The table.
-
-        Raises:
-            DataError: it is missing.
-        """
+        """The table."""
         how = (
             "'path' names a CSV table with a header; a relative one is sought beside the suite and in the data folder "
             "(--data-dir)"
@@ -141,11 +132,7 @@ class SmilesCSV(Dataset):
         return [required(self._where(data_dir), how)]
 
     def build(self, data_dir: Path | None) -> RawDataset:
-        """Featurise the molecules.
-
-        Raises:
-            DataError: as for :meth:`declare`, or a split would be empty.
-        """
+        """Featurise the molecules."""
         contents, where = self._contents(data_dir), self._where(data_dir)
         scaffolds: Scaffolds = "chiral" if self.scaffolds or self.split == "scaffold" else "none"
         found = featurise_smiles(contents.smiles, Wanted(self.featuriser, scaffolds, self.fragments == "brics"))
@@ -185,21 +172,21 @@ class SmilesCSV(Dataset):
         table = read_table(path)
         smiles = table.column(self.smiles_column, "smiles_column")
         rows = self._known_rows(table, len(smiles))
-        named = self.domain_column is not None
         domains = [""] * len(smiles)
-        if named:
-            domains = [_domain(cell) for cell in table.column(str(self.domain_column), "domain_column")]
+        if self.domain_column is not None:
+            domains = [_domain(cell) for cell in table.column(self.domain_column, "domain_column")]
         labels, classes = self._labels(table)
         train = None if rows is None or self.duplicates != "keep" else rows["train"]
         contents = _Contents(table, smiles, labels, classes, rows, train, domains)
-        if named and not contents.environments(train):
+        if self.domain_column is not None and not contents.environments(train):
             raise DataError(f"{path}: {self._no_domain}")
         return contents
 
     def _known_rows(self, table: Table, count: int) -> Split | None:
         """The split where no molecule need be known for it, before duplicates are dropped or put together."""
         if self.split == "column":
-            return rows_by_name(self._split_names(table))
+            names = self._split_names(table)
+            return {split: [row for row, name in enumerate(names) if name == split] for split in SPLITS}
         if self.split == "random":
             return random_split(count, named_shares(self.shares, self.name), self.split_seed)
         return None
@@ -224,14 +211,10 @@ class SmilesCSV(Dataset):
             names = [name for name in table.header if name not in taken]
         else:
             names = list(self.label_columns)
-        wrong = next((name for name in names if not name or name in taken or names.count(name) > 1), None)
-        if not names or wrong is not None:
-            what = "no label column" if not names else f"'{wrong}' is not exactly one label column"
-            if wrong == "":
-                what = "a column has values but no name in the header, and may be a label column or not"
+        if not names or "" in names or taken & set(names) or len(set(names)) < len(names):
             raise DataError(
-                f"{table.path}: {what}; the columns are: {shortened(table.header)}. 'label_columns: [...]' names the "
-                "columns to predict"
+                f"{table.path}: no label column, or one without a name, there twice or of another use: {names}; "
+                f"the columns are: {shortened(table.header)}. 'label_columns: [...]' names the columns to predict"
             )
         return names
 
@@ -257,8 +240,7 @@ class SmilesCSV(Dataset):
                 "dataset 'smiles-csv': 'duplicates: group' has no meaning with 'split: column', as the table says in "
                 "which split each row is"
             )
-        if self.split != "random" and self.split_seed != 0:
-            raise DataError(f"dataset 'smiles-csv': 'split_seed' has no meaning with 'split: {self.split}'")
+        refuse_seed(self, self.split != "random")
         if self.split != "column":
             named_shares(self.shares, self.name)
 
@@ -272,11 +254,6 @@ def _domain(cell: str) -> str:
     """The domain that a cell names, '' for none: 1.0, as tables with gaps have it, is 1."""
     whole = re.fullmatch(r"(-?\d+)\.0*", cell)
     return "" if is_missing(cell) else whole[1] if whole else cell
-
-
-def rows_by_name(names: Sequence[str]) -> Split:
-    """Split name -> rows, from the split's name of each row."""
-    return {name: [row for row, given in enumerate(names) if given == name] for name in SPLITS}
 
 
 @hookimpl

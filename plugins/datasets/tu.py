@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import DataError, Dataset, Declaration, Download, Features, RawDataset, Register, Task, hookimpl, hparam
+from plugins.datasets._cut import MAX_DEGREE, cut_graphs, degree_codes
 from plugins.datasets._files import given_path, known_folder, required
 from plugins.datasets._splits import (
     LARGEST_SEED,
@@ -19,15 +20,13 @@ from plugins.datasets._splits import (
     refuse_seed,
     shuffled,
 )
-from plugins.datasets._tu_files import REQUIRED, TUFiles, cut_graphs
+from plugins.datasets._tu_files import REQUIRED, TUFiles
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
-MAX_DEGREE = 100
-"""Degrees from here on share a code, so that hubs of large graphs need no table of their own."""
 
 
 class TU(Dataset):
@@ -36,17 +35,12 @@ class TU(Dataset):
     Morris et al., "TUDataset: A collection of benchmark datasets for learning with graphs", GRL+ 2020; the split
     by size is that of Bevilacqua et al., "Size-Invariant Graph Representations for Graph Classification
     Extrapolations", ICML 2021, which CIGA (Chen et al., NeurIPS 2022) uses on PROTEINS, DD, NCI1 and NCI109 with the
-    Matthews correlation.
-    Train and validation are the graphs of at most the median number of nodes, validation a tenth of them (rounded down)
-    drawn by ``split_seed``; test those of at least the 90th percentile; graphs in between are in no split. The authors'
-    own draw is known from their index files alone: ``split: files`` reads ``train_idx.txt``, ``val_idx.txt`` and
-    ``test_idx.txt``, rows counted from 0.
+    Matthews correlation. The authors' own draw of validation is known from their index files alone (``split: files``).
 
-    Node labels are codes in ascending order of the labels; with ``attributes`` node attributes come first and labels
-    follow as indicators, as PyG has them with ``use_node_attr=True``. A set with neither has the number of a node's
-    neighbours as its code (100 and more share one). Edge labels and attributes are read in the same way. Self-loops and
-    repeated edges are left out, as in PyG. Graph labels, any whole numbers, become 0, 1 … in ascending order. Graphs
-    without nodes, which Fingerprint has, are left out and listed, by their number from 0.
+    Node labels are codes in ascending order; with ``attributes`` node attributes come first and labels follow as
+    indicators, as PyG has them with ``use_node_attr=True``. A set with neither has the number of a node's neighbours as
+    its code. Edge labels and attributes are read in the same way. Self-loops and repeated edges are left out, as in
+    PyG. Graphs without nodes are left out and listed, by their number from 0.
     """
 
     name = "tu"
@@ -71,11 +65,7 @@ class TU(Dataset):
     )
 
     def declare(self, data_dir: Path | None) -> Declaration:
-        """Reads graph labels, and which node and edge labels there are.
-
-        Raises:
-            DataError: a file is missing or is no table of numbers.
-        """
+        """Reads graph labels, and which node and edge labels there are."""
         refuse_seed(self, self.split == "files")
         files = self._found(data_dir)
         classes, nodes = self._classes(files), files.columns("node", self.attributes).features
@@ -106,11 +96,7 @@ class TU(Dataset):
         )
 
     def files(self, data_dir: Path | None) -> list[Path]:
-        """The text files that are read.
-
-        Raises:
-            DataError: one is missing; the text names where to put it and where to get it.
-        """
+        """The text files that are read."""
         found = self._found(data_dir)
         kinds = ["node_labels", "edge_labels"] + (["node_attributes", "edge_attributes"] if self.attributes else [])
         read = [found.path(kind) for kind in (*REQUIRED, *filter(found.has, kinds))]
@@ -132,11 +118,7 @@ class TU(Dataset):
         )
 
     def build(self, data_dir: Path | None) -> RawDataset:
-        """Read the graphs.
-
-        Raises:
-            DataError: a file is truncated, foreign or inconsistent, or a split would be empty.
-        """
+        """Read the graphs."""
         import numpy as np
 
         files = self._found(data_dir)
@@ -145,7 +127,9 @@ class TU(Dataset):
         sizes = np.bincount(files.graph_of, minlength=len(labels))
         ends, lines, listed = files.edges()
         attr = None if edges.features.kind == "none" else files.features("edge", edges, listed)[lines]
-        graphs = cut_graphs(self._nodes(files, ends), ends, attr, sizes, labels)
+        owners = files.graph_of[ends[0]]
+        local, counts = ends - (np.cumsum(sizes) - sizes)[owners], np.bincount(owners, minlength=len(labels))
+        graphs = cut_graphs(self._nodes(files, ends), local, attr, sizes, counts, labels)
         rows = self._rows(sizes, data_dir)
         empty = np.flatnonzero(sizes == 0).tolist()
         splits = {name: [graphs[row] for row in chosen] for name, chosen in rows.items()}
@@ -158,12 +142,10 @@ class TU(Dataset):
 
     def _nodes(self, files: TUFiles, ends: NDArray[np.int64]) -> NDArray[Any]:
         """(n, F) features of all nodes; the number of neighbours where the set has none."""
-        import numpy as np
-
         columns, count = files.columns("node", self.attributes), len(files.graph_of)
-        if columns.features.kind == "none":
-            return np.minimum(np.bincount(ends[0], minlength=count), MAX_DEGREE)[:, None]
-        return files.features("node", columns, count)
+        return (
+            degree_codes(ends[0], count) if columns.features.kind == "none" else files.features("node", columns, count)
+        )
 
     def _rows(self, sizes: NDArray[np.int64], data_dir: Path | None) -> Split:
         """Rows of graphs that have nodes. Those without move no other: neither a drawn one nor the median."""
@@ -205,9 +187,6 @@ def size_shift(sizes: NDArray[np.int64], split_seed: int) -> Split:
     Args:
         sizes: (graphs,) number of nodes of each.
         split_seed: draws the validation graphs.
-
-    Raises:
-        DataError: a split would be empty, or the median is the 90th percentile.
     """
     import numpy as np
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from harness import RawDataset, Register, hookimpl, hparam
+from harness import Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
 from plugins.datasets._splits import SPLITS
 
@@ -58,12 +56,6 @@ class TwoPiece(recipes.BaseMotif):
                 "the papers do not say."
             )
         return "published", notes
-
-    def build(self, data_dir: Path | None) -> RawDataset:
-        """Draw the graphs."""
-        raw = super().build(data_dir)
-        raw.facts["effective_motif_agreement"] = round(self._motif_agreement, 4)
-        return raw
 
     @property
     def _motif_agreement(self) -> float:

@@ -36,11 +36,10 @@ class TensorBoard(Tracker):
             for epoch, numbers in cell.numbers:
                 for name, value in numbers.items():
                     writer.add_scalar(_tag(name), value, epoch)
-            chosen = {"dataset": cell.dataset, "method": cell.method, "seed": cell.seed}
-            tuned = {name: value if isinstance(value, (int, float)) else str(value) for name, value in _tuned(cell)}
+            chosen = {"dataset": cell.dataset, "method": cell.method, "seed": cell.seed, **cell.hyperparameters}
             for name, value in cell.scores.items():
                 writer.add_scalar(_tag(f"score/{name}"), value, 0)
-            writer.add_text("cell", ", ".join(f"{name}={value}" for name, value in {**chosen, **tuned}.items()), 0)
+            writer.add_text("cell", ", ".join(f"{name}={value}" for name, value in chosen.items()), 0)
 
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
         del table, status
@@ -49,10 +48,6 @@ class TensorBoard(Tracker):
 def _tag(name: str) -> str:
     """A tag that TensorBoard takes as it is."""
     return "".join(c if c.isalnum() or c in "-./_" else "_" for c in name)
-
-
-def _tuned(cell: TrackedCell) -> list[tuple[str, Any]]:
-    return list(cell.hyperparameters.items())
 
 
 def _name(cell: TrackedCell) -> str:

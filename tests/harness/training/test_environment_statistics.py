@@ -101,15 +101,19 @@ def test_graphs_without_any_label_are_in_no_environment():
 @pytest.mark.parametrize(
     ("ids", "number", "message"),
     [
-        (torch.tensor([0, 10**9, 0]), None, "2 environments have ids up to 1000000000, and 1 is not among them"),
-        (torch.tensor([1, 1, 2]), None, "and 0 is not among them; expected 0, 1, 2 … without a gap"),
-        (torch.tensor([0.0, 1.0, 0.0]), None, "the ids are torch.float32; expected a tensor of torch.int64"),
-        ([0, 1, 0], None, "the ids are list; expected a tensor of torch.int64"),
-        (torch.tensor([0, 1]), None, "of shape (2,) for 3 graphs; expected one id per graph"),
+        (
+            torch.tensor([0, 10**9, 0]),
+            None,
+            "2 environments have ids up to 1000000000; expected 0, 1",
+        ),
+        (torch.tensor([1, 1, 2]), None, "2 environments have ids up to 2; expected 0, 1, 2 … without a gap"),
+        (torch.tensor([0.0, 1.0, 0.0]), None, "the ids are torch.float32 of shape"),
+        ([0, 1, 0], None, "the ids are list for 3 graphs; expected a tensor of torch.int64"),
+        (torch.tensor([0, 1]), None, "of shape (2,) for 3 graphs; expected a tensor of torch.int64, one id per graph"),
         (torch.tensor([[0], [1], [0]]), 2, "of shape (3, 1) for 3 graphs"),
-        (torch.tensor([-1, -1, -1]), None, "all ids are -1, so that no graph has an environment"),
-        (torch.tensor([0, -2, 1]), None, "an id is -2; expected 0, 1, 2 … or -1 for none"),
-        (torch.tensor([0, 2, 1]), 2, "an id is 2, but the ids of 2 environments are below 2"),
+        (torch.tensor([-1, -1, -1]), None, "0 environments have ids up to -1"),
+        (torch.tensor([0, -2, 1]), None, "there are ids from -2 to 1; expected 0, 1, 2 …, or -1 for none"),
+        (torch.tensor([0, 2, 1]), 2, "there are ids from 0 to 2; expected 0 to 1, or -1 for none"),
     ],
 )
 def test_ids_that_count_no_environments_are_refused(ids, number, message):

@@ -14,7 +14,7 @@ import pytest
 from rdkit import Chem
 
 from harness.errors import DataError
-from plugins.datasets import _smiles_pool, _structure
+from plugins.datasets import _featurise, _smiles_pool
 from plugins.datasets._featurise import Wanted, featuriser_class
 from plugins.datasets._rdkit import rdkit_session
 from plugins.datasets._smiles_pool import featurise_smiles
@@ -34,10 +34,9 @@ def dumped(found):
     return {row: arrays(molecule) for row, molecule in found.molecules.items()}, found.failures
 
 
-def started_with(code: str):
-    """The command of a process that first runs ``code``, which may replace ``_featurise.one``."""
-    start = f"import sys; sys.path[:] = {sys.path!r}\nfrom plugins.datasets import _featurise, _smiles_pool\n"
-    return [sys.executable, "-c", f"{start}{code}\n_smiles_pool.serve()"]
+def served_after(code: str) -> str:
+    """What a process runs that first runs ``code``, which may replace ``_featurise.featurise_one``."""
+    return f"from plugins.datasets import _featurise, _smiles_pool\n{code}\n_smiles_pool.serve()"
 
 
 @pytest.fixture
@@ -76,17 +75,17 @@ def test_a_molecule_that_ends_its_process_is_one_failure(monkeypatch):
         "    return old(smiles, *rest)\n"
         "_featurise.featurise_one = new"
     )
-    monkeypatch.setattr(_smiles_pool, "_command", lambda: started_with(crash))
+    monkeypatch.setattr(_smiles_pool, "_SERVE", served_after(crash))
     smiles = ["C" * size for size in range(1, 12)]
     found = featurise_smiles(smiles, Wanted(), 2)
-    assert found.failures == {5: "RDKit crashed (SIGSEGV) on the SMILES 'CCCCCC'"}
+    assert found.failures == {5: "RDKit crashed (code -11) on the SMILES 'CCCCCC'"}
     assert {row: len(molecule.x) for row, molecule in found.molecules.items()} == {
         row: row + 1 for row in range(11) if row != 5
     }
 
 
 def test_an_error_of_python_in_a_process_is_no_fault_of_a_molecule(monkeypatch, capfd):
-    monkeypatch.setattr(_smiles_pool, "_command", lambda: started_with("_featurise.featurise_one = None"))
+    monkeypatch.setattr(_smiles_pool, "_SERVE", served_after("_featurise.featurise_one = None"))
     with pytest.raises(DataError, match="ended with code 1"):
         featurise_smiles(SMILES, ALL, 2)
     assert "TypeError" in capfd.readouterr().err
@@ -100,17 +99,17 @@ def test_what_is_printed_in_a_process_is_not_taken_for_an_answer(monkeypatch):
         "    return old(*given)\n"
         "_featurise.featurise_one = new"
     )
-    monkeypatch.setattr(_smiles_pool, "_command", lambda: started_with(noise))
+    monkeypatch.setattr(_smiles_pool, "_SERVE", served_after(noise))
     assert dumped(featurise_smiles(SMILES, ALL, 1)) == dumped(featurise_smiles(SMILES, ALL, 0))
 
 
 def test_processes_end_with_the_one_that_started_them():
     """Also while they are at work, and although that one was killed."""
-    child = started_with("import time; _featurise.featurise_one = lambda s, *_: time.sleep(60 * (len(s) > 1))")
+    child = served_after("import time; _featurise.featurise_one = lambda s, *_: time.sleep(60 * (len(s) > 1))")
     script = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "from plugins.datasets import _featurise, _smiles_pool\n"
-        f"_smiles_pool._command = lambda: {child!r}\n"
+        f"_smiles_pool._SERVE = {child!r}\n"
         "_smiles_pool.featurise_smiles(['CC'] * 9, _featurise.Wanted(), 1)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
@@ -143,7 +142,7 @@ def test_an_error_of_rdkit_is_one_failure(monkeypatch):
             raise RuntimeError("Invariant\nViolation")
         return ()
 
-    monkeypatch.setattr(_structure, "brics_fragments", broken)
+    monkeypatch.setattr(_featurise, "brics_fragments", broken)
     found = featurise_smiles(["CC", "CCC", "CCCC"], ALL, 0)
     assert found.failures == {1: "RDKit fails on the SMILES 'CCC': Invariant Violation"}
     assert list(found.molecules) == [0, 2]

@@ -212,10 +212,6 @@ def test_declaration_of_the_shifted_sets():
     assert "0.9333" in " ".join(declared.notes)
 
 
-def test_facts_keep_test_labels_sealed():
-    assert set(GOODMotif(graphs=300).build(None).facts["splits"]) == {"train", "id_val", "ood_val"}
-
-
 def test_the_place_of_a_graph_says_nothing_of_it(sets):
     graphs = sets["basis", "covariate"]["train"]
     for name in ("env", "motif"):

@@ -8,10 +8,10 @@ from rdkit import Chem
 from rdkit.Chem.Scaffolds import MurckoScaffold
 
 from harness import DataError, PackedGraphs
-from plugins.datasets import _structure
+from plugins.datasets import _featurise
+from plugins.datasets._featurise import brics_fragments
 from plugins.datasets._ogb_features import ATOM_SIZES, OGBFeaturiser
 from plugins.datasets._rdkit import rdkit_session
-from plugins.datasets._structure import brics_fragments
 from plugins.datasets.ogb import OGB
 from plugins.datasets.smiles_csv import SmilesCSV
 
@@ -54,7 +54,7 @@ def test_a_large_peptide_is_cut_at_once(monkeypatch):
     """With the fragments that cutting bond by bond gives, ions left out."""
     text = "CC(C)CC(NC(=O)c1ccccc1)C(=O)NCC(=O)OCC.[Na+].[Cl-]"
     one_by_one = [atoms(fragment) for fragment in fragments(text)]
-    monkeypatch.setattr(_structure, "_ONE_BY_ONE", 0)
+    monkeypatch.setattr(_featurise, "_ONE_BY_ONE", 0)
     assert [atoms(fragment) for fragment in fragments(text)] == one_by_one
     monkeypatch.undo()
     start = time.process_time()

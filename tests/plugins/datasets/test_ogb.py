@@ -66,7 +66,7 @@ def test_both_sources_give_the_same(real):
     other = OGB(dataset=name, source="ogb").build(folder)
     for split, graphs in raw.splits.items():
         assert all(equal(one, two) for one, two in zip(graphs, other.splits[split], strict=True))
-    assert raw.facts["splits"] == other.facts["splits"]
+    assert raw.facts["labels"] == other.facts["labels"]
 
 
 def test_auto_prefers_ogbs_folder(real):

@@ -121,7 +121,7 @@ def test_a_field_that_some_graphs_lack_is_an_error_whichever_comes_first(made):
         with pytest.raises(DataError) as caught:
             made("lacking", {"first": first})
         texts.append(str(caught.value))
-    text = "lacking: 1 of 20 graphs have no 'edge_attr' (graph {}); give it to all or to none"
+    text = "lacking: 1 of 20 graphs have no 'edge_attr', such as graph {}; give it to all or to none"
     assert texts == [text.format(0), text.format(19)]
 
 
@@ -142,27 +142,26 @@ def test_a_field_that_is_not_wanted_may_hold_anything(made, tmp_path):
         (
             "x",
             [[1, 1], [1, 1], [1, 1]],
-            "'x' differs between graphs in columns or type: 2 float in 19 (graph 0 …), 2 whole in 1 (graph 7)",
+            "'x' differs between graphs in columns or type: 2 float in graph 0, 2 whole in graph 7",
         ),
-        ("x", [[1.0], [1.0], [1.0]], "columns or type: 1 float in 1 (graph 7), 2 float in 19 (graph 0 …)"),
+        ("x", [[1.0], [1.0], [1.0]], "columns or type: 1 float in graph 7, 2 float in graph 0"),
         ("x", [[1.0, 1e39]] * 3, "graph 7: 'x' holds NaN, an infinity"),
         ("x", [[[1.0]]], "graph 7: 'x' is float32 of shape (1, 1, 1)"),
         ("edge_index", [[0], [3]], "graph 7: 'edge_index' has the nodes 0..3, but there are 3"),
         ("edge_index", [[-1], [0]], "the nodes -1..0"),
         ("edge_index", [[0.0], [1.0]], "graph 7: 'edge_index' is float32 of shape (2, 1)"),
         ("edge_index", [0, 1], "expected whole numbers of shape (2, m)"),
-        ("num_nodes", 5, "graph 7: its number of nodes is not one: x 3, num_nodes 5"),
-        ("pos", [[1.0]], "graph 7: its number of nodes is not one: x 3, pos 1"),
-        ("y", [[0], [1], [1]], "graph 7: the label 'y' is int64 of shape (3, 1), which looks like a label per node"),
+        ("num_nodes", 5, "graph 7: 3 rows of 'x' for 5 nodes"),
+        ("y", [[0], [1], [1]], "graph 7: the label 'y' is int64 of shape (3, 1); expected one finite number"),
         (
             "y",
             [[0, 1, 1]],
-            "the label differs between graphs in columns or type: 1 float in 19 (graph 0 …), 3 float in 1",
+            "the label differs between graphs in columns or type: 1 float in graph 0, 3 float in graph 7",
         ),
-        ("y", [0, 1, 1], "graph 7: the label 'y' is int64 of shape (3,), as labels of nodes are; give one label, or"),
-        ("y", [1e39], "graph 7: the label 'y' is infinite"),
+        ("y", [0, 1, 1], "graph 7: the label 'y' is int64 of shape (3,)"),
+        ("y", [1e39], "graph 7: the label 'y' is float32 of shape (1,); expected one finite"),
         ("edge_attr", [1.0], "graph 7: 1 rows of 'edge_attr' for 2 edges"),
-        ("edge_attr", [1.0, 2.0], "19 of 20 graphs have no 'edge_attr' (graph 0 …); give it to all or to none"),
+        ("edge_attr", [1.0, 2.0], "19 of 20 graphs have no 'edge_attr', such as graph 0; give it to all or to none"),
     ],
 )
 def test_a_graph_that_differs_is_named(made, field, value, message):
@@ -198,7 +197,7 @@ def test_indicators_of_classes_are_not_taken_for_tasks(made, tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "'dataset' is not given; it names a class or function"),
+        ({}, "expected module:Class or file.py:Class"),
         ({"dataset": ":f"}, "expected module:Class or file.py:Class"),
         ({"dataset": "mine"}, "expected module:Class"),
         ({"dataset": "m:f", "split": "size", "split_seed": 1}, "'split_seed' has no meaning with 'split: size'"),

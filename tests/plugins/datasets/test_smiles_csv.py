@@ -128,12 +128,6 @@ def test_a_column_that_is_there_twice_has_no_nearest(tmp_path):
     assert "more than one column 'y' in the header; the columns are: smiles, y, y" in message
 
 
-@pytest.mark.parametrize(("mark", "word"), [(";", "semicolons"), ("\t", "tabs")])
-def test_another_separator_is_named(mark, word, tmp_path):
-    message = refused(table(tmp_path, [f"smiles{mark}y"], [(f"CC{mark}1",)]))
-    assert f"t.csv: the header is separated by {word}; the separator of a table is a comma" in message
-
-
 @pytest.mark.parametrize("shares", [[0.8, 0.1], [0.5, 0.5, 0.5], [1.0, 0.0, 0.0]])
 def test_shares_that_are_none(shares, folder):
     assert "three positive shares" in refused(folder, shares=shares)
@@ -260,7 +254,7 @@ def test_two_classes_and_several_tasks(tmp_path):
         ((0, 1, 0.5), "found '0.5'"),
         (
             (0, 1, "active"),
-            "found 'active', but a label is a whole number from 0 on, or empty (classes with names have",
+            "found 'active', but a label is a whole number from 0 on, or empty (regression is",
         ),
         ((0, 1, "0_1"), "found '0_1'"),
         ((0, 1, "inf"), "found 'inf'"),

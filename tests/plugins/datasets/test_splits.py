@@ -99,8 +99,8 @@ def test_index_files_are_read_whatever_their_line_ends(tmp_path: Path):
     [
         ("1.0\n", "line 1: found '1.0'"),
         ("-1\n", "line 1: found '-1'"),
-        ("4\n5\n", "line 2: row 5 of set 'mine', which has the rows 0..4"),
-        ("4\n4\n", "line 2: row 4 is given twice"),
+        ("4\n5\n", "line 2: found '5', but expected one of the rows 0..4 of set 'mine'"),
+        ("4\n4\n", "line 2: found '4'"),
         ("0\n", "row 0 is also in the split 'train'"),
         ("\n", "no row number in it"),
         ("", "empty"),

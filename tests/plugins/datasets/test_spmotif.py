@@ -142,9 +142,8 @@ def test_extra_edges_join_base_nodes_to_anything(published):
 def test_statistics_of_the_published_code(published):
     """Mean nodes and edges that the published generator gave at bias 0.90."""
     for name, (nodes, edges) in {"train": (25.44, 35.58), "val": (26.42, 36.34), "test": (88.31, 131.32)}.items():
-        facts = published.facts["splits"][name]
-        assert facts["mean_nodes"] == pytest.approx(nodes, rel=0.06 if name == "test" else 0.02)
-        assert facts["mean_edges"] == pytest.approx(edges, rel=0.06 if name == "test" else 0.02)
+        found = [(len(graph.x), graph.edge_index.shape[1]) for graph in published.splits[name]]
+        assert np.mean(found, axis=0) == pytest.approx([nodes, edges], rel=0.06 if name == "test" else 0.02)
 
 
 def test_size_shortcut_and_shift_are_as_published(published):
@@ -279,11 +278,6 @@ def test_description_tells_counts_bias_features_and_slips():
     assert "slip" not in " ".join(clean.notes)
     assert clean.variant == "clean, undirected, constant features"
     assert SPMotif(variant="dir").declare(None).variant == "dir, one-direction edges, uniform random features"
-
-
-def test_facts_keep_test_labels_sealed(published):
-    assert set(published.facts["splits"]["test"]) == {"graphs", "mean_nodes", "mean_edges"}
-    assert published.facts["splits"]["train"]["base_agreement"] == pytest.approx(0.9, abs=0.02)
 
 
 def test_small_mode_has_the_same_distribution():

@@ -96,10 +96,6 @@ def test_description_tells_the_effective_agreements():
     assert "0.8667" in " ".join(TwoPiece(invariant=0.8).declare(None).notes)
 
 
-def test_effective_agreement_is_a_fact():
-    assert small(invariant=0.8).facts["effective_motif_agreement"] == 0.8667
-
-
 def test_no_noise_ties_motif_to_label():
     assert all(graph.oracle["motif"] == graph.y for graph in small(invariant=1.0).splits["train"])
 

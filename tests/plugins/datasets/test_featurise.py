@@ -15,7 +15,7 @@ from rdkit import Chem
 
 from harness.errors import DataError
 from plugins.datasets import _featurise, _smiles_pool
-from plugins.datasets._featurise import Wanted, featuriser_class
+from plugins.datasets._featurise import Wanted
 from plugins.datasets._rdkit import rdkit_session
 from plugins.datasets._smiles_pool import featurise_smiles
 
@@ -222,8 +222,3 @@ def test_a_smiles_is_read_as_a_whole_or_not_at_all(text):
 @pytest.mark.parametrize("text", ["", "NaN", "NA", "None", "null"])
 def test_a_missing_smiles(text):
     assert featurise_smiles([text], ALL, 0).failures == {0: "no SMILES"}
-
-
-def test_an_unknown_featuriser():
-    with pytest.raises(DataError, match="no featuriser 'rdkit'; there are: ogb, drugood"):
-        featuriser_class("rdkit")

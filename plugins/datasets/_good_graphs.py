@@ -63,14 +63,7 @@ def _pick(items: Sequence[int], motif: int, strength: float, draws: Draws) -> in
 
 
 def generate(stream: str, seed: int, pools: Sequence[Pool], label_noise: float) -> RawDataset:
-    """Draw all pools; the place of a graph in its part says nothing of its label or environment.
-
-    Args:
-        stream: name of the random streams.
-        seed: 0 to 2³²-1.
-        pools: what to draw.
-        label_noise: probability that a label is drawn anew.
-    """
+    """Draw all pools; the place of a graph in its part says nothing of its label or environment."""
     splits = {}
     for part in dict.fromkeys(pool.part for pool in pools):
         name, placed = zlib.crc32(f"{stream}/{part}".encode()), []

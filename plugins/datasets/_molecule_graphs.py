@@ -15,15 +15,7 @@ from plugins.datasets._repeats import tell_molecules
 def raw_dataset(
     found: MoleculeSet, where: Path, *, scaffolds: bool = False, sealed: Collection[str] = ("test",)
 ) -> RawDataset:
-    """The set as graphs. A molecule whose only label is missing is left out; a multi-task set keeps all.
-
-    Args:
-        found: the set.
-        where: its file or folder, for messages.
-        scaffolds: number the scaffolds as the group ``scaffold``, in the order of their SMILES; -1 where RDKit could
-            not tell.
-        sealed: the test splits, of whose labels nothing is told.
-    """
+    """The set as graphs, without molecules whose only label is missing; nothing is told of labels of ``sealed``."""
     found = _keep_labelled(found, where)
     groups = _scaffold_groups(found.molecules) if scaffolds else {}
     splits = {name: [_graph(found, row, groups.get(row, {})) for row in rows] for name, rows in found.splits.items()}

@@ -27,12 +27,7 @@ class Extract:
 
 
 def extract(request: Mapping[str, Any], read_once: Callable[..., Any]) -> Extract:
-    """The graphs that a request asks for; see :mod:`plugins.datasets._pyg_extract`.
-
-    Args:
-        request: the class, its arguments, and what of its graphs is wanted.
-        read_once: :meth:`harness.Dataset.read_once`.
-    """
+    """The graphs that a request asks for; see :mod:`plugins.datasets._pyg_extract`."""
     found = read_once(request, _unchanged, partial(_read, request))
     return Extract(found.read_json("summary"), found.path("graphs"))
 

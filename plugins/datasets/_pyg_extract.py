@@ -62,9 +62,6 @@ def read(made: Sequence[Any], request: Mapping[str, Any]) -> tuple[dict[str, Any
     """The graphs of what a class or function gave, as :func:`plugins.datasets._pyg_graphs.arrays`.
 
     ``own_splits`` of the summary says whether they came as a dict of splits.
-
-    Args:
-        made: one answer; or one for each of the request's parts.
     """
     target, parts = request["target"], request["parts"]
     named = dict(zip(parts, made, strict=True)) if parts else _named(made[0], target)

@@ -48,14 +48,7 @@ def together(split: Split, groups: Iterable[Sequence[int]]) -> Split:
 def tell_molecules(
     molecules: Mapping[int, Molecule], labels: Labels, splits: Mapping[str, Sequence[int]], sealed: Collection[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Facts and notes about map numbers and repeated molecules, of those that are in a split.
-
-    Args:
-        molecules: row -> molecule.
-        labels: T numbers for each row, NaN where not measured.
-        splits: split name -> rows with a molecule; ``train`` among them.
-        sealed: the test splits, whose labels are not looked at.
-    """
+    """Facts and notes about map numbers and repeated molecules, of those that are in a split."""
     places = {row: name for name, rows in splits.items() for row in rows}
     used = {row: molecules[row] for row in places}
     mapped = sum(molecule.mapped for molecule in used.values())

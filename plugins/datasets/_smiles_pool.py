@@ -43,11 +43,6 @@ def featurise_smiles(smiles: Sequence[str], wanted: Wanted, processes: int | Non
     The result does not depend on the number of processes. In processes of their own, a molecule that ends the
     process (a crash in RDKit's native code) is one more failure; a small set is done here, where it would end this
     process.
-
-    Args:
-        smiles: one per molecule.
-        wanted: what to find out.
-        processes: how many processes; 0 is this one; chosen by the amount of work when absent.
     """
     if processes is None:
         work = sum(map(len, smiles)) * (10 if wanted.fragments else 1)

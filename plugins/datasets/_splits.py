@@ -39,11 +39,6 @@ def random_split(count: int, shares: Mapping[str, float], split_seed: int) -> Sp
 
     A split gets its share of the rows rounded down; rows left over go, one each, to the largest remainders (the
     earlier split first). The order is made of raw PCG64 words, which NumPy promises not to change between versions.
-
-    Args:
-        count: number of rows.
-        shares: split name -> share; the sum is 1.
-        split_seed: seed of the order, and of nothing else.
     """
     order = shuffled(range(count), split_seed)
     found: Split = {}
@@ -59,10 +54,6 @@ def size_split(sizes: Sequence[int], shares: Mapping[str, float]) -> Split:
 
     Graphs of one size stay together: each cut lies between two sizes, beyond the cut before it, where it is nearest
     to the wanted count (the earlier of two equally near places). A split's share is thus only about the wanted one.
-
-    Args:
-        sizes: number of nodes of each row.
-        shares: split name -> share, from the smallest graphs to the largest; the sum is 1.
     """
     wanted = share_counts(len(sizes), shares)
     if len(set(sizes)) < len(wanted):
@@ -123,13 +114,7 @@ def shuffled(rows: Sequence[int], split_seed: int) -> list[int]:
 
 
 def index_split(files: Mapping[str, Path], count: int, where: str) -> Split:
-    """Rows from text files with one row number per line, counted from 0.
-
-    Args:
-        files: split name -> its file.
-        count: number of rows.
-        where: what the rows are, for messages.
-    """
+    """Rows from text files with one row number per line, counted from 0."""
     taken: dict[int, str] = {}
     found: Split = {}
     for name, path in files.items():

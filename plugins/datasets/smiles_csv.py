@@ -213,7 +213,8 @@ class SmilesCSV(Dataset):
             names = list(self.label_columns)
         if not names or "" in names or taken & set(names) or len(set(names)) < len(names):
             raise DataError(
-                f"{table.path}: no label column, or one without a name, there twice or of another use: {names}; "
+                f"{table.path}: no label column, or one without a name, there twice or of another use: "
+                f"{shortened(map(repr, names)) or 'none'}; "
                 f"the columns are: {shortened(table.header)}. 'label_columns: [...]' names the columns to predict"
             )
         return names
@@ -234,7 +235,6 @@ class SmilesCSV(Dataset):
         return found
 
     def _check(self) -> None:
-        """Refuse settings that have no meaning together."""
         if self.split == "column" and self.duplicates == "group":
             raise DataError(
                 "dataset 'smiles-csv': 'duplicates: group' has no meaning with 'split: column', as the table says in "

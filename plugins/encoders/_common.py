@@ -28,12 +28,7 @@ class GIN(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor, aggregate: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """(N, hidden) from the front's output.
-
-        Args:
-            x: (N, F) as ``self.front`` gives it.
-            aggregate: from a layer's input (N, d) to what each node receives, sum_j w_ij ReLU(x_j) (N, d).
-        """
+        """(N, hidden) from the front's output; ``aggregate`` gives what each node receives, sum_j w_ij ReLU(x_j)."""
         for conv in self.convs:
             x = self.dropout(conv.mlp(torch.addcmul(aggregate(x), x, 1 + conv.eps)))
         return x
@@ -52,17 +47,6 @@ def train(
 
     The order of the graphs is drawn from ``encoder.rng`` in each epoch. A last batch of a single graph has no
     negatives and is left out.
-
-    Args:
-        encoder: gives ``snapshots``, ``batch_size``, ``lr`` and ``rng``.
-        module: what to train.
-        loss: from a batch to a live scalar.
-        graphs: the training graphs.
-
-    Raises:
-        DataError: there are fewer than two graphs.
-        UserError: no snapshot is asked for.
-        DivergedError: an epoch's loss is not finite.
     """
     if len(graphs) < 2:
         raise DataError(f"encoder '{encoder.name}' contrasts graphs with each other and needs two; found {len(graphs)}")

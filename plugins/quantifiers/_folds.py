@@ -12,12 +12,7 @@ Split = tuple[Array, Array]
 
 
 def check(embeddings: Array, labels: Array, num_classes: int) -> Split:
-    """The rows as float64 (n, d) and int64 (n,).
-
-    Raises:
-        BenchError: lengths differ, a value is not finite, a label is not one of 0..C-1 (a missing label turned into
-            an integer is not), or the training rows hold one class only.
-    """
+    """The rows as float64 (n, d) and int64 (n,)."""
     x, y = np.asarray(embeddings, dtype=np.float64), np.asarray(labels).reshape(-1)
     if len(x) != len(y):
         raise BenchError(f"quantifier: {len(x)} embeddings but {len(y)} labels")

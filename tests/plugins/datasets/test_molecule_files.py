@@ -181,7 +181,7 @@ def test_an_unknown_column_is_named_with_the_nearest(tmp_path):
     message = refused(SmilesCSV(path="rings.csv", split="column", label_columns=["odd"]), tmp_path)
     assert "'split_column' names it" in message
     assert "no label column" in refused(SmilesCSV(path="rings.csv", label_columns=[]), tmp_path)
-    assert "of another use: ['smiles']" in refused(SmilesCSV(path="rings.csv", label_columns=["smiles"]), tmp_path)
+    assert "of another use: 'smiles'" in refused(SmilesCSV(path="rings.csv", label_columns=["smiles"]), tmp_path)
 
 
 def test_a_header_of_any_length_fits_on_a_screen(tmp_path):

@@ -100,16 +100,7 @@ class Batch:
 
     def keep_edges(self, keep: Tensor) -> Batch:
         """Return the same nodes with only the edges where ``keep`` (E,) is true."""
-        before = torch.zeros(keep.numel() + 1, dtype=torch.int64, device=keep.device)
-        torch.cumsum(keep, 0, out=before[1:])
-        return replace(
-            self,
-            edge_index=self.edge_index[:, keep],
-            edge_attr=None if self.edge_attr is None else self.edge_attr[keep],
-            indptr=before[self.indptr],
-            cache={},
-            _outgoing=None,
-        )
+        return self.part(torch.arange(self.num_nodes, device=keep.device), keep.nonzero().squeeze(1))
 
     def part(self, nodes: Tensor, edges: Tensor) -> Batch:
         """Return a part with as many graphs, its nodes renumbered.

@@ -33,9 +33,6 @@ class Score:
     status: Literal["ok", "undefined"] = "ok"
     reason: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.value:.4f}" if self.value is not None else f"{self.status} ({self.reason})"
-
 
 def score(logits: ArrayLike, y: ArrayLike, task: Task) -> Score:
     """Return the task's metric over a whole split, never a mean of per-batch values: batch size cannot matter.

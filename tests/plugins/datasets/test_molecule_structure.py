@@ -109,7 +109,7 @@ def test_ogbs_molecule_that_rdkit_cannot_read_is_its_own_fragment(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "match"),
-    [(SMILES.format("CCCC"), "SMILES of molecule 3 is not that of its atoms"), ("a,b\n1,2\n", "a column 'smiles'")],
+    [(SMILES.format("CCCC"), "SMILES of molecule 3 is not that of its atoms"), ("a,b\n1,2\n", "no column 'smiles'")],
 )
 def test_smiles_that_do_not_fit_the_folder_are_refused(tmp_path, text, match):
     raw_folder(tmp_path / "ogbg_molbace", {"mapping/mol": text})

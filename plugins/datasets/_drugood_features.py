@@ -1,27 +1,13 @@
 """DrugOOD's molecule features (Ji et al., "DrugOOD", AAAI 2023): 39 numbers per atom, 10 per bond.
 
-They follow AttentiveFP (Xiong et al., J. Med. Chem. 2020).
+They follow AttentiveFP (Xiong et al., J. Med. Chem. 2020). An atom has its element, number of bonded atoms (hydrogens
+that are not written as atoms do not count), charge, radical electrons, hybridisation, whether it is aromatic, implicit
+hydrogens (those that a SMILES writes, as in ``[nH]``, do not count), and whether it may be or is an R or S centre.
+A bond has its type, whether it is conjugated or in a ring, and its stereo (none, any, Z, E). A molecule with an atom or
+bond beyond these tables is refused, as in DrugOOD.
 
-==========  =========================================================================================
-atom        meaning
-==========  =========================================================================================
-0-14        element: B C N O F Si P S Cl As Se Br Te I At
-15          any other element
-16-21       number of bonded atoms, 0 to 5; hydrogens that are not written as atoms do not count
-22, 23      formal charge; number of radical electrons: the numbers themselves
-24-28, 29   hybridisation sp, sp2, sp3, sp3d, sp3d2; any other
-30          aromatic
-31-35       implicit hydrogens, 0 to 4; those that a SMILES writes, as in ``[nH]``, do not count
-36          may be a stereocentre
-37, 38      is one, with CIP label R or S
-==========  =========================================================================================
-
-A bond has 0-3 its type (single, double, triple, aromatic), 4 conjugated, 5 in a ring, 6-9 its stereo (none, any, Z, E).
-A molecule with an atom or bond beyond these tables is refused, as in DrugOOD.
-
-CIP labels and E/Z are those of RDKit's legacy stereo perception. The new one sets no CIP labels, and its CIS and TRANS
-are not Z and E under another name: they are taken with respect to other neighbours, and on DrugOOD's EC50 set every
-fourth such bond would get the wrong letter. So stereo is perceived again, in the legacy way, whatever RDKit is set to.
+CIP labels and E/Z are those of RDKit's legacy stereo perception, whatever RDKit is set to: the new one sets no CIP
+labels, and its CIS and TRANS are taken with respect to other neighbours than Z and E.
 """
 
 from __future__ import annotations

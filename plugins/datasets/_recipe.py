@@ -17,8 +17,6 @@ from plugins.datasets._splits import LARGEST_SEED
 Edges = tuple[tuple[int, int], ...]
 
 TREE, LADDER, WHEEL = range(3)
-BASES = ("tree", "ladder", "wheel")
-MOTIFS = ("cycle", "house", "crane")
 """Label, motif and the base that goes with it share one number: cycle-tree, house-ladder, crane-wheel."""
 CLASSES = 3
 WIDTH = 4

@@ -109,7 +109,7 @@ class DrugOOD(Dataset):
                 place: f"{rows[place][0]}, row {rows[place][1] + 1}: {why}"
                 for place, why in featurised.failures.items()
             },
-            facts=_facts(found),
+            facts={"file": found.path.name, "sha256": found.digest, "chembl": found.chembl or "not stated"},
             environments={place: environments[row.domain] for place, row in enumerate(used)},
         )
         return raw_dataset(molecules, found.path, scaffolds=self.scaffolds, sealed=("ood_test", "iid_test"))
@@ -182,16 +182,6 @@ def _notes(found: DrugOODFile) -> tuple[str, ...]:
             "there several times, with both labels, and on both sides of the split."
         )
     return tuple(notes)
-
-
-def _facts(found: DrugOODFile) -> dict[str, object]:
-    """Return the notes on the file."""
-    facts: dict[str, object] = {
-        "file": found.path.name,
-        "sha256": found.digest,
-        "chembl": found.chembl or "not stated",
-    }
-    return facts if found.threshold is None else {**facts, "active_from": found.threshold}
 
 
 @hookimpl

@@ -94,7 +94,11 @@ class Representation(Analysis):
         )
 
     def figure(self, study: Study) -> Any:
-        named = {(method, source): f"{method}:\n{source}" for _, method, source in self._drawn(study)}
+        named = {
+            (method, source): f"{method}:\n{source}"
+            for (_, method), cells in study.groups().items()
+            for source in cells[0].values["sources"]
+        }
         splits = list(dict.fromkeys(split for cell in study.cells for split in ("rest", *cell.test_splits)))
         titles = {dataset: dataset for dataset in study.datasets}
         figure, axes = panels(titles, height=1.2 + 0.42 * len(named), sharex=True, sharey=True)
@@ -115,14 +119,6 @@ class Representation(Analysis):
         label_outer(axes.values(), x="score, a fraction")
         legend_below(figure)
         return figure
-
-    def _drawn(self, study: Study) -> list[tuple[str, str, str]]:
-        """(dataset, method, representation) of all bars."""
-        return [
-            (dataset, method, source)
-            for (dataset, method), cells in study.groups().items()
-            for source in cells[0].values["sources"]
-        ]
 
 
 def _sources(cell: Any) -> dict[str, Any]:

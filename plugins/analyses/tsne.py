@@ -71,13 +71,13 @@ class TSNE(Analysis):
         return cell.encoders[0].embeddings(split)
 
     def present(self, study: Study) -> Findings:
-        rows = tuple(
-            (c.dataset, c.method, c.seed, c.values["split"], len(c.arrays["labels"]), c.values["same_label"], _base(c))
-            for c in study.cells
-        )
+        rows = []
+        for cell in study.cells:
+            near = cell.values["same_label"], cell.values.get("same_base")
+            rows.append((cell.dataset, cell.method, cell.seed, cell.values["split"], len(cell.arrays["labels"]), *near))
         return Findings(
             ("dataset", "method", "seed", "split", "graphs", "neighbours of its class", "neighbours of its base"),
-            rows,
+            tuple(rows),
             (f"Shares of each graph's {self.neighbours} nearest neighbours among the embeddings ({self.source}).",),
         )
 
@@ -97,10 +97,6 @@ class TSNE(Analysis):
         label_outer(axes.values(), x="t-SNE 1 (no unit)", y="t-SNE 2 (no unit)")
         legend_below(figure, columns=2)
         return figure
-
-
-def _base(cell: Any) -> Any:
-    return cell.values.get("same_base")
 
 
 @hookimpl

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness import Register, TrackedCell, TrackedRun, Tracker, UserError, hookimpl, hparam
 
@@ -40,9 +38,6 @@ class TensorBoard(Tracker):
             for name, value in cell.scores.items():
                 writer.add_scalar(_tag(f"score/{name}"), value, 0)
             writer.add_text("cell", ", ".join(f"{name}={value}" for name, value in chosen.items()), 0)
-
-    def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
-        del table, status
 
 
 def _tag(name: str) -> str:

@@ -32,11 +32,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def answered(analysis: Analysis, cell: TrainedCell) -> Mapping[str, Any]:
-    """Return the result of ``measure``.
-
-    Raises:
-        ReturnedError: it is no dict of arrays of numbers and of JSON.
-    """
+    """Return the checked result of ``measure``."""
     found = analysis.measure(cell)
     named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
     expect(named, analysis, "measure", found, "a dict: name -> array, or JSON")

@@ -45,11 +45,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def snapshots(encoder: Encoder, graphs: PackedGraphs) -> Iterator[tuple[int, torch.nn.Module]]:
-    """Yield what ``fit`` yields: each epoch of ``snapshots``, in ascending order, and the module as it then is.
-
-    Raises:
-        ReturnedError: it returns something, or yields anything else.
-    """
+    """Yield what ``fit`` yields: each epoch of ``snapshots``, in ascending order, and the module as it then is."""
     given: Any = encoder.fit(graphs)
     allowed = "a generator (`yield epoch, module`), so that each module is taken as it is after its epoch"
     expect(isinstance(given, Iterator), encoder, "fit", given, allowed)
@@ -64,11 +60,7 @@ def snapshots(encoder: Encoder, graphs: PackedGraphs) -> Iterator[tuple[int, tor
 
 
 def embedded(encoder: Encoder, module: torch.nn.Module, graphs: PackedGraphs) -> torch.Tensor:
-    """Return the (n, d) result of ``embed``.
-
-    Raises:
-        ReturnedError: it is anything else.
-    """
+    """Return the (n, d) result of ``embed``."""
     found = encoder.embed(module, graphs)
     expect_array(encoder, "embed", found, (len(graphs), None))
     return found

@@ -54,22 +54,14 @@ def _outputs(context: Context, payload: TrainPayload, key: str, checkpoint: str)
 
 
 def embedded(learner: Learner, batch: Batch) -> Tensor:
-    """Return the (B, d) result of ``embed``.
-
-    Raises:
-        ReturnedError: it is anything else.
-    """
+    """Return the (B, d) result of ``embed``."""
     found = learner.embed(batch)
     expect_array(learner, "embed", found, (batch.num_graphs, None))
     return found
 
 
 def make_learner(payload: TrainPayload, train: PackedGraphs, environments: int) -> Learner:
-    """Make the learner of a training and bind it to its data.
-
-    Raises:
-        UserError: it compares environments, and there is one.
-    """
+    """Make the learner of a training and bind it to its data."""
     learner: Learner = component(payload.learner)
     networks, steps = payload.networks, total_steps(train, payload.networks.settings)
     if environments == 1 and holds(learner.compares_environments, learner.values):
@@ -89,9 +81,6 @@ def restore(
         payload: of the training's stage.
         key: of the training's stage.
         checkpoint: ``best-val`` on the monitored split, or any other where no epoch had a score; or ``last``.
-
-    Raises:
-        DivergedError: there is no last checkpoint; another would have been chosen by validation scores.
     """
     parts, bound = bool(component_class(payload.learner).reads_parts), payload.networks.settings.max_batch_nodes
     train = read_graphs(context.store, payload.data, payload.train, parts=parts, max_batch_nodes=bound)

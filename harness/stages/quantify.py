@@ -57,11 +57,7 @@ def body(stage: Stage, context: Context) -> None:
 
 
 def settings(quantifier: Quantifier) -> list[dict[str, Any]]:
-    """Return the result of ``settings``.
-
-    Raises:
-        ReturnedError: it is not a list of one dict or more, of JSON.
-    """
+    """Return the checked result of ``settings``."""
     found = quantifier.settings()
     listed = isinstance(found, (list, tuple)) and bool(found) and all(isinstance(item, dict) for item in found)
     expect(listed, quantifier, "settings", found, "a list of dicts, at least one")
@@ -70,11 +66,7 @@ def settings(quantifier: Quantifier) -> list[dict[str, Any]]:
 
 
 def fit(quantifier: Quantifier, embeddings: Any, labels: Any, classes: int, setting: Mapping[str, Any]) -> Fitted:
-    """Return the result of ``fit``.
-
-    Raises:
-        ReturnedError: it is no ``Fitted`` with a function and flags.
-    """
+    """Return the checked result of ``fit``."""
     fitted = quantifier.fit(embeddings, labels, classes, **setting)
     expect(isinstance(fitted, Fitted), quantifier, "fit", fitted, "a Fitted")
     expect(callable(fitted.predict), quantifier, "fit, predict", fitted.predict, "a function")
@@ -83,11 +75,7 @@ def fit(quantifier: Quantifier, embeddings: Any, labels: Any, classes: int, sett
 
 
 def check(quantifier: Quantifier, probabilities: Any, rows: int, classes: int) -> None:
-    """Refuse a value that is not a table of class probabilities.
-
-    Raises:
-        ReturnedError: wrong type or shape, negative or non-finite values, or rows that do not sum to one.
-    """
+    """Refuse a value that is not a table of class probabilities."""
     expect_array(quantifier, "fit, predict", probabilities, (rows, classes))
     proper = np.isfinite(probabilities).all() and not (probabilities < 0).any()
     proper = proper and np.allclose(probabilities.sum(1), 1.0, atol=1e-6)

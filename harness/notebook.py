@@ -1,16 +1,7 @@
 """The harness in a notebook or script: open a suite, look at its plan, run cells, read results, add a network of yours.
 
-.. code-block:: python
-
-    from harness import notebook as bench
-
-    suite = bench.open_suite("quick", methods=["ERM"], seeds=[1])
-    run = suite.run()
-    run.frame()
-
-Everything runs in this process, one stage after the other, so that no ``if __name__ == "__main__"`` is needed and a
-running event loop is not in the way; ``suite.run(jobs=4)`` starts worker processes. An interrupt (Ctrl-C, or the stop
-button) ends a run; what is finished stays in the store, and the next run goes on from there.
+Everything runs in this process, one stage after the other; ``suite.run(jobs=4)`` starts worker processes. An interrupt
+(Ctrl-C, or the stop button) ends a run; what is finished stays in the store, and the next run goes on from there.
 
 This is not the API that plugins import (:mod:`harness`). Nothing here imports torch before something has to run.
 """
@@ -22,7 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engine import EngineOptions, Event
+from harness.cli.progress import show_progress
+from harness.engine import EngineOptions
 from harness.errors import UserError
 from harness.plan import build_plan
 from harness.plan.status import survey
@@ -74,13 +66,13 @@ def open_suite(
     overrides = Overrides(
         seeds=None if seeds is None else ",".join(map(str, seeds)),
         epochs=epochs,
-        sets=_texts(sets, "sets"),
-        datasets=_texts(datasets, "datasets"),
-        methods=_texts(methods, "methods"),
+        sets=tuple(sets),
+        datasets=tuple(datasets),
+        methods=tuple(methods),
     )
     data = data_folder(None if data_dir is None else Path(data_dir), "data_dir")
-    options = Options(_folder(store), data, overrides, tuple(map(Path, _texts(plugins, "plugins"))))
-    return SuiteHandle(open_session(str(suite), options))
+    root = None if store is None else Path(store)
+    return SuiteHandle(open_session(str(suite), Options(root, data, overrides, tuple(map(Path, plugins)))))
 
 
 def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
@@ -89,19 +81,8 @@ def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
     Raises:
         UserError: there is none.
     """
-    opened = Store(_folder(store))
+    opened = Store(None if store is None else Path(store))
     return Run(collect(find_run(str(name), opened), opened))
-
-
-def _folder(path: str | Path | None) -> Path | None:
-    return None if path is None else Path(path).expanduser()
-
-
-def _texts(values: Iterable[str], name: str) -> tuple[str, ...]:
-    """Refuse a text alone, which would be taken letter by letter."""
-    if isinstance(values, str):
-        raise UserError(f"{name} takes a list: {name}=[{values!r}]")
-    return tuple(values)
 
 
 @dataclass(frozen=True)
@@ -140,8 +121,8 @@ class SuiteHandle:
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
         engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
-        outcome = execute(self.session, engine, _print_ended if progress else lambda _: None)
-        return Run(outcome.results, self)
+        with show_progress(self.session, quiet=not progress) as observe:
+            return Run(execute(self.session, engine, observe).results, self)
 
     def run_cell(
         self,
@@ -163,9 +144,8 @@ class SuiteHandle:
         cells = self.session.plan.cells
         fitting = [item for item in cells if all(getattr(item, name) == value for name, value in wanted.items())]
         if len(fitting) != 1:
-            text = ", ".join(f"{name}={value!r}" for name, value in wanted.items()) or "nothing"
             known = "; ".join(f"{item.id} ({item.name})" for item in (fitting or cells)[:8])
-            raise UserError(f"{len(fitting)} cells fit {text}; name one of them by its id, such as {known}")
+            raise UserError(f"{len(fitting)} cells fit {wanted}; name one of them by its id, such as {known}")
         (chosen,) = fitting
         suite = self.session.suite
         row = next(row for row in suite.rows if (row.dataset, row.method) == (chosen.dataset, chosen.method))
@@ -182,14 +162,6 @@ class SuiteHandle:
         plan = build_plan(suite, self.session.catalog, self.session.facts)
         return SuiteHandle(replace(self.session, suite=suite, plan=plan)).run(progress=progress)
 
-    def latest(self) -> Run:
-        """Read the latest run of this suite, finished or not.
-
-        Raises:
-            UserError: there is none.
-        """
-        return latest(self.session.suite.path, store=self.session.store.root)
-
     def evaluate(
         self,
         label: str,
@@ -202,11 +174,7 @@ class SuiteHandle:
     ) -> Run:
         """Show a network of yours as a row of the table: same data, seeds, training settings and sealed labels.
 
-        It is trained on the mean risk with the suite's optimizer, epochs and checkpoint rules. The row says that it is
-        no registered method: it has no key, and nothing of it is cached.
-
         Args:
-            label: its name in the table.
             network: a function from :class:`LearnerInfo` (``info.task.outputs`` logits, ``info.node_features``) to a
                 ``torch.nn.Module``, called once for each seed, or a module, of which each seed trains a copy. It takes
                 a PyG-style batch (``x``, ``edge_index``, ``batch``, ``num_graphs``) and gives logits, a row per graph.
@@ -221,17 +189,18 @@ class SuiteHandle:
         """
         from harness.run import custom_network
 
-        labels = _texts(datasets, "datasets")
-        row = custom_network.evaluate(label, network, self.session, call=call, trained=trained, datasets=labels)
-        if beside is None:
-            record = replace(start_record(self.session, ""), status="")
-            return Run(custom_network.beside(collect(record, self.session.store), row), self)
-        return Run(custom_network.beside(beside.results, row), self)
+        row = custom_network.evaluate(
+            label, network, self.session, call=call, trained=trained, datasets=tuple(datasets)
+        )
+        above = None if beside is None else beside.results
+        if above is None:
+            above = collect(replace(start_record(self.session, ""), status=""), self.session.store)
+        return Run(custom_network.beside(above, row), self)
 
 
 @dataclass(frozen=True)
 class Run:
-    """Results, and the suite that they are of (None where they were read from a store)."""
+    """Results, and the suite that they are of; None where they were read from a store."""
 
     results: RunResults = field(repr=False)
     suite: SuiteHandle | None = field(default=None, repr=False)
@@ -249,8 +218,7 @@ class Run:
         try:
             import pandas as pd
         except ImportError:
-            text = "frame() needs pandas: pip install 'equad-bench[notebook]'; rows() works without it"
-            raise UserError(text) from None
+            raise UserError("frame() needs pandas: pip install 'equad-bench[notebook]'") from None
         return pd.DataFrame(self.rows())
 
     def summary(self) -> list[dict[str, Any]]:
@@ -278,10 +246,3 @@ class Run:
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows."""
         return self.table("markdown")
-
-
-def _print_ended(event: Event) -> None:
-    """Print a line for each stage that ends."""
-    if event.kind in ("finished", "failed", "skipped"):
-        why = "" if event.failure is None else f": {event.failure.reason}{event.failure.remark}"
-        print(f"{event.kind}: {event.stage.title} ({event.seconds:.1f} s){why}")

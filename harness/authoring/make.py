@@ -12,14 +12,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from unicodedata import normalize
-
-import yaml
 
 from harness.component import require_kind
 from harness.errors import UserError
 from harness.registry.catalog import Catalog
 from harness.registry.importing import find_spec
+from harness.safe_io import writing
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLUGINS_LINE = "plugins: [./new_component.py]\n"
@@ -39,12 +37,7 @@ _KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Names:
-    """One component's names.
-
-    Attributes:
-        kind: its kind.
-        name: in suites, ``my-method``.
-    """
+    """One component's kind, and its name in suites, such as ``my-method``."""
 
     kind: str
     name: str
@@ -55,23 +48,13 @@ class Names:
         return self.name.replace("-", "_")
 
     @property
-    def cls(self) -> str:
-        """``MyMethod``."""
-        return "".join(part.capitalize() for part in self.name.split("-"))
-
-    @property
-    def title(self) -> str:
-        """``My method``, the label of its row."""
-        return self.name.replace("-", " ").capitalize()
-
-    @property
     def words(self) -> dict[str, str]:
         """Return the words of a template with their replacements."""
         return {
             "new-component": self.name,
             "new_component": self.module,
-            "NewComponent": self.cls,
-            "New component": self.title,
+            "NewComponent": self.name.title().replace("-", ""),
+            "New component": self.name.replace("-", " ").capitalize(),
             "new component": self.name.replace("-", " "),
             "component-kind": self.kind,
         }
@@ -84,23 +67,23 @@ def names_of(kind: str, name: str, catalog: Catalog) -> Names:
         catalog: the components that exist.
 
     Raises:
-        UserError: no such kind; or the name is not in kebab case, cannot be a module's or a class's, or is taken.
+        UserError: no such kind; or the name is not in kebab case, is a module's or Python's own, or is taken.
     """
     names = Names(require_kind(kind), name)
     if not _KEBAB.fullmatch(name) or len(name) > LONGEST:
-        hint = _kebab(name)
         raise UserError(
             f"'{name}' is not a name for a component: lower-case letters, digits and single dashes, a letter first, "
-            f"at most {LONGEST} characters" + (f" (did you mean '{hint}'?)" if hint and hint != name else "")
+            f"at most {LONGEST} characters"
         )
     taken = catalog.find(kind, name)
     if taken is not None:
         raise UserError(
             f"the {kind} '{name}' is there already ({taken.file}); choose another name, such as 'my-{name}'"
         )
-    reason = _unusable(names, _read(f"{kind}.py"))
-    if reason:
-        raise UserError(f"'{name}' {reason}; choose another name, such as 'my-{name}'")
+    spec = find_spec(names.module)
+    elsewhere = spec is not None and Path(spec.origin or "").resolve().parent != Path.cwd()
+    if elsewhere or any(map(keyword.iskeyword, names.words.values())):
+        raise UserError(f"'{name}' is the name of another Python module or a word of Python's; write 'my-{name}'")
     return names
 
 
@@ -136,13 +119,11 @@ def write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     existing = [path for path in paths if path.exists() or path.is_symlink()]
     if existing:
         raise UserError(f"{existing[0]} is there already, and nothing was written; choose another name or --folder")
-    try:
-        for path, text in paths.items():
+    for path, text in paths.items():
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8") as stream:
                 stream.write(text)
-    except OSError as error:
-        raise UserError(f"cannot write {error.filename or folder}: {error.strerror or error}") from None
     return list(paths)
 
 
@@ -159,38 +140,3 @@ def _filled(texts: Mapping[str, str], names: Names) -> dict[str, str]:
         return pattern.sub(lambda match: words[match[0]], text)
 
     return {filled(name): filled(text) for name, text in texts.items()}
-
-
-def _kebab(name: str) -> str:
-    """Return the nearest name in kebab case, or an empty text; accents are dropped."""
-    name = normalize("NFKD", name).encode("ascii", "ignore").decode()
-    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
-    joined = "-".join(part.lower() for part in parts)[:LONGEST].rstrip("-").lstrip("-0123456789")
-    return joined if _KEBAB.fullmatch(joined) else ""
-
-
-def _unusable(names: Names, template: str) -> str:
-    """Return the reason why a name cannot be used in Python or YAML, or an empty text."""
-    if keyword.iskeyword(names.module) or keyword.iskeyword(names.cls):
-        return "is a word of Python's own"
-    spec = find_spec(names.module)
-    if spec is not None and Path(spec.origin or "").resolve().parent != Path.cwd():  # a file here is told of by name
-        return f"makes the file {names.module}.py, whose name another Python module has"
-    if names.cls in _defined(template):
-        return f"makes the class {names.cls}, whose name the file needs for something else"
-    if any(yaml.safe_load(text) != text for text in (names.name, names.title)):
-        return "means something else in YAML"
-    return ""
-
-
-def _defined(code: str) -> set[str]:
-    """Return the names that a module imports, assigns or defines."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return names - {"NewComponent"}

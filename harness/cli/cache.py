@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,16 +11,15 @@ import typer
 
 from harness.cli.completion import complete_suites
 from harness.cli.options import Commands, Folders, Json, StoreDir, SuiteOptions, parse_bytes, parse_seconds
-from harness.cli.output import counted, print_json
+from harness.cli.output import answer, counted
 from harness.errors import FileError, UserError
-from harness.safe_io import size_text, visible
+from harness.safe_io import size_text
 
 if TYPE_CHECKING:
     from harness.run.session import Options
     from harness.store import Store
+    from harness.store.exchange import Copied
     from harness.store.gc import Garbage, Info
-
-_SHOWN = 12
 
 Target = Annotated[
     str, typer.Argument(help="A folder, or a URL that fsspec understands, e.g. s3://bucket/bench.", metavar="TARGET")
@@ -29,9 +27,7 @@ Target = Annotated[
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Suites, and ids of runs; everything if absent.",
-        metavar="[SUITE|RUN]...",
-        autocompletion=complete_suites,
+        help="Suites, and ids of runs; everything if absent.", metavar="[SUITE|RUN]...", autocompletion=complete_suites
     ),
 ]
 
@@ -54,17 +50,11 @@ def size(store: StoreDir = None, json: Json = False) -> None:
 
     opened = Store(store)
     infos, total = listing(opened), disk_size(opened.root)
-    leftovers = sum(disk_size(opened.root / name) for name in ("debris", "tmp"))
-    other = {"runs": disk_size(opened.runs), "leftovers": leftovers}
-    rest = total - sum(info.size for info in infos) - sum(other.values())
-    other["descriptions and records"] = max(rest, 0)
-    if json:
-        kinds = {kind: {"artifacts": count, "bytes": taken} for kind, count, taken in _by_kind(infos)}
-        print_json({"store": str(opened.root), "bytes": total, "kinds": kinds, "other": other})
-        return
-    print("\n".join([f"{opened.root}: {size_text(total)}", *_kind_lines(infos)]))
-    for what, taken in other.items():
-        print(f"  {what:<26}{'':16}{size_text(taken):>12}")
+    kinds = {kind: {"artifacts": count, "bytes": taken} for kind, count, taken in _by_kind(infos)}
+    other = total - sum(info.size for info in infos)
+    data = {"store": str(opened.root), "bytes": total, "kinds": kinds, "other": other}
+    rest = f"  {'runs, records, leftovers':<42}{size_text(other):>12}"
+    answer(json, data, [f"{opened.root}: {size_text(total)}", *_kind_lines(infos), rest])
 
 
 def _by_kind(infos: Iterable[Info]) -> list[tuple[str, int, int]]:
@@ -83,17 +73,15 @@ def _kind_lines(infos: Iterable[Info]) -> list[str]:
 
 def list_artifacts(store: StoreDir = None, json: Json = False) -> None:
     """List every artifact, oldest first."""
-    from dataclasses import asdict
-
     from harness.store import Store
     from harness.store.gc import listing
 
     infos = listing(Store(store))
-    if json:
-        print_json({"artifacts": [asdict(info) for info in infos]})
-        return
-    for info in infos:
-        print(visible(f"{info.key[:12]}  {size_text(info.size):>9}  {info.title}"))
+    answer(json, {"artifacts": infos}, map(_line, infos))
+
+
+def _line(info: Info) -> str:
+    return f"  {info.key[:12]}  {size_text(info.size):>9}  {info.title}"
 
 
 def verify(
@@ -111,39 +99,41 @@ def verify(
     faults = list(inspect(opened))
     sound = len(opened.artifact_keys()) - sum(fault.damaged for fault in faults)
     swept = sweep(opened.root) if repair and opened.root.exists() else 0
-    left = 0
+    lines, left = [], 0
     for fault in faults:
-        done = ""
-        if repair:
-            try:
+        text = str(fault)
+        try:
+            if repair:
                 fault.mend(opened)
-                done = f"; {fault.cure}"
-            except FileError as error:
-                done = f"; not repaired: {error}"
-        left += not repair or done.startswith("; not")
-        if not json:
-            print(visible(f"{fault}{done}"))
-    if json:
-        problems = [str(fault) for fault in faults]
-        data = {"store": str(opened.root), "sound": sound, "problems": problems, "repaired": len(faults) - left}
-        print_json({**data, "leftovers": swept})
-        raise typer.Exit(1 if left else 0)
-    print(f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(faults), 'problem')}")
+                text += f"; {fault.cure}"
+        except FileError as error:
+            left += 1
+            text += f"; not repaired: {error}"
+        lines.append(text)
+    left = left if repair else len(faults)
+    lines.append(
+        f"{counted(sound, 'artifact')} {'is' if sound == 1 else 'are'} sound, {counted(len(faults), 'problem')}"
+    )
     if swept:
-        print(f"{counted(swept, 'leftover')} of dead processes removed")
+        lines.append(f"{counted(swept, 'leftover')} of dead processes removed")
     if left and not repair:
-        print("--repair puts damaged artifacts aside; the next run makes them again")
+        lines.append("--repair puts damaged artifacts aside; the next run makes them again")
+    data = {"store": str(opened.root), "sound": sound, "problems": list(map(str, faults))}
+    answer(json, {**data, "repaired": len(faults) - left, "leftovers": swept}, lines)
     raise typer.Exit(1 if left else 0)
 
 
 def gc(
     folders: Folders,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="TIME", help="What was not used for so long: 30d, 12h.")
+        float | None,
+        typer.Option("--older-than", parser=parse_seconds, metavar="TIME", help="What was not used for so long: 30d."),
     ] = None,
     max_size: Annotated[
-        str | None,
-        typer.Option("--max-size", metavar="SIZE", help="Least recently used first, until no more is left: 20GB."),
+        int | None,
+        typer.Option(
+            "--max-size", parser=parse_bytes, metavar="SIZE", help="Least recently used first, down to: 20GB."
+        ),
     ] = None,
     unreachable_from: Annotated[
         list[str] | None,
@@ -155,7 +145,6 @@ def gc(
         bool, typer.Option("--forget-runs", help="With --unreachable-from: also what only runs need.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell; the default.")] = False,
     json: Json = False,
 ) -> None:
     """Show what can be removed, and remove it with --yes: leftovers, and artifacts that meet all conditions.
@@ -164,83 +153,46 @@ def gc(
     """
     from harness.store.gc import Rules, choose, keys_of_runs, remove
 
-    if yes and dry_run:
-        raise UserError("--yes and --dry-run exclude each other")
     if forget_runs and not unreachable_from:
         raise UserError("--forget-runs has no meaning without --unreachable-from")
     opened = folders.open_store()
-    age = parse_seconds(older_than, "--older-than")
-    if age is not None and age < 0:
-        raise UserError("--older-than must not be negative")
     keep = None
     if unreachable_from:
         keep = keys_of_suites(unreachable_from, folders.session()) | (set() if forget_runs else keys_of_runs(opened))
-    garbage = choose(opened, Rules(age, parse_bytes(max_size, "--max-size"), keep))
+    garbage = choose(opened, Rules(older_than, max_size, keep))
     if yes:
         garbage = remove(opened, garbage)
-    _show_garbage(garbage, removed=yes, json=json)
+    data = {"removed": yes, "artifacts": garbage.artifacts, "leftovers": len(garbage.leftovers)}
+    data |= {"bytes": garbage.size, "bytes_before": garbage.total, "in_use": garbage.in_use}
+    answer(json, data, _garbage(garbage, removed=yes))
 
 
-def _show_garbage(garbage: Garbage, *, removed: bool, json: bool) -> None:
-    """Print what goes, or has gone, by kind, with a total."""
-    from dataclasses import asdict
-
+def _garbage(garbage: Garbage, *, removed: bool) -> Iterator[str]:
+    """Yield what goes, or has gone, by kind, with a total."""
     infos, leftovers = garbage.artifacts, len(garbage.leftovers)
-    if json:
-        data = {"removed": removed, "artifacts": [asdict(info) for info in infos], "leftovers": leftovers}
-        more = {"bytes": garbage.size, "bytes_before": garbage.total, "in_use": garbage.in_use}
-        print_json({**data, **more})
-        return
-    lines = _kind_lines(infos)
+    yield from _kind_lines(infos)
     if not removed:
-        now = time.time()
-        lines += [
-            f"  {info.key[:12]}  {size_text(info.size):>9}  {_ago(now - info.used):>8}  {info.title}"
-            for info in infos[:_SHOWN]
-        ]
-        lines += [f"  … and {len(infos) - _SHOWN} more"] if len(infos) > _SHOWN else []
+        yield from map(_line, infos)
     counts = f"{counted(len(infos), 'artifact')} and {counted(leftovers, 'leftover')}, {size_text(garbage.size)}"
     left = size_text(garbage.total - sum(info.size for info in infos))
-    lines.append(f"{'removed' if removed else 'would remove'} {counts}; artifacts then take {left}")
+    yield f"{'removed' if removed else 'would remove'} {counts}; artifacts then take {left}"
     if garbage.in_use:
-        lines.append(f"{counted(garbage.in_use, 'artifact')} stay: a run that is going on needs them")
+        yield f"{counted(garbage.in_use, 'artifact')} stay: a run that is going on needs them"
     if not removed and (infos or leftovers):
-        lines.append("nothing has been removed; --yes does it")
-    print(visible("\n".join(lines)))
+        yield "nothing has been removed; --yes does it"
 
 
-def _ago(seconds: float) -> str:
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return "now"
-
-
-def push(
-    target: Target,
-    chosen: SuiteOptions,
-    folders: Folders,
-    names: Names = None,
-    json: Json = False,
-) -> None:
+def push(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
     """Copy artifacts of this store to another one. Exit code 1 if one was refused."""
     _copy(target, names, folders.session(chosen), pushing=True, json=json)
 
 
-def pull(
-    target: Target,
-    chosen: SuiteOptions,
-    folders: Folders,
-    names: Names = None,
-    json: Json = False,
-) -> None:
+def pull(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
     """Copy what suites need from another store. Exit code 1 if one was refused."""
     _copy(target, names, folders.session(chosen), pushing=False, json=json)
 
 
 def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: bool, json: bool) -> NoReturn:
-    from dataclasses import asdict
-
     from harness.store import Store
     from harness.store.exchange import Remote, pull, push
 
@@ -255,16 +207,16 @@ def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: 
         where = "this store" if pushing else target
         raise UserError(f"{error}\n(a run of {where} may be named too; by its id)") from None
     copied = (push if pushing else pull)(opened, remote, keys, sorted(runs))
-    if json:
-        print_json(asdict(copied))
-        raise typer.Exit(1 if copied.refused else 0)
-    for what, reason in copied.refused.items():
-        print(visible(f"{what}: refused: {reason}"))
+    answer(json, copied, _copied(copied, f"to {target}" if pushing else f"from {target}", pushing))
+    raise typer.Exit(1 if copied.refused else 0)
+
+
+def _copied(copied: Copied, where: str, pushing: bool) -> Iterator[str]:
+    yield from (f"{what}: refused: {reason}" for what, reason in copied.refused.items())
     with_runs = f" and {counted(copied.runs, 'run')}" if copied.runs else ""
     there = f"; {counted(copied.present, 'artifact')} already there" if copied.present else ""
     count = f"{counted(copied.artifacts, 'artifact')}{with_runs}, {size_text(copied.bytes)}"
-    print(visible(f"pushed {count} to {target}{there}" if pushing else f"pulled {count} from {target}{there}"))
-    raise typer.Exit(1 if copied.refused else 0)
+    yield f"{'pushed' if pushing else 'pulled'} {count} {where}{there}"
 
 
 def _latest_run(name: str, store: Store) -> str:
@@ -278,11 +230,4 @@ def _latest_run(name: str, store: Store) -> str:
     return runs[-1].id if runs else name
 
 
-COMMANDS: Commands = {
-    "size": size,
-    "list": list_artifacts,
-    "verify": verify,
-    "gc": gc,
-    "push": push,
-    "pull": pull,
-}
+COMMANDS: Commands = {"size": size, "list": list_artifacts, "verify": verify, "gc": gc, "push": push, "pull": pull}

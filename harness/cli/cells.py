@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_cells, one_of
+from harness.cli.completion import complete_cells
 from harness.cli.options import CellOrSuite, Config, Device, Folders, Json, SuiteOptions, Workers, one_device
-from harness.cli.output import print_json
+from harness.cli.output import answer, print_lines, say
+from harness.cli.progress import show_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harness.engine import Event
     from harness.run.debug import Debugged
     from harness.run.find import OpenedCell
     from harness.run.reproduce import Reproduction
-    from harness.run.session import Session
 
 
 def debug(
@@ -33,12 +30,7 @@ def debug(
     ] = False,
     again: Annotated[
         list[str] | None,
-        typer.Option(
-            "--again",
-            metavar="STAGE",
-            help="Run stored stages of this kind again, e.g. encode; repeatable.",
-            autocompletion=one_of("prepare", "encode", "quantify", "annotate"),
-        ),
+        typer.Option("--again", metavar="STAGE", help="Run stored stages of this kind again, e.g. encode; repeatable."),
     ] = None,
     cached: Annotated[bool, typer.Option("--cached", help="Take the training from the store, if it is there.")] = False,
     keep_upstream: Annotated[
@@ -51,11 +43,12 @@ def debug(
     from harness.run.debug import debug as run_here
     from harness.run.find import open_cell
 
-    given = folders.session(chosen)
     check_kinds(again or ())
     chosen_device = one_device(device)
-    opened = open_cell(cell, given, config)
-    _introduce(opened, keep_upstream)
+    opened = open_cell(cell, folders.session(chosen), config)
+    introduce(opened)
+    kept = "the training and its result are not stored" if keep_upstream else "nothing that is run here is stored"
+    say(f"a run for debugging: {kept}")
     anew = {*(again or ()), *(() if cached else ALWAYS)}
     with ExitStack() as stack:
         if anomaly:
@@ -63,24 +56,19 @@ def debug(
 
             stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
         try:
-            done = run_here(opened, _say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
+            done = run_here(opened, say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may call sys.exit
             raise typer.Exit(_failed(error, pdb)) from None
-    print(_text(done))
+    print_lines(_debugged(done))
 
 
-def _introduce(opened: OpenedCell, keep_upstream: bool) -> None:
-    _say(f"cell {opened.cell.id}: {opened.cell.name}")
+def introduce(opened: OpenedCell) -> None:
+    """Name the cell that was chosen, and how to choose another, on the error stream."""
+    say(f"cell {opened.cell.id}: {opened.cell.name}")
     if opened.fitting > 1:
-        _say(f"the first of {opened.fitting} cells; --datasets, --methods, --seeds and --config choose another")
-    kept = "the training and its result are not stored" if keep_upstream else "nothing that is run here is stored"
-    _say(f"a run for debugging: {kept}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        say(f"the first of {opened.fitting} cells; --datasets, --methods, --seeds and --config choose another")
 
 
 def _failed(error: BaseException, enter: bool) -> int:
@@ -90,7 +78,7 @@ def _failed(error: BaseException, enter: bool) -> int:
     from bdb import BdbQuit
 
     if isinstance(error, BdbQuit):
-        _say("left the debugger; the cell was not finished")
+        say("left the debugger; the cell was not finished")
         return 1
     traceback.print_exception(error)
     if enter:
@@ -98,17 +86,14 @@ def _failed(error: BaseException, enter: bool) -> int:
     return 1
 
 
-def _text(done: Debugged) -> str:
-    rows = [
-        f"{row['metric']} on {row['split']}, {row['rule']}: "
-        + (row["status"] if row["value"] is None else f"{100 * row['value']:.2f}")
-        for row in done.scores
-    ]
+def _debugged(done: Debugged) -> Iterator[str]:
+    for row in done.scores:
+        value = row["status"] if row["value"] is None else f"{100 * row['value']:.2f}"
+        yield f"{row['metric']} on {row['split']}, {row['rule']}: {value}"
     if done.stored is None:
-        rows.append("the store has no result of this cell to compare with")
+        yield "the store has no result of this cell to compare with"
     else:
-        rows.append(f"{'equal to' if done.scores == done.stored else 'differs from'} the stored result")
-    return "\n".join(rows)
+        yield f"{'equal to' if done.scores == done.stored else 'differs from'} the stored result"
 
 
 def reproduce(
@@ -125,38 +110,34 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Run one cell again from nothing and compare it, bit for bit, with what is stored. The store is not changed."""
-    from harness.cli.progress import make_progress
+    from dataclasses import asdict
+
     from harness.run.reproduce import reproduce as run_again
 
     with ExitStack() as stack:
-
-        def watch(session: Session) -> Callable[[Event], None]:
-            return stack.enter_context(make_progress(session, quiet=json)).observe
-
-        result = run_again(cell, folders.session(), workers.options(), watch)
-    if json:
-        from dataclasses import asdict
-
-        print_json({**asdict(result), "identical": result.identical})
-    else:
-        print(_reproduction_text(result))
+        result = run_again(
+            cell,
+            folders.session(),
+            workers.options(),
+            lambda session: stack.enter_context(show_progress(session, quiet=json)),
+        )
+    answer(json, {**asdict(result), "identical": result.identical}, _reproduced(result))
     raise typer.Exit(0 if result.identical else 1)
 
 
-def _reproduction_text(result: Reproduction) -> str:
-    cell = result.cell
-    lines = [f"cell {cell.id} of run {result.run}: {cell.name}"]
+def _reproduced(result: Reproduction) -> Iterator[str]:
+    yield f"cell {result.cell.id} of run {result.run}: {result.cell.name}"
     if result.failure is not None:
-        return "\n".join([*lines, f"it failed: {result.failure.status}: {result.failure.reason}"])
+        yield f"it failed: {result.failure.status}: {result.failure.reason}"
+        return
     for score in result.scores:
         before, now = ("–" if value is None else f"{100 * value:.4f}" for value in (score.before, score.now))
         mark = "" if score.before == score.now else "  differs"
-        lines.append(f"  {score.metric} on {score.split}, {score.rule}: {before} before, {now} now{mark}")
-    logits = {True: "equal bit for bit", False: "not equal", None: "no longer stored, not compared"}[result.same_logits]
-    lines.append(f"predictions: {logits}")
+        yield f"  {score.metric} on {score.split}, {score.rule}: {before} before, {now} now{mark}"
+    logits = {True: "equal bit for bit", False: "not equal", None: "no longer stored, not compared"}
+    yield f"predictions: {logits[result.same_logits]}"
     if not result.same_key:
-        lines.append(f"made with other code, data or settings than now: {result.changed}")
+        yield f"made with other code, data or settings than now: {result.changed}"
     for name, (then, now) in sorted(result.versions.items()):
-        lines.append(f"{name}: {then} then, {now} now")
-    lines.append("reproduced" if result.identical else "not reproduced")
-    return "\n".join(lines)
+        yield f"{name}: {then} then, {now} now"
+    yield "reproduced" if result.identical else "not reproduced"

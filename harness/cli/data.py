@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli.completion import complete_dataset_components
-from harness.cli.notices import tell_broken
-from harness.cli.options import Commands, Folders, Json, Sources, component_params
-from harness.cli.output import print_json
-from harness.errors import DataError, UserError, did_you_mean
-from harness.safe_io import visible
+from harness.cli.notices import tell_plugins
+from harness.cli.options import Commands, Folders, Json, Sources, component
+from harness.cli.output import answer, counted, print_lines, say, table
+from harness.errors import DataError, UserError
+from harness.safe_io import size_text
 
 if TYPE_CHECKING:
     from harness.data import Dataset, Download
-    from harness.downloads.survey import DataState
-    from harness.registry.catalog import Catalog, Entry
+    from harness.downloads.survey import DataState, Verdict
+    from harness.suite.spec import ComponentSpec
 
 Name = Annotated[
     str,
@@ -37,21 +38,30 @@ MaybeName = Annotated[
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the dataset; repeatable.")
 ]
+_COMPARED = {
+    "promised": "equal to what the source promises",
+    "tested": "equal to the copy this code was tested with",
+    "": "readable, no digest known",
+    "fetched": "unchanged since fetched",
+}
+
+
+def settings_text(params: Mapping[str, Any]) -> str:
+    """``measure=ec50 domain=assay``."""
+    return " ".join(f"{name}={value}" for name, value in params.items())
 
 
 def list_data(sources: Sources, json: Json = False) -> None:
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
-    from harness.cli.data_tables import show_list
     from harness.downloads.survey import survey
 
     root = sources.data_folder()
     catalog = sources.catalog()
     states = list(survey(catalog, root))
-    if json:
-        print_json({"folder": str(root), "datasets": [_state_json(state, root) for state in states]})
-        return
-    show_list(states, root)
-    tell_broken(catalog)
+    data = {"folder": str(root), "datasets": [_state_json(state, root) for state in states]}
+    answer(json, data, _listed(states, root))
+    if not json:
+        tell_plugins(catalog)
 
 
 def _state_json(state: DataState, root: Path) -> dict[str, Any]:
@@ -70,6 +80,31 @@ def _state_json(state: DataState, root: Path) -> dict[str, Any]:
     }
 
 
+def _listed(states: list[DataState], root: Path) -> Iterator[str]:
+    from harness.downloads.files import command
+
+    yield f"data folder: {root}{'' if root.is_dir() else '  (not there yet; fetching makes it)'}"
+    yield ""
+    rows = []
+    for state in states:
+        size = size_text(state.size) if state.files else ""
+        rows.append((state.name, settings_text(state.params), state.state, size, _where(state, root)))
+    yield from table(("dataset", "settings", "data", "size", "where"), rows, {3})
+    missing = sorted((state for state in states if state.state == "missing"), key=lambda state: not state.fetchable)
+    if missing:
+        yield ""
+        yield f"to get what is missing, for example: `{command('fetch', missing[0].name, missing[0].params, root)}`"
+
+
+def _where(state: DataState, root: Path) -> str:
+    if state.files:
+        common = os.path.commonpath(state.files)
+        return os.path.relpath(common, root) if Path(common).is_relative_to(root) else common
+    if state.state == "missing":
+        return "can be fetched" if state.fetchable else "to be put there by hand"
+    return "named by its settings" if state.state == "own files" else state.reason.partition("\n")[0]
+
+
 def fetch(
     name: Name,
     sources: Sources,
@@ -80,37 +115,31 @@ def fetch(
 ) -> None:
     """Fetch the files of a dataset into the data folder; an interrupted fetch continues where it ended."""
     from harness.downloads.files import command
-    from harness.downloads.survey import make_dataset
 
-    _, entry, params = _named(name, sets, sources)
-    dataset = make_dataset(entry, params)
+    spec, dataset = _named(name, sets, sources)
     root = sources.data_folder(made=True)
     downloads = dataset.downloads(root)
     if not downloads:
-        print(_nothing_to_fetch(dataset, root))
+        print_lines([f"'{name}' is generated, or reads files of your own: there is nothing to fetch"])
         return
-    there = _files_there(dataset, root)
-    if there:
-        print("".join(f"already there: {path}\n" for path in there), end="")
+    if files := _files_there(dataset, root):
+        print_lines(f"already there: {path}" for path in files)
         return
-    words = command("fetch", entry.name, params, root)
     try:
         failures = [text for text in (_fetch_one(download, root, offline) for download in downloads) if text]
     except KeyboardInterrupt:
+        words = command("fetch", spec.name, spec.params, root)
         raise KeyboardInterrupt(f"interrupted; what has arrived is kept: `{words}` goes on from there") from None
     if failures:
-        after = f"afterwards: `{command('verify', entry.name, params, root)}`"
+        after = f"afterwards: `{command('verify', spec.name, spec.params, root)}`"
         raise DataError("\n".join([*failures, after]))
-    try:
-        dataset.files(root)
-    except DataError as error:
-        raise DataError(f"{error}\nwhat is in {root} is not complete: delete it, then `{words}`") from None
+    dataset.files(root)  # raises an error if they are not what the dataset reads
 
 
 def _files_there(dataset: Dataset, root: Path) -> list[Path]:
-    """Return the dataset's files if all are there and none is empty, from whichever source."""
+    """Return the files of a dataset if all of them are there and none is empty."""
     try:
-        files = dataset.files(root)
+        files = list(dataset.files(root))
         return files if all(path.stat().st_size for path in files) else []
     except (DataError, OSError):
         return []
@@ -118,41 +147,18 @@ def _files_there(dataset: Dataset, root: Path) -> list[Path]:
 
 def _fetch_one(download: Download, root: Path, offline: bool) -> str:
     """Fetch one file and say so; return the reason if it cannot be had."""
-    from tqdm import tqdm
-
     from harness.downloads.fetch import fetch as fetch_download
 
-    def report(text: str) -> None:
-        tqdm.write(visible(text), file=sys.stderr)
-
     try:
-        fetched = fetch_download(download, root, report, offline=offline)
+        fetched = fetch_download(download, root, say, offline=offline)
     except DataError as error:
         return str(error)
-    print(f"{'fetched' if fetched else 'already there:'} {root / download.path}", flush=True)
+    print_lines([f"{'fetched' if fetched else 'already there:'} {root / download.path}"])
     return ""
 
 
-def _nothing_to_fetch(dataset: Dataset, root: Path) -> str:
-    from harness.downloads.survey import state_of
-
-    state = state_of(dataset, {}, root)
-    if state.state == "own files":
-        return f"'{dataset.name}' reads files of your own, so nothing is fetched\n{state.reason}"
-    if state.files:
-        return f"'{dataset.name}' reads files of your own; they are there"
-    return f"'{dataset.name}' is generated: there is nothing to fetch"
-
-
-def verify(
-    sources: Sources,
-    name: MaybeName = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
+def verify(sources: Sources, name: MaybeName = None, sets: Sets = None, json: Json = False) -> None:
     """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
-    from harness.cli.data_tables import show_verdict
-    from harness.cli.output import show_text
     from harness.downloads.survey import make_dataset, survey
     from harness.downloads.survey import verify as verify_files
 
@@ -161,83 +167,70 @@ def verify(
         _refuse_settings(sets)
         catalog = sources.catalog()
         states = [state for state in survey(catalog, root) if state.state == "present"]
-        chosen = [(catalog.get("dataset", state.name), dict(state.params)) for state in states]
+        chosen = [(state.params, make_dataset(catalog.get("dataset", state.name), state.params)) for state in states]
     else:
-        _, entry, params = _named(name, sets, sources)
-        chosen = [(entry, params)]
-    verdicts = [
-        (entry.name, params, verify_files(make_dataset(entry, params), params, root)) for entry, params in chosen
-    ]
+        spec, dataset = _named(name, sets, sources)
+        chosen = [(spec.params, dataset)]
+    verdicts = [(dataset.name, params, verify_files(dataset, params, root)) for params, dataset in chosen]
     sound = not any(verdict.problems for *_, verdict in verdicts)
-    if json:
-        datasets = [
-            {
-                "dataset": dataset,
-                "settings": params,
-                "files": [{"path": path, "compared": with_what or None} for path, with_what in verdict.files.items()],
-                "problems": verdict.problems,
-            }
-            for dataset, params, verdict in verdicts
-        ]
-        print_json({"folder": str(root), "sound": sound, "datasets": datasets})
-    elif not verdicts:
-        show_text(f"no data files in {root}: `bench data list` says how to get them")
-    else:
-        for item in verdicts:
-            show_verdict(*item)
+    datasets = [
+        {
+            "dataset": dataset,
+            "settings": dict(params),
+            "files": [{"path": path, "compared": with_what or None} for path, with_what in verdict.files.items()],
+            "problems": verdict.problems,
+        }
+        for dataset, params, verdict in verdicts
+    ]
+    lines = [line for item in verdicts for line in _verdict(*item)]
+    nothing = [f"no data files in {root}: `bench data list` says how to get them"]
+    answer(json, {"folder": str(root), "sound": sound, "datasets": datasets}, lines or nothing)
     raise typer.Exit(0 if sound else 1)
+
+
+def _verdict(name: str, params: Mapping[str, Any], verdict: Verdict) -> Iterator[str]:
+    title = f"{name} {settings_text(params)}".rstrip()
+    if verdict.problems:
+        yield f"{title}: {counted(len(verdict.problems), 'problem')}"
+        yield from (f"  {line}" for problem in verdict.problems for line in problem.splitlines())
+    elif verdict.files:
+        compared = ", ".join(_COMPARED[kind] for kind in sorted(set(verdict.files.values())))
+        yield f"{title}: {counted(len(verdict.files), 'file')} sound ({compared})"
+    else:
+        yield f"{title}: generated, reads no file"
 
 
 def describe(name: Name, folders: Folders, sets: Sets = None, json: Json = False) -> None:
     """Describe a dataset: splits, labels, environments, sizes, notes. It is built into the store first."""
-    from harness.cli.data_tables import show_description
     from harness.plan.datasets import Declarations
     from harness.run import dataset
-    from harness.suite.spec import ComponentSpec
 
-    catalog, entry, params = _named(name, sets, folders)
-    root, store = folders.data_folder(), folders.open_store()
-    facts, spec = Declarations(catalog, root, store), ComponentSpec("dataset", entry.name, params)
-
-    def begin() -> None:
-        print(f"preparing {name}; the store keeps it …", file=sys.stderr, flush=True)
-
-    artifact, seconds = dataset.prepare(catalog, facts, spec, store, root, begin)
-    about = {**dataset.describe(facts, spec, artifact), "files": [str(path) for path in facts.paths(spec)]}
-    if json:
-        print_json(about)
-    else:
-        show_description(about, seconds)
+    catalog, root, store = folders.catalog(), folders.data_folder(), folders.open_store()
+    spec = component(catalog, "dataset", name, sets)
+    facts = Declarations(catalog, root, store)
+    artifact, _ = dataset.prepare(
+        catalog, facts, spec, store, root, lambda: say(f"preparing {name}; the store keeps it …")
+    )
+    files = [str(path) for path in facts.paths(spec)]
+    answer(json, {**dataset.describe(facts, spec, artifact), "files": files})
 
 
-def path(
-    sources: Sources,
-    name: MaybeName = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
+def path(sources: Sources, name: MaybeName = None, sets: Sets = None, json: Json = False) -> None:
     """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
     from harness.plan.datasets import Declarations
     from harness.store import Store
-    from harness.suite.spec import ComponentSpec
 
     root = sources.data_folder()
     if name is None:
         _refuse_settings(sets)
-        if json:
-            print_json({"folder": str(root), "exists": root.is_dir()})
-        else:
-            print(root)
+        answer(json, {"folder": str(root), "exists": root.is_dir()}, [str(root)])
         return
-    catalog, entry, params = _named(name, sets, sources)
-    facts = Declarations(catalog, root, Store())
-    files = [str(file) for file in facts.paths(ComponentSpec("dataset", entry.name, params))]
-    if json:
-        print_json({"folder": str(root), "dataset": name, "settings": params, "files": files})
-        return
-    print("".join(f"{file}\n" for file in files), end="")
+    catalog = sources.catalog()
+    spec = component(catalog, "dataset", name, sets)
+    files = list(map(str, Declarations(catalog, root, Store()).paths(spec)))
+    answer(json, {"folder": str(root), "dataset": name, "settings": dict(spec.params), "files": files}, files)
     if not files:
-        print(f"'{name}' is generated: it reads no file", file=sys.stderr)
+        say(f"'{name}' is generated: it reads no file")
 
 
 def _refuse_settings(sets: list[str] | None) -> None:
@@ -245,25 +238,12 @@ def _refuse_settings(sets: list[str] | None) -> None:
         raise UserError("--set goes with the name of a dataset")
 
 
-def _named(name: str, sets: list[str] | None, sources: Sources) -> tuple[Catalog, Entry, dict[str, Any]]:
-    """Return the catalog, the dataset of that name, and its settings."""
+def _named(name: str, sets: list[str] | None, sources: Sources) -> tuple[ComponentSpec, Dataset]:
+    from harness.downloads.survey import make_dataset
 
     catalog = sources.catalog()
-    entry = catalog.find("dataset", name.removeprefix("dataset/"))
-    if entry is None:
-        raise UserError(_unknown(name, catalog))
-    return catalog, entry, component_params(entry, sets)
-
-
-def _unknown(name: str, catalog: Catalog) -> str:
-    """Return the message for an unknown dataset; a public set of that name is a setting of another."""
-    for entry in catalog.of_kind("dataset"):
-        for params in entry.traits.get("listed", ()):
-            if name.lower() in (str(value).lower() for value in params.values()):
-                words = " ".join(f"--set {key}={value}" for key, value in params.items())
-                return f"no dataset component is called '{name}'; it is a setting of another: {entry.name} {words}"
-    known = catalog.names("dataset")
-    return f"no dataset is called '{name}'{did_you_mean(name, known)}; `bench data list` shows them"
+    spec = component(catalog, "dataset", name, sets)
+    return spec, make_dataset(catalog.get("dataset", spec.name), spec.params)
 
 
 COMMANDS: Commands = {"list": list_data, "fetch": fetch, "verify": verify, "describe": describe, "path": path}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Annotated, Any
@@ -21,13 +21,14 @@ from harness.cli.cells import debug, reproduce
 from harness.cli.components import describe, doctor, list_components
 from harness.cli.data import COMMANDS as DATA_COMMANDS
 from harness.cli.options import Commands, register
+from harness.cli.output import say
 from harness.cli.profile import profile
 from harness.cli.report import compare, report
 from harness.cli.run import run
 from harness.cli.runs import export, runs
 from harness.cli.suites import plan, schema, validate
 from harness.errors import BenchError, UserError
-from harness.safe_io import DISK_FULL, visible
+from harness.safe_io import DISK_FULL
 
 INTERRUPTED = 130
 _ANYWHERE = ("--debug", "--no-plugins")
@@ -42,7 +43,11 @@ class Guarded(TyperGroup):
         context = super().make_context(info_name, kept, *rest, obj=tuple(args), **options)
         context.with_resource(errors_as_messages(debug="--debug" in args))
         if "--no-plugins" in args:
-            context.with_resource(_without_plugins())
+            from unittest.mock import patch
+
+            from harness.registry.discovery import NO_PLUGINS
+
+            context.with_resource(patch.dict(os.environ, {NO_PLUGINS: "1"}))  # it holds in every child process
         return context
 
 
@@ -58,10 +63,10 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         else:
-            _tell(f"error: {error}")
+            say(f"error: {error}")
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt as error:
-        _tell(str(error) or "interrupted")
+        say(str(error) or "interrupted")
         raise SystemExit(getattr(error, "exit_code", INTERRUPTED)) from None
     except BrokenPipeError:
         _discard_output()
@@ -71,15 +76,10 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
             raise
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             _discard_output()
-            print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+            say(f"error: cannot write: {error.strerror}")
             raise SystemExit(UserError.exit_code) from None
-        _tell(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
+        say(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
         raise SystemExit(1) from None
-
-
-def _tell(text: str) -> None:
-    """Print to the error stream; control characters are escaped."""
-    print(visible(text), file=sys.stderr)
 
 
 def _discard_output() -> None:
@@ -141,33 +141,16 @@ _COMMANDS: Commands = {
     "schema": schema,
     "doctor": doctor,
 }
-_SUBCOMMANDS: Mapping[str, tuple[str, Commands]] = {
+_GROUPS: dict[str, tuple[str, Commands]] = {
     "data": ("See, fetch and check the files of datasets, and what a dataset holds.", DATA_COMMANDS),
     "cache": ("Look at the store of cached results and make room.", CACHE_COMMANDS),
 }
 
-
 register(app, _COMMANDS)
-for _name, (_help, _commands) in _SUBCOMMANDS.items():
+for _name, (_help, _commands) in _GROUPS.items():
     _group = typer.Typer(help=_help, no_args_is_help=True, rich_markup_mode=None)
     register(_group, _commands)
     app.add_typer(_group, name=_name)
 
-
 main = partial(app, prog_name="bench")
 """Entry point of the ``bench`` script; takes the words of the command line, those of the process where absent."""
-
-
-@contextmanager
-def _without_plugins() -> Iterator[None]:
-    """Set the environment variable, so that it holds in every child process."""
-    from harness.registry.discovery import NO_PLUGINS
-
-    before = os.environ.get(NO_PLUGINS)
-    os.environ[NO_PLUGINS] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(NO_PLUGINS)
-        if before is not None:
-            os.environ[NO_PLUGINS] = before

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import UserError
-from harness.safe_io import visible
+from harness.cli.output import say
 
 if TYPE_CHECKING:
-    from harness.engine.cluster.profile import Profile
     from harness.registry.catalog import Catalog
     from harness.run.suite_code import SuiteCode
-    from harness.suite.spec import Suite
 
 
 def tell(code: SuiteCode) -> None:
     """Print a notice of code of a suite; for commands that say what a suite would do."""
-    print(visible(f"code of this suite: {code}"), file=sys.stderr, flush=True)
+    say(f"code of this suite: {code}")
 
 
 def tell_strange(code: SuiteCode) -> None:
@@ -28,33 +23,9 @@ def tell_strange(code: SuiteCode) -> None:
         tell(code)
 
 
-def tell_broken(catalog: Catalog) -> None:
-    """Print the plugins that could not be loaded, with the reasons."""
+def tell_plugins(catalog: Catalog) -> None:
+    """Print the plugins that could not be loaded, with the reasons, and those that ``--no-plugins`` leaves out."""
     for broken in catalog.broken:
-        print(visible(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}"), file=sys.stderr)
-
-
-def tell_withheld(catalog: Catalog) -> None:
-    """Print the plugins that ``--no-plugins`` leaves out."""
+        say(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}")
     for name in catalog.withheld:
-        print(visible(f"not loaded, as --no-plugins asks: {name}"), file=sys.stderr)
-
-
-def cluster_of(suite: Suite) -> Profile | None:
-    """Return the suite's own cluster.
-
-    Raises:
-        UserError: ``--no-plugins`` forbids it, as its options say what is run on which machines.
-    """
-    from harness.registry.discovery import plugins_off
-
-    if suite.cluster is not None and plugins_off():
-        raise UserError("the suite's own 'cluster' is not used, as --no-plugins asks; name one with --cluster")
-    return suite.cluster
-
-
-def as_json(plugins: Sequence[Path]) -> list[dict[str, str]]:
-    """Return the plugin files of a suite for JSON output."""
-    from harness.run.suite_code import plugin_code
-
-    return [{"file": code.place, "sha256": code.digest} for code in plugin_code(plugins)]
+        say(f"not loaded, as --no-plugins asks: {name}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
-import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -20,21 +19,42 @@ from harness.cli.completion import (
     complete_runs,
     complete_suites,
     complete_trackers,
-    one_of,
 )
 from harness.cli.notices import tell_strange
 from harness.cli.output import FORMATS
-from harness.errors import UserError, did_you_mean
+from harness.errors import UserError
 
 if TYPE_CHECKING:
     from harness.engine import EngineOptions
-    from harness.registry.catalog import Catalog, Entry
+    from harness.registry.catalog import Catalog
     from harness.run.session import Options
     from harness.run.suite_code import Tell
     from harness.store import Store
+    from harness.suite.spec import ComponentSpec
 
 Commands = Mapping[str, Callable[..., None]]
 """Name on the command line -> function."""
+
+_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes of ``4G``, ``500M``, ``2GiB`` or a plain number; for typer."""
+    return int(_amount(text, _BYTES | {f"{unit}b": size for unit, size in _BYTES.items()}, "4G, 500M or 2GiB"))
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``30d``; for typer."""
+    return _amount(text, _SECONDS, "90, 15m or 2h")
+
+
+def _amount(text: str, units: Mapping[str, int], examples: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([a-z]*)", str(text).strip().lower())
+    if found is None or found[2] not in units:
+        raise typer.BadParameter(f"'{text}'; write {examples}")
+    return float(found[1]) * units[found[2]]
+
 
 Suite = Annotated[
     str,
@@ -75,10 +95,7 @@ Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", he
 Datasets = Annotated[
     list[str] | None,
     typer.Option(
-        "--datasets",
-        metavar="GLOB",
-        help="Only these datasets; repeatable.",
-        autocompletion=complete_dataset_labels,
+        "--datasets", metavar="GLOB", help="Only these datasets; repeatable.", autocompletion=complete_dataset_labels
     ),
 ]
 Methods = Annotated[
@@ -90,27 +107,15 @@ Methods = Annotated[
 Trackers = Annotated[
     list[str] | None,
     typer.Option(
-        "--tracker",
-        metavar="NAME",
-        help="Tell this tool of the run; repeatable.",
-        autocompletion=complete_trackers,
+        "--tracker", metavar="NAME", help="Tell this tool of the run; repeatable.", autocompletion=complete_trackers
     ),
 ]
-Plugins = Annotated[
-    list[Path] | None,
-    typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable."),
-]
+Plugins = Annotated[list[Path] | None, typer.Option("--plugin", metavar="FILE", help="A plugin file; repeatable.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run stored failures again.")]
 Strict = Annotated[bool, typer.Option("--strict", help="A plugin that cannot be loaded is an error.")]
 Format = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help=", ".join(FORMATS),
-        show_default="by the file's ending, else terminal",
-        autocompletion=one_of(*FORMATS),
-    ),
+    typer.Option("--format", "-f", help=", ".join(FORMATS), show_default="by the file's ending, else terminal"),
 ]
 OutputFile = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write to a file; its ending chooses the format.")
@@ -123,21 +128,12 @@ Device = Annotated[
         "--device",
         metavar="auto|cpu|cuda|cuda:0,cuda:1",
         help="Where networks are trained; auto: every GPU, else the CPU.",
-        autocompletion=one_of("auto", "cpu", "cuda"),
     ),
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes.", show_default="cores")]
-Engine = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help="processes, inline, or dask (more machines; for `bench run`).",
-        autocompletion=one_of("processes", "inline", "dask"),
-    ),
-]
+Engine = Annotated[str, typer.Option("--engine", help="processes, inline, or dask (more machines; for `bench run`).")]
 JobsPerDevice = Annotated[
-    int | None,
-    typer.Option("--jobs-per-device", metavar="N", help="Stages at a time on each GPU.", show_default="2"),
+    int | None, typer.Option("--jobs-per-device", metavar="N", help="Stages at a time on each GPU.", show_default="2")
 ]
 
 
@@ -158,12 +154,11 @@ class Sources:
         """Return the folder of data files; it must exist if it is named, unless the command makes it (``made``).
 
         Raises:
-            UserError: the named folder is a file, or does not exist; the text says who names it.
+            UserError: the named folder is a file, or does not exist.
         """
         from harness.store import data_folder
 
-        from_environment = self.data_dir is not None and os.environ.get("BENCH_DATA") == str(self.data_dir)
-        return data_folder(self.data_dir, "BENCH_DATA" if from_environment else "--data-dir", made=made)
+        return data_folder(self.data_dir, "--data-dir or BENCH_DATA", made=made)
 
 
 @dataclass(frozen=True)
@@ -266,9 +261,6 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
-_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
-
-
 def one_device(text: str) -> str:
     """Return the device of a command that runs in this process.
 
@@ -283,68 +275,19 @@ def one_device(text: str) -> str:
     return devices[0] if devices else CPU
 
 
-def component_params(entry: Entry, sets: list[str] | None) -> dict[str, Any]:
-    """Return the hyperparameters that ``--set KEY=VALUE`` gives to a component; paths go by the current folder.
+def component(catalog: Catalog, kind: str, name: str, sets: Sequence[str] | None) -> ComponentSpec:
+    """Return a component with the hyperparameters that ``--set`` gives it; paths start at the current folder.
 
     Raises:
         UserError: an unknown name, or a value that does not fit.
     """
-    from harness.suite.components import located
-    from harness.suite.tree import Place, Problems, Table, plain
-    from harness.suite.yaml import read_value
+    from harness.suite.analyses import named_components
+    from harness.suite.components import Parts
+    from harness.suite.tree import Problems
 
-    params: dict[str, Any] = {}
     problems = Problems()
-    for item in sets or ():
-        key, equals, text = item.partition("=")
-        if not equals or key not in entry.hparams:
-            raise UserError(f"--set {item}: {_no_value(entry, key) if equals else 'expected KEY=VALUE'}")
-        value = read_value(text, Place(f"--set {item}"), problems)
-        problems.check()
-        assert value is not None  # otherwise there is a problem
-        try:
-            params[key] = entry.hparams[key].coerce(plain(value))
-        except ValueError as error:
-            raise UserError(f"--set {item}: {error}") from None
-    return located(entry, params, Table(Place("--set")))
-
-
-def _no_value(entry: Entry, key: str) -> str:
-    known = f"; there are: {', '.join(entry.hparams)}" if entry.hparams else ""
-    return f"{entry.kind} '{entry.name}' has no hyperparameter '{key}'{did_you_mean(key, entry.hparams)}{known}"
-
-
-def parse_bytes(text: str | None, option: str = "--memory") -> int | None:
-    """Return the bytes of ``4G``, ``500M``, ``2GiB`` or a plain number.
-
-    Raises:
-        UserError: anything else; the text names the option.
-    """
-    if text is None:
-        return None
-    stripped = text.strip().upper().removesuffix("B")
-    unit = stripped.lstrip("0123456789.")
-    number = stripped[: len(stripped) - len(unit)]
-    try:
-        value = float(number) * (_UNITS[unit] if unit else 1)
-    except (ValueError, KeyError):
-        raise UserError(f"{option}: '{text}' is not an amount of memory; write 4G, 500M or 2GiB") from None
-    return int(value)
-
-
-def parse_seconds(text: str | None, option: str = "--timeout") -> float | None:
-    """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``30d``.
-
-    Raises:
-        UserError: anything else; the text names the option.
-    """
-    if text is None:
-        return None
-    factor = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:].lower())
-    try:
-        seconds = float(text if factor is None else text[:-1]) * (factor or 1)
-        if not math.isfinite(seconds):
-            raise ValueError(text)
-        return seconds
-    except ValueError:
-        raise UserError(f"{option}: '{text}' is not a time; write 90, 15m or 2h") from None
+    table = named_components([name], sets or (), {}, problems).table(name)
+    part = Parts(catalog, problems).component(kind, table)
+    problems.check()
+    assert part is not None  # otherwise there is a problem
+    return part.spec

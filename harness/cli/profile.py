@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.cells import introduce
 from harness.cli.options import CellOrSuite, Config, Device, Folders, Json, SuiteOptions, one_device
-from harness.cli.output import print_json, require_folder_name, show_table, show_text
+from harness.cli.output import answer, say, table
 
 if TYPE_CHECKING:
     from harness.engine import Event
@@ -55,63 +56,48 @@ def profile(
     from harness.profile.training import Limits
     from harness.run.find import open_cell
 
-    if trace is not None:
-        require_folder_name(trace, "--trace")
-    given = folders.session(chosen)
-    opened = open_cell(cell, given, config)
-    if opened.fitting > 1:
-        options_text = "--datasets, --methods, --seeds and --config choose another"
-        print(f"the first of {opened.fitting} cells; {options_text}", file=sys.stderr)
+    opened = open_cell(cell, folders.session(chosen), config)
+    introduce(opened)
     limits = Limits(steps, seconds, from_epoch)
-    torch_device = one_device(device)
-    done = measure(opened, limits, _observe, top=top, functions=functions, trace=trace, device=torch_device)
-    if json:
-        print_json(done.to_json())
-        return
-    show_text(f"cell {opened.cell.id}: {opened.cell.name}")
-    show(done)
+    done = measure(opened, limits, _observe, top=top, functions=functions, trace=trace, device=one_device(device))
+    answer(json, done.to_json(), profile_lines(done))
 
 
 def _observe(event: Event) -> None:
     """Print the stages that run before anything can be measured."""
     if event.kind == "started":
-        print(f"running first: {event.stage.title}", file=sys.stderr)
+        say(f"running first: {event.stage.title}")
 
 
-def show(profile: CellProfile) -> None:
-    """Print the tables of a profile."""
+def profile_lines(profile: CellProfile) -> Iterator[str]:
+    """Yield the tables of a profile."""
     own, erm = profile.training, profile.erm
-    _say("Stages of the cell, in wall time as recorded:")
-    not_run = {"train": f"about {_long(own.total)} (processor)"}
-    stages = [
-        (stage["title"], not_run.get(stage["kind"], "not run") if stage["seconds"] is None else _long(stage["seconds"]))
-        for stage in profile.stages
-    ]
-    show_table(("stage", "took"), stages, {1})
+    yield "Stages of the cell, in wall time as recorded:"
+    stages = [(stage["title"], _took(stage, own)) for stage in profile.stages]
+    yield from table(("stage", "took"), stages, {1})
     steps = f"{own.steps} steps of {profile.batch_size} graphs ({erm.steps} of ERM)"
-    _say(f"Training, in ms of processor time; medians over {steps}:")
-    show_table(("part", profile.method, "share", "ERM", "× ERM"), _parts(own, erm), {1, 2, 3, 4})
-    if erm.total:
-        times = f"{own.total / erm.total:.1f} times ERM's"
-        _say(f"The whole training takes about {_long(own.total)} of processor time, {times}.")
+    yield from ("", f"Training, in ms of processor time; medians over {steps}:")
+    yield from table(("part", profile.method, "share", "ERM", "× ERM"), _parts(own, erm), {1, 2, 3, 4})
+    times = f"{own.total / erm.total:.1f} times ERM's"
+    yield from ("", f"The whole training takes about {_long(own.total)} of processor time, {times}.")
     for what, costs in (("operations of torch", profile.operations), ("Python functions", profile.functions)):
         if costs:
-            _say(f"Costliest {what}, without what they call:")
+            yield from ("", f"Costliest {what}, without what they call:")
             rows = [(f"{100 * cost.share:.0f} %", f"{cost.calls:.1f}", cost.name) for cost in costs]
-            show_table(("share", "calls", "name"), rows, {0, 1})
+            yield from table(("share", "calls", "name"), rows, {0, 1})
     if profile.trace is not None:
-        print(f"\ntrace: {profile.trace} (open it in https://ui.perfetto.dev)")
+        yield from ("", f"trace: {profile.trace} (open it in https://ui.perfetto.dev)")
 
 
-def _say(text: str) -> None:
-    """Print a sentence or a table's title below an empty line."""
-    print()
-    show_text(text)
+def _took(stage: dict[str, Any], own: TrainingProfile) -> str:
+    if stage["kind"] == "train":
+        return f"about {_long(own.total)} (processor)"
+    return "not run" if stage["seconds"] is None else _long(stage["seconds"])
 
 
 def _parts(own: TrainingProfile, erm: TrainingProfile) -> list[tuple[str, ...]]:
     """Return the rows of the table: parts of a step, then of an epoch."""
-    rows = [(_PARTS[part], own.sections[part], erm.sections[part], own.step) for part in _PARTS]
+    rows = [(text, own.sections[part], erm.sections[part], own.step) for part, text in _PARTS.items()]
     steps = own.steps_per_epoch * own.step, erm.steps_per_epoch * erm.step
     rows += [
         ("a step", own.step, erm.step, own.step),
@@ -122,14 +108,16 @@ def _parts(own: TrainingProfile, erm: TrainingProfile) -> list[tuple[str, ...]]:
         ("the method's own start, once", own.fit_start, erm.fit_start, own.total),
     ]
     return [
-        (text, _ms(value), f"{100 * value / whole:.0f} %", _ms(other), f"{value / other:.1f}" if other > _LEAST else "")
+        (
+            text,
+            f"{1e3 * value:,.2f}",
+            f"{100 * value / whole:.0f} %",
+            f"{1e3 * other:,.2f}",
+            f"{value / other:.1f}" if other > _LEAST else "",
+        )
         for text, value, other, whole in rows
         if max(value, other) > _LEAST
     ]
-
-
-def _ms(seconds: float) -> str:
-    return f"{1e3 * seconds:,.2f}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
 
 
 def _long(seconds: float) -> str:

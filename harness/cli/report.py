@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_runs, one_of
+from harness.cli.completion import complete_runs
 from harness.cli.options import Datasets, Format, Json, Methods, OutputFile, Run, StoreDir
 from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, note, require_known
 from harness.errors import UserError
@@ -17,22 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.report import Located, ReportOptions
-    from harness.results.compare import Comparison
     from harness.results.rows import RunResults
-    from harness.results.run_record import RunRecord
-    from harness.store import Store
 
 
 _RUN = "A suite (its latest run) or the id of a run."
 CHECKPOINTS = ("suite", "best-val", "last")
-Checkpoint = Annotated[
-    str,
-    typer.Option(
-        "--checkpoint",
-        help=f"{', '.join(CHECKPOINTS)}; `bench report` also both.",
-        autocompletion=one_of(*CHECKPOINTS, "both"),
-    ),
-]
+Checkpoint = Annotated[str, typer.Option("--checkpoint", help=f"{', '.join(CHECKPOINTS)}; `bench report` also both.")]
 
 
 def report(
@@ -60,7 +50,7 @@ def report(
     from harness.results.findings import load_findings
     from harness.results.published import load_published
     from harness.run.collect import collect
-    from harness.run.find import find_run
+    from harness.run.find import find_run, finished_before
     from harness.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
@@ -74,8 +64,8 @@ def report(
     opened = Store(store)
     record = find_run(run, opened, note)
     results = collect(record, opened)
-    if run != record.id:
-        _tell_finished(record, opened)
+    if run != record.id and (finished := finished_before(record, opened)) is not None:
+        note(f"an earlier finished run is there: bench report {finished.id}")
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
     chosen = ReportOptions(rules, validation, differences, average, statistics, published)
     if wanted == WEB_PAGE:
@@ -84,15 +74,6 @@ def report(
         print(write_page(record, results, opened, output, chosen))
         return
     show(results, wanted, chosen, output, load_findings(opened.runs / record.id))
-
-
-def _tell_finished(record: RunRecord, store: Store) -> None:
-    """Name an earlier finished run if the latest run, which is shown, was cut short."""
-    from harness.run.find import finished_before
-
-    finished = finished_before(record, store)
-    if finished is not None:
-        note(f"an earlier finished run is there: bench report {finished.id}")
 
 
 def show(
@@ -138,6 +119,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
+    from harness.report.comparison import comparison_table, render_comparison
     from harness.results.aggregate import build_table
     from harness.results.compare import Side, narrowed
     from harness.results.compare import compare as compare_sides
@@ -156,17 +138,12 @@ def compare(
         record = find_run(name, place, note)
         results = narrowed(collect(record, place), datasets or (), methods or ())
         sides.append(Side(record, place, build_table(results, rule)))
-    _show(compare_sides(sides[0], sides[1], checkpoint=rule, force=force), wanted, output)
-
-
-def _show(compared: Comparison, style: str, output: Path | None) -> None:
-    from harness.report.comparison import comparison_table, render_comparison
-
-    if style == "terminal" and sys.stdout.isatty():
+    compared = compare_sides(sides[0], sides[1], checkpoint=rule, force=force)
+    if wanted == "terminal" and sys.stdout.isatty():
         from rich.console import Console
 
         from harness.report.terminal import print_table
 
         print_table(comparison_table(compared), Console())
         return
-    emit(render_comparison(compared, "plain" if style == "terminal" else style), output)
+    emit(render_comparison(compared, "plain" if wanted == "terminal" else wanted), output)

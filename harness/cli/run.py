@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.notices import cluster_of, tell_broken, tell_withheld
+from harness.cli.notices import tell_plugins
 from harness.cli.options import (
     Folders,
     Json,
@@ -20,8 +19,9 @@ from harness.cli.options import (
     parse_bytes,
     parse_seconds,
 )
-from harness.cli.output import note
-from harness.safe_io import visible
+from harness.cli.output import counted, note, say
+from harness.cli.progress import show_progress
+from harness.errors import UserError
 
 if TYPE_CHECKING:
     from harness.results.run_record import RunRecord
@@ -43,9 +43,12 @@ def run(
             show_default="the suite's, else local",
         ),
     ] = None,
-    timeout: Annotated[str | None, typer.Option("--timeout", help="Limit of each stage, e.g. 90s, 15m.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", parser=parse_seconds, help="Limit of each stage, e.g. 90s, 15m.")
+    ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", help="Limit of each stage with the processes it starts, e.g. 4G.")
+        int | None,
+        typer.Option("--memory", parser=parse_bytes, help="Limit of each stage with all its processes, e.g. 4G."),
     ] = None,
     retry_failed: RetryFailed = False,
     tracker: Trackers = None,
@@ -53,26 +56,25 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
 ) -> None:
     """Run what a suite needs and show its table. What is cached is not run again."""
-    from harness.cli.progress import make_progress
     from harness.plan.status import made_otherwise
+    from harness.registry.discovery import plugins_off
     from harness.run.execute import execute
     from harness.run.session import open_session
     from harness.suite.cluster import named_cluster
 
     profile = None if cluster is None else named_cluster(cluster)
-    given = folders.session(chosen, tracker or ())
-    limits = {"timeout": parse_seconds(timeout), "memory": parse_bytes(memory)}
-    session = open_session(suite, given)
-    tell_broken(session.catalog)
-    tell_withheld(session.catalog)
+    session = open_session(suite, folders.session(chosen, tracker or ()))
+    tell_plugins(session.catalog)
     if profile is None and workers.engine == "dask":
-        profile = cluster_of(session.suite)
-    engine_options = workers.options(retry_failed=retry_failed, cluster=profile, **limits)
+        profile = session.suite.cluster
+        if profile is not None and plugins_off():  # its options say what is run on which machines
+            raise UserError("the suite's own 'cluster' is not used, as --no-plugins asks; name one with --cluster")
+    engine_options = workers.options(retry_failed=retry_failed, cluster=profile, timeout=timeout, memory=memory)
     for line in made_otherwise(session.plan, session.store, ", ".join(engine_options.devices) or "cpu"):
         note(line)
-    with make_progress(session, quiet=quiet) as progress:
+    with show_progress(session, quiet=quiet) as observe:
         try:
-            outcome = execute(session, engine_options, progress.observe)
+            outcome = execute(session, engine_options, observe)
         except KeyboardInterrupt as stop:
             raise type(stop)(_interrupted(context, suite)) from None
     _show(outcome, json, debug="--debug" in (context.obj or ()))
@@ -90,11 +92,9 @@ def _interrupted(context: typer.Context, suite: str) -> str:
 def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     from harness.cli.report import show
     from harness.results.findings import load_findings
-
-    show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
-    from harness.cli.output import counted
     from harness.results.selection import without_value
 
+    show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:
         _show_tracebacks(outcome.record)
@@ -106,13 +106,12 @@ def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
     hint = f"; {counted(old, 'failure')} of an earlier run, not tried again without --retry-failed" if old else ""
     if not debug and any(failure.traceback for failure in failures.values()):
         hint += "; --debug shows tracebacks"
-    print(
+    say(
         f"\n{counted(facts['stages'], 'stage')} run, {facts['cached']} cached, {len(failures) - skipped} failed{also} "
-        f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}{hint}",
-        file=sys.stderr,
+        f"in {facts['seconds']:.1f} s; run {outcome.record.id} in {outcome.folder}{hint}"
     )
     if outcome.page is not None:
-        print(f"report: {outcome.page}", file=sys.stderr)
+        say(f"report: {outcome.page}")
 
 
 def _show_tracebacks(record: RunRecord) -> None:
@@ -120,4 +119,4 @@ def _show_tracebacks(record: RunRecord) -> None:
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     for key, failure in record.failures.items():
         if failure.traceback:
-            print(visible(f"\n{titles.get(key, key)}:\n{failure.traceback}"), file=sys.stderr)
+            say(f"\n{titles.get(key, key)}:\n{failure.traceback}")

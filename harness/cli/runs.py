@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_cells, complete_runs, one_of
+from harness.cli.completion import complete_cells, complete_runs
 from harness.cli.options import Json, Run, StoreDir
-from harness.cli.output import note, print_json, require_folder_name, require_known
+from harness.cli.output import answer, counted, note, print_lines, require_known
 from harness.errors import FileError, UserError, did_you_mean
-from harness.safe_io import visible
+from harness.safe_io import writing
 
 if TYPE_CHECKING:
     from harness.results.run_record import RunRecord
@@ -27,7 +28,6 @@ def runs(
     json: Json = False,
 ) -> None:
     """List the runs in a store, the latest last."""
-    from harness.cli.output import counted
     from harness.run.find import all_runs, no_run, runs_of
     from harness.store import Store
 
@@ -36,26 +36,26 @@ def runs(
     records = every if suite is None else runs_of(suite, every)
     if suite is not None and not records:
         raise no_run(suite, opened, every)
-    if json:
-        rows = [
-            {
-                "id": record.id,
-                "suite": record.results.suite,
-                "file": record.suite_path,
-                "started": record.started,
-                "status": record.status,
-                "cells": len(record.cells),
-            }
-            for record in records
-        ]
-        print_json({"runs": rows})
-        return
+    rows = [
+        {
+            "id": record.id,
+            "suite": record.results.suite,
+            "file": record.suite_path,
+            "started": record.started,
+            "status": record.status,
+            "cells": len(record.cells),
+        }
+        for record in records
+    ]
+    answer(json, {"runs": rows}, _lines(records))
+
+
+def _lines(records: list[RunRecord]) -> Iterator[str]:
     for record in records:
-        overrides = f"  {' '.join(record.results.overrides)}" if record.results.overrides else ""
-        cells = counted(len(record.cells), "cell")
-        print(visible(f"{record.id}  {record.status:<11}  {cells}  {record.suite_path}{overrides}"))
+        cells, overrides = counted(len(record.cells), "cell"), " ".join(record.results.overrides)
+        yield f"{record.id}  {record.status:<11}  {cells}  {record.suite_path}  {overrides}".rstrip()
     if not records:
-        print("no runs")
+        yield "no runs"
 
 
 def _with_true_status(records: list[RunRecord], store: Store) -> list[RunRecord]:
@@ -85,11 +85,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")],
     what: Annotated[
         list[str] | None,
-        typer.Option(
-            "--what",
-            help=", ".join(WHAT) + "; repeatable, or with commas. Default: results.",
-            autocompletion=one_of(*WHAT),
-        ),
+        typer.Option("--what", help=", ".join(WHAT) + "; repeatable, or with commas. Default: results."),
     ] = None,
     cell: Annotated[
         str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=complete_cells)
@@ -104,19 +100,15 @@ def export(
     wanted = dict.fromkeys(item.strip() for given in what or ["results"] for item in given.split(","))
     for item in wanted:
         require_known("--what", item, WHAT)
-    require_folder_name(output, "--output")
     opened = Store(store)
     record = find_run(run, opened, note)
     cells = [item for item in record.cells if cell in ("", item.id)]
     if not cells:
-        known = [item.id for item in record.cells]
-        raise UserError(f"run {record.id} has no cell '{cell}'{did_you_mean(cell, known)}")
-    try:
+        hint = did_you_mean(cell, [item.id for item in record.cells])
+        raise UserError(f"run {record.id} has no cell '{cell}'{hint}")
+    with writing(output):
         output.mkdir(parents=True, exist_ok=True)
         chosen = Export(record, cells, opened, output)
         written = [path for item in wanted for path in WRITERS[item](chosen)]
-    except OSError as error:
-        raise UserError(f"cannot write to {output}: {error.strerror or error}") from None
-    for path in written if len(written) <= 8 else ():
-        print(path)
-    print(f"{len(written)} file{'s' if len(written) != 1 else ''} in {output}")
+    files = map(str, written if len(written) <= 8 else ())
+    print_lines([*files, f"{counted(len(written), 'file')} in {output}"])

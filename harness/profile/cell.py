@@ -17,11 +17,11 @@ from unittest.mock import patch
 from harness.engine import EngineOptions, Event
 from harness.engine.devices import CPU, on_device
 from harness.engine.process_state import one_thread
-from harness.errors import BenchError, UserError
+from harness.errors import BenchError
 from harness.profile.training import MARK, RECORDED, EnoughError, Limits, Measurement, TrainingProfile
 from harness.run.execute import run_targets
 from harness.run.find import OpenedCell
-from harness.safe_io import file_name
+from harness.safe_io import file_name, writing
 from harness.stages import train
 from harness.stages.context import Context
 from harness.stages.payloads import TrainPayload
@@ -62,14 +62,9 @@ class CellProfile:
     trace: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        times = {name: ratio(getattr(self.training, name), getattr(self.erm, name)) for name in ("step", "total")}
+        """Return plain data."""
+        times = {name: getattr(self.training, name) / getattr(self.erm, name) for name in ("step", "total")}
         return {**asdict(self), "times_erm": times}
-
-
-def ratio(value: float, to: float) -> float | None:
-    """Return the quotient, or None where there is none."""
-    return value / to if to > 0 else None
 
 
 def profile(
@@ -96,10 +91,8 @@ def profile(
     session, cell = addressed.session, addressed.cell
     path = None
     if trace is not None:
-        try:
+        with writing(trace):
             trace.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"no trace can be written to {trace}: {error.strerror or error}") from None
         path = str(trace / file_name(f"{cell.method}-{cell.dataset}-{cell.id}.trace.json"))
     with tempfile.TemporaryDirectory(prefix="bench-profile-") as folder:
         inline, log = EngineOptions("inline", device=device), Path(folder) / "workers.log"
@@ -111,6 +104,7 @@ def profile(
     if path is not None:
         own.recorded.export_chrome_trace(path)
     operations = [event for event in own.recorded.key_averages() if not event.key.startswith(MARK)]
+    calls = [entry for record in own.python for entry in record.getstats()]
     needed = session.plan.ancestry(cell.score)
     return CellProfile(
         cell=cell.id,
@@ -126,21 +120,17 @@ def profile(
         batch_size=cell.configuration.train.batch_size,
         training=own.result,
         erm=_measure(_plain(addressed.train), context, limits).result,
-        operations=_costliest(((event.key, event.count, event.self_cpu_time_total) for event in operations), top),
-        functions=_costliest(
-            ((_place(e.code), e.callcount, e.inlinetime * 1e6) for record in own.python for e in record.getstats()), top
-        ),
+        operations=_costliest([(event.key, event.count, event.self_cpu_time_total / 1e6) for event in operations], top),
+        functions=_costliest([(_place(entry.code), entry.callcount, entry.inlinetime) for entry in calls], top),
         trace=path,
     )
 
 
 def _costliest(rows: Iterable[tuple[str, int, float]], top: int) -> list[CallCost]:
-    """Return the costliest of some names with calls and microseconds in all recorded steps."""
+    """Return the costliest of some names with calls and seconds in all recorded steps."""
     ordered = sorted(rows, key=lambda row: -row[2])
     total = sum(spent for _, _, spent in ordered) or 1.0
-    return [
-        CallCost(name, calls / RECORDED, spent / RECORDED / 1e6, spent / total) for name, calls, spent in ordered[:top]
-    ]
+    return [CallCost(name, calls / RECORDED, spent / RECORDED, spent / total) for name, calls, spent in ordered[:top]]
 
 
 def _place(code: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from harness.component import KINDS
@@ -11,23 +11,13 @@ from harness.reference.differences import PLURALS, as_table, deviations, headlin
 from harness.reference.markdown import code, escaped, prose, table
 from harness.registry.catalog import Catalog, Entry
 
-_FACTS = {
-    "needs": "needs",
-    "provides": "provides",
-    "requires": "reads of the dataset",
-    "default_environment": "environments unless a suite says otherwise",
-    "tasks": "tasks",
-    "oracle": "opens the oracle fields",
-    "oracle_where_there": "opens, where a dataset has them, the oracle fields",
-    "reads_validation_score": "is handed the validation score after each epoch",
-    "opens_test": "reads labels or domains of test splits when it presents",
-    "selectable_from": "first epoch that may be chosen",
-    "positional": "the value in parentheses is",
-    "per_batch": "drawn anew for each batch",
-    "reads_parts": "reads the parts of graphs",
-    "needs_pipeline": "only of methods with an encoder",
-    "family": "family, for a protocol's defaults",
-}
+_FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "unused")
+"""Traits for the conformance kit, and those that are shown beside what they belong to."""
+
+
+def traits(entry: Entry) -> dict[str, Any]:
+    """Return what the class declares about itself, without what it leaves empty."""
+    return {name: value for name, value in entry.traits.items() if value and name not in _FOR_KIT}
 
 
 def pages(catalog: Catalog) -> dict[str, str]:
@@ -52,10 +42,10 @@ def _section(entry: Entry) -> str:
     if entry.hparams:
         headings = ["name", "meaning", "type", "default", "allowed", "search space"]
         parts += ["**Hyperparameters**", table(headings, list(map(_hyperparameter, entry.hparams.values())))]
-    if facts := _facts(entry.traits):
-        parts.append(table(["", ""], facts))
-    if deviations(entry):
-        parts += ["**Where paper, public code and this code differ**", as_table(entry)]
+    if declared := traits(entry):
+        parts += ["**Traits**", table(["name", "value"], [[code(name), code(declared[name])] for name in declared])]
+    if rows := deviations(entry):
+        parts += ["**Where paper, public code and this code differ**", as_table(rows)]
     parts.append(f"Source: `{entry.module.replace('.', '/')}.py`")
     return "\n\n".join(parts)
 
@@ -86,13 +76,3 @@ def _allowed(declared: HParam) -> str:
     if low is not None and high is not None:
         return f"{low:g} to {high:g}"
     return f"≥ {low:g}" if low is not None else f"≤ {high:g}" if high is not None else ""
-
-
-def _facts(traits: Mapping[str, Any]) -> list[list[str]]:
-    rows = []
-    for name, title in _FACTS.items():
-        if value := traits.get(name):
-            items = value if isinstance(value, (list, tuple)) else [value]
-            rows.append([title, "yes" if value is True else ", ".join(map(code, items))])
-    built_on = [code(f"{stage['kind']} {stage['name']}") for stage in traits.get("upstream", {}).values()]
-    return [*rows, ["builds on", ", ".join(built_on)]] if built_on else rows

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from textwrap import shorten
 from typing import Any
 
 from harness.reference.differences import PLURALS
 from harness.reference.markdown import code, escaped, table
 from harness.registry.catalog import Catalog
-from harness.suite.files import installed_suites, read_protocol, suites_folder
+from harness.suite.files import read_protocol
 from harness.suite.load import DEFAULT_PROTOCOL
 from harness.suite.models import json_schema
 from harness.suite.tree import Leaf, Place, Problems, plain
-
-_KINDS = tuple(PLURALS)
 
 
 def page(catalog: Catalog) -> str:
@@ -30,7 +26,6 @@ def page(catalog: Catalog) -> str:
     defaults = _defaults()
     for name in ("model", "train", "select"):
         parts += [f"## {name}", keys(schema["$defs"][name], defaults[name])]
-    parts += ["## Installed suites", _suites()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -49,12 +44,9 @@ def _common(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that all components of a kind share, beside their own hyperparameters."""
     named = [option["properties"] for option in definition["anyOf"] if "use" in option.get("required", ())]
     shared = set.intersection(*map(set, named))
-    first = {name: schema for name, schema in named[0].items() if name in shared and _is_structure(schema)}
-    return {"properties": {"use": {"type": "string", "description": "the component's name"}, **first}}
-
-
-def _is_structure(schema: Mapping[str, Any]) -> bool:
-    return "default" not in schema and "description" in schema
+    keys = {name: schema for name, schema in named[0].items() if name in shared}
+    structure = {name: schema for name, schema in keys.items() if "default" not in schema and "description" in schema}
+    return {"properties": {"use": {"type": "string", "description": "the component's name"}, **structure}}
 
 
 def keys(definition: Mapping[str, Any], defaults: Mapping[str, str] | None = None) -> str:
@@ -95,7 +87,7 @@ def _plain_type(schema: Mapping[str, Any]) -> str:
 
 
 def _reference(name: str) -> str:
-    if name in _KINDS:
+    if name in PLURALS:
         return f"[{name}](components/{PLURALS[name]}.md)"
     return {"method": "[method](#a-method)"}.get(name, f"[table](#{name})")
 
@@ -115,17 +107,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_shown(item)}" for name, item in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _suites() -> str:
-    rows = []
-    for name in installed_suites():
-        lines = (suites_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-        comment = [line.removeprefix("#").strip() for line in lines if line.startswith("# ") and "$schema" not in line]
-        rows.append([code(f"suites/{name}.yaml"), escaped(_sentence(" ".join(comment)))])
-    return table(["suite", "what it compares"], rows)
-
-
-def _sentence(text: str) -> str:
-    """Return the first sentence, shortened."""
-    return shorten(re.split(r"(?<!Eqn)(?<=\.) ", text)[0], 260, placeholder=" …")

@@ -45,14 +45,14 @@ def read_analyses(
     return tuple(specs)
 
 
-def named_analyses(
+def named_components(
     names: Sequence[str], sets: Sequence[str], globs: Mapping[str, Sequence[str]], problems: Problems
 ) -> Table:
-    """The table of ``analyses`` that a command line means: each name is a component with its own label.
+    """The table of components that a command line means: each name is its own label.
 
     Args:
         names: components, as a suite writes them.
-        sets: ``KEY=VALUE`` texts with hyperparameters of the one analysis that is named.
+        sets: ``KEY=VALUE`` texts with hyperparameters of the one component that is named.
         globs: ``datasets`` and ``methods`` -> globs.
         problems: receives what is wrong.
     """
@@ -64,7 +64,7 @@ def named_analyses(
             place = Place(f"--set {text}")
             key, equals, written = text.partition("=")
             if not equals or len(names) > 1:
-                problems.add(place, "expected KEY=VALUE with a hyperparameter of the one analysis that is named")
+                problems.add(place, "expected KEY=VALUE with a hyperparameter of the one component that is named")
                 continue
             value = read_value(written, place, problems)
             part = part if value is None else part.put(key.strip(), value, place)

@@ -9,7 +9,6 @@ from harness import Analysis, Findings, Register, Study, hookimpl, hparam
 
 if TYPE_CHECKING:
     from harness import TrainedCell
-    from numpy.typing import NDArray
 
 
 class NewComponent(Analysis):
@@ -24,35 +23,30 @@ class NewComponent(Analysis):
 
     center: bool = hparam(True, help="subtract the mean embedding first")
 
-    def measure(self, cell: TrainedCell) -> dict[str, NDArray[np.float64]]:
+    def measure(self, cell: TrainedCell) -> dict[str, float]:
         """Look at one cell, in a worker: arrays or plain values by name. Cached."""
-        return {split: self.spectrum(cell.embeddings(split)) for split in cell.splits}
+        return {split: self.dimensions(cell, split) for split in cell.splits}
 
-    def spectrum(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
-        """(width,) eigenvalues of the embeddings' second moments."""
-        wide = rows.astype(np.float64)
-        centred = wide - wide.mean(0) if self.center else wide
-        return np.asarray(np.linalg.eigvalsh(centred.T @ centred / len(centred)))
+    def dimensions(self, cell: TrainedCell, split: str) -> float:
+        """The participation ratio of a split; 0 where all eigenvalues are zero."""
+        rows = cell.embeddings(split).astype(np.float64)
+        centred = rows - rows.mean(0) if self.center else rows
+        spectrum = np.linalg.eigvalsh(centred.T @ centred / len(centred))
+        squares = float(np.square(spectrum).sum())
+        return float(spectrum.sum()) ** 2 / squares if squares > 0 else 0.0
 
     def present(self, study: Study) -> Findings:
         """The table, from the answers of all cells."""
         rows = []
         for (dataset, method), cells in study.groups().items():
             for split in cells[0].splits:
-                ratio = np.mean([dimensions(cell.arrays[split]) for cell in cells])
-                rows.append((dataset, method, split, float(ratio)))
+                ratio = float(np.mean([cell.values[split] for cell in cells]))
+                rows.append((dataset, method, split, ratio))
         notes = ("Mean over seeds; 1 is a line, the network's width is the most.",)
         columns = ("dataset", "method", "split", "dimensions used")
         return Findings(columns, tuple(rows), notes)
 
 
-def dimensions(spectrum: NDArray[np.float64]) -> float:
-    """The participation ratio of eigenvalues; 0 where all of them are zero."""
-    squares = float(np.square(spectrum).sum())
-    return float(spectrum.sum()) ** 2 / squares if squares > 0 else 0.0
-
-
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

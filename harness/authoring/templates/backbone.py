@@ -18,9 +18,7 @@ class NewComponent(Backbone):
     """
 
     name = "new-component"
-
-    # Inherited hyperparameters without effect here.
-    unused = frozenset({"edge_features"})
+    unused = frozenset({"edge_features"})  # inherited, and without effect here
 
     normalize: bool = hparam(False, help="scale each node's row to length one")
 
@@ -51,5 +49,4 @@ class NewComponent(Backbone):
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

@@ -18,12 +18,8 @@ class NewComponent(Baseline):
     """
 
     name = "new-component"
-
-    # Training batches carry `batch.env`; a suite says whose with `envs`.
-    needs = frozenset({"environments"})
-
-    # One environment has no variance: a suite that gives one is refused.
-    compares_environments = True
+    needs = frozenset({"environments"})  # of `batch.env`; a suite's `envs` says whose
+    compares_environments = True  # one environment alone is refused
 
     # With these values training is bit for bit ERM's. `bench check` tries it.
     equals_erm: ClassVar = {"penalty": 0.0}
@@ -48,5 +44,4 @@ class NewComponent(Baseline):
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

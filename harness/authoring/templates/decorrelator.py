@@ -17,13 +17,7 @@ class NewComponent(Decorrelator):
 
     name = "new-component"
 
-    floor: float = hparam(
-        0.1,
-        low=0.01,
-        high=1.0,
-        search=[0.01, 0.1, 0.5],
-        help="smallest weight of a graph; 1 weighs all alike",
-    )
+    floor: float = hparam(0.1, low=0.01, search=[0.1, 0.5], help="least weight")
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         """The loss terms, raw: the harness adds them up and logs each."""
@@ -37,5 +31,4 @@ class NewComponent(Decorrelator):
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

@@ -16,19 +16,16 @@ class Network(nn.Module):
 
     def __init__(self, features: Features, width: int, layers: int) -> None:
         super().__init__()
-        # A linear map for numeric features, a table per column for categorical ones.
         self.front = make_front(features, width)
         self.convs = nn.ModuleList(GINConv(width, width) for _ in range(layers))
 
     def nodes(self, batch: Batch) -> Tensor:
-        """(nodes, width)."""
         h: Tensor = self.front(batch.x)
         for conv in self.convs:
             h = conv(h, batch)
         return h
 
     def forward(self, batch: Batch) -> Tensor:
-        """(graphs, width)."""
         return pool(self.nodes(batch), batch, "mean")
 
 
@@ -61,8 +58,8 @@ class NewComponent(Encoder):
         """The loss of one batch from its (nodes, width) embeddings."""
         source, target = batch.edge_index
         drawn = torch.randint(batch.num_nodes, target.shape, generator=self.rng)
-        random = drawn.to(h.device)
-        linked, other = (h[source] * h[target]).sum(1), (h[source] * h[random]).sum(1)
+        linked = (h[source] * h[target]).sum(1)
+        other = (h[source] * h[drawn.to(h.device)]).sum(1)
         # The sum with zero keeps the loss alive where no graph of a batch has an edge.
         count = max(len(source), 1)
         return (F.softplus(-linked) + F.softplus(other)).sum() / count + 0.0 * h.sum()
@@ -70,5 +67,4 @@ class NewComponent(Encoder):
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

@@ -18,8 +18,7 @@ class NewComponent(Environment):
 
     name = "new-component"
 
-    # The hyperparameter that `envs: new-component(3)` sets.
-    positional = "k"
+    positional = "k"  # what a suite's `envs: NAME(3)` sets
     k: int = hparam(2, low=2, help="number of environments")
 
     def assign(
@@ -38,5 +37,4 @@ class NewComponent(Environment):
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

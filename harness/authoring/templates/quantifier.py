@@ -1,4 +1,4 @@
-"""A Gaussian around the mean of each class (linear discriminant, Fisher, 1936)."""
+"""Votes of the nearest training graphs (Cover and Hart, 1967)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from harness import Fitted, Quantifier, Register, hookimpl, hparam
 from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsClassifier
 
 
 class NewComponent(Quantifier):
-    """Class probabilities from distances to class means, each column by its own scale.
+    """Class probabilities are the shares of the classes among the nearest embeddings.
 
     A quantifier turns graph embeddings and training labels into a function from
     embeddings to class probabilities. Say here what it fits, and the paper.
@@ -18,15 +19,11 @@ class NewComponent(Quantifier):
 
     name = "new-component"
 
-    temperatures: list[float] = hparam(
-        [1.0, 10.0],
-        low=0.01,
-        help="each is a candidate; large ones give probabilities that are less sure",
-    )
+    neighbours: list[int] = hparam([5, 25], low=1, help="each is a candidate")
 
     def settings(self) -> list[dict[str, Any]]:
         """The candidates; each is fitted on every snapshot of every encoder."""
-        return [{"temperature": value} for value in self.temperatures]
+        return [{"neighbours": count} for count in self.neighbours]
 
     def fit(
         self,
@@ -34,29 +31,22 @@ class NewComponent(Quantifier):
         labels: NDArray[np.int64],
         num_classes: int,
         *,
-        temperature: float = 1.0,
+        neighbours: int = 5,
         **setting: Any,
     ) -> Fitted:
         """Fit on (n, d) embeddings and (n,) labels; a column per class, in order."""
         del setting
-        present = np.unique(labels)  # a class may have no training row
-        means = np.stack([embeddings[labels == c].mean(0) for c in present])
-        within = embeddings - means[np.searchsorted(present, labels)]
-        scale = within.std(0) + 1e-6 * embeddings.std(0) + 1e-12
-        log_share = np.log([(labels == c).mean() for c in present])
+        nearest = KNeighborsClassifier(min(neighbours, len(labels)))
+        nearest.fit(embeddings, labels)
 
         def predict(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-            gaps = (rows[:, None, :] - means[None]) / scale  # (rows, present, d)
-            logits = log_share - 0.5 * np.square(gaps).mean(2) / temperature
-            odds = np.exp(logits - logits.max(1, keepdims=True))
             table = np.zeros((len(rows), num_classes))
-            table[:, present] = odds / odds.sum(1, keepdims=True)
-            return table
+            table[:, nearest.classes_] = nearest.predict_proba(rows)
+            return table  # a class without training rows has probability 0
 
         return Fitted(predict)
 
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

@@ -23,28 +23,22 @@ class NewComponent(Tracker):
     def start(self, run: TrackedRun) -> None:
         """The run begins. Import here what the tracker wraps."""
         path = run.folder / self.file
-        self.stream = path.open("w", newline="", encoding="utf-8")
+        self.stream = path.open("w", newline="", encoding="utf-8", buffering=1)
         self.writer = csv.writer(self.stream)
-        self.write("dataset", "method", "seed", "status", "score", "value")
+        self.writer.writerow(["dataset", "method", "seed", "status", "score", "value"])
 
     def cell(self, cell: TrackedCell) -> None:
         """A cell has a result, or has failed; cached ones come too."""
-        scores = [(name, str(value)) for name, value in cell.scores.items()]
-        for score in scores or [("", "")]:
-            self.write(cell.dataset, cell.method, cell.seed, cell.status, *score)
+        about = (cell.dataset, cell.method, cell.seed, cell.status)
+        for score in cell.scores.items() or [("", "")]:
+            self.writer.writerow([*about, *score])
 
     def finish(self, table: Sequence[Mapping[str, Any]], status: str) -> None:
         """The run ends; `table` holds the rows of the comparison table."""
         del table, status
         self.stream.close()
 
-    def write(self, *cells: object) -> None:
-        """One line, at once on disk, so that it can be read while the run goes on."""
-        self.writer.writerow(cells)
-        self.stream.flush()
-
 
 @hookimpl
 def bench_register(register: Register) -> None:
-    """Tell the harness which components this module brings."""
     register(NewComponent)

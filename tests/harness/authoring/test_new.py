@@ -194,22 +194,15 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("kind", "name", "expected"),
     [
         ("baselin", "x", "no kind is called 'baselin' (did you mean 'baseline'?)"),
-        ("baseline", "MyMethod", "(did you mean 'my-method'?)"),
-        ("baseline", "my_method", "(did you mean 'my-method'?)"),
-        ("baseline", "mÿ-méthod", "(did you mean 'my-method'?)"),
-        ("baseline", "GroupDRO v2", "(did you mean 'group-dro-v-2'?)"),
-        ("baseline", "-x", "is not a name for a component"),
+        ("baseline", "MyMethod", "is not a name for a component"),
+        ("baseline", "my_method", "is not a name for a component"),
         ("baseline", "../x", "is not a name for a component"),
         ("baseline", "", "is not a name for a component"),
         ("baseline", "x" * 41, "at most 40 characters"),
-        ("baseline", "class", "is a word of Python's own"),
-        ("baseline", "true", "is a word of Python's own"),
-        ("baseline", "random", "whose name another Python module has"),
-        ("baseline", "torch", "whose name another Python module has"),
-        ("baseline", "null", "means something else in YAML"),
-        ("encoder", "network", "makes the class Network, whose name the file needs"),
-        ("dataset", "edges", "makes the class Edges, whose name the file needs"),
-        ("decorrelator", "decorrelator", "makes the class Decorrelator, whose name the file needs"),
+        ("baseline", "class", "a word of Python's"),
+        ("baseline", "true", "a word of Python's"),
+        ("baseline", "random", "the name of another Python module"),
+        ("baseline", "torch", "the name of another Python module"),
     ],
 )
 def test_names_that_cannot_be_are_refused(kind: str, name: str, expected: str) -> None:
@@ -222,7 +215,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
     catalog = load_catalog()
     with pytest.raises(UserError, match=r"the baseline 'erm' is there already \(.*erm\.py\); .* 'my-erm'"):
         names_of("baseline", "erm", catalog)
-    assert names_of("encoder", "erm", catalog).cls == "Erm", "another kind may have it"
+    assert names_of("encoder", "erm", catalog).module == "erm", "another kind may have it"
 
 
 def test_the_template_s_own_name_works() -> None:

@@ -48,7 +48,6 @@ def test_gc_tells_and_does_nothing_without_yes(three: Store, bench: Bench) -> No
     assert "would remove 3 artifacts and 0 leftovers" in told
     assert "nothing has been removed; --yes does it" in told
     assert "train ERM, seed 1" in told
-    assert bench("gc", "--older-than", "30d", "--dry-run") == told
     assert titles(three) == ["1", "2", "3"]
     assert "would remove 0 artifacts" in bench("gc")
 
@@ -69,9 +68,8 @@ def test_gc_with_yes(three: Store, bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--yes", "--dry-run"), "exclude each other"),
         (("--forget-runs",), "without --unreachable-from"),
-        (("--older-than", "-1"), "must not be negative"),
+        (("--older-than", "-1"), "write 90, 15m or 2h"),
         (("--older-than", "soon"), "write 90, 15m or 2h"),
         (("--max-size", "big"), "--max-size"),
         (("--unreachable-from", "nosuch"), "nosuch"),

@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import options
 from harness.cli.main import main
-from harness.cli.notices import tell_broken
+from harness.cli.notices import tell_plugins
 from harness.cli.output import counted
 from harness.errors import UserError
 from harness.hparams import HParam
@@ -58,6 +58,10 @@ def bench_register(register):
 '''
 
 
+HPARAMS = {"bias": HParam("bias", "float", 0.5), "name": HParam("name", "str", "")}
+TOY = Catalog([Entry("dataset", "toy", "m", "Toy", "toy.py", "built-in", "0", HPARAMS)])
+
+
 @pytest.fixture
 def bench(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
     """Run a command on an empty store; gives what it printed to both streams."""
@@ -96,52 +100,43 @@ class TestOptions:
     """A value that cannot be used names its option, what was found and what is allowed."""
 
     def test_time_and_memory(self, bench: Bench) -> None:
-        assert "--timeout: '5parsecs' is not a time; write" in bench("run", "quick", "--timeout", "5parsecs", code=2)[1]
-        for endless in ("inf", "nan", "infd"):
-            with pytest.raises(UserError, match="is not a time"):
-                options.parse_seconds(endless)
-        assert "--memory: '3 apples' is not an amount" in bench("run", "quick", "--memory", "3 apples", code=2)[1]
+        for words in (("--timeout", "5parsecs"), ("--timeout", "inf"), ("--timeout", "-1"), ("--memory", "3 apples")):
+            told = bench("run", "quick", *words, code=2)[1]
+            assert f"'{words[0]}': '{words[1]}'; write " in told
 
     def test_memory_is_told_as_it_is_given(self) -> None:
-        assert [size_text(options.parse_bytes(text) or 0) for text in ("1500M", "4G", "200M", "2GiB")] == [
+        assert [size_text(options.parse_bytes(text)) for text in ("1500M", "4G", "200M", "2GiB")] == [
             "1.5 GB",
             "4 GB",
             "200 MB",
             "2.15 GB",
         ]
 
-    def test_a_data_folder_that_is_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_data_folder_that_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "data.csv").touch()
         for made in (True, False):
-            with pytest.raises(UserError, match=r"data\.csv is a file; --data-dir names it"):
+            with pytest.raises(UserError, match=r"data\.csv is a file; --data-dir or BENCH_DATA names it"):
                 options.Sources(tmp_path / "data.csv").data_folder(made=made)
         gone = tmp_path / "gone"
-        with pytest.raises(UserError, match="gone does not exist; --data-dir names it"):
-            options.Sources(gone).data_folder()
-        monkeypatch.setenv("BENCH_DATA", str(gone))
-        with pytest.raises(UserError, match="gone does not exist; BENCH_DATA names it"):
+        with pytest.raises(UserError, match="gone does not exist; --data-dir"):
             options.Sources(gone).data_folder()
         assert options.Sources(gone).data_folder(made=True) == gone, "fetching makes it"
 
     def test_a_hyperparameter_that_is_not_there(self) -> None:
-        declared = {name: HParam(name, "float", 0.5) for name in ("bias", "seed")}
-        entry = Entry("dataset", "toy", "m", "Toy", "toy.py", "built-in", "0", declared)
-        expected = "dataset 'toy' has no hyperparameter 'bais' (did you mean 'bias'?); there are: bias, seed"
+        told = "--set bais=0.7: dataset 'toy' has no hyperparameter 'bais' (did you mean 'bias'?); it has: bias, name"
         with pytest.raises(UserError) as caught:
-            options.component_params(entry, ["bais=0.7"])
-        assert str(caught.value) == f"--set bais=0.7: {expected}"
+            options.component(TOY, "dataset", "toy", ["bais=0.7"])
+        assert str(caught.value) == told
         with pytest.raises(UserError, match="--set bias: expected KEY=VALUE"):
-            options.component_params(entry, ["bias"])
+            options.component(TOY, "dataset", "toy", ["bias"])
 
     def test_a_value_is_read_as_in_a_suite_and_whole(self) -> None:
         """`1e-3` was text and `yes` was true in these commands alone, and a value was cut at ` #`."""
-        declared = {"bias": HParam("bias", "float", 0.5), "name": HParam("name", "str", "")}
-        entry = Entry("dataset", "toy", "m", "Toy", "toy.py", "built-in", "0", declared)
-        given = options.component_params(entry, ["bias=1e-3", "name=a #1"])
-        assert given == {"bias": 0.001, "name": "a #1"}
-        assert options.component_params(entry, ["name=yes"]) == {"name": "yes"}
+        given = options.component(TOY, "dataset", "toy", ["bias=1e-3", "name=a #1"])
+        assert given.params == {"bias": 0.001, "name": "a #1"}
+        assert options.component(TOY, "dataset", "toy", ["name=yes"]).params == {"name": "yes"}
         with pytest.raises(UserError, match="#1: YAML would leave out"):
-            options.component_params(entry, ["name='a' #1"])
+            options.component(TOY, "dataset", "toy", ["name='a' #1"])
 
 
 class TestInterrupted:
@@ -201,13 +196,11 @@ class TestStore:
         (store.root / "debris").mkdir()
         (store.root / "debris" / "left").write_bytes(b"x" * 1000)
         found = json.loads(bench("cache", "size", "--json")[0])
-        parts = [kind["bytes"] for kind in found["kinds"].values()] + list(found["other"].values())
-        assert sum(parts) == found["bytes"]
-        assert found["other"]["leftovers"] >= 1000
-        assert found["other"]["runs"] > 0
+        assert sum(kind["bytes"] for kind in found["kinds"].values()) + found["other"] == found["bytes"]
+        assert found["other"] >= 1000
         told = bench("cache", "size")[0]
         assert "3 artifacts" in told
-        assert "descriptions and records" in told
+        assert "runs, records, leftovers" in told
 
 
 class TestRuns:
@@ -306,7 +299,7 @@ class TestTextOfOthers:
             self.harmless(bench(*words, "--plugin", "odd.py")[0], bench(*words, "--plugin", "odd.py", "--json")[0])
 
     def test_why_a_plugin_was_not_loaded(self, capsys: pytest.CaptureFixture[str]) -> None:
-        tell_broken(Catalog((), [BrokenPlugin("odd", "odd.py", "\x1b[2J\x9b2J")]))
+        tell_plugins(Catalog((), [BrokenPlugin("odd", "odd.py", "\x1b[2J\x9b2J")]))
         self.harmless(capsys.readouterr().err)
 
     def test_names_of_runs(self, bench: Bench, store: Store) -> None:

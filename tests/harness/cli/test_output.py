@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.output import chosen_format, require_folder_name
+from harness.cli.output import chosen_format, table
 from harness.errors import UserError
 
 
@@ -46,11 +46,6 @@ def test_an_ending_that_means_another_format_or_none_is_refused(style: str | Non
         chosen_format(style, Path(name))
 
 
-def test_a_file_s_name_for_a_folder_is_refused(tmp_path: Path) -> None:
-    """``bench export -o out.json`` made a folder of that name."""
-    for name in ("out.json", "out.CSV", "out.parquet", "run.tar.gz"):
-        with pytest.raises(UserError, match="this is the name of a file"):
-            require_folder_name(tmp_path / name, "--output")
-    (tmp_path / "there.json").mkdir()
-    for name in ("there.json", "results", "results-v1.2"):
-        require_folder_name(tmp_path / name, "--output")
+def test_a_table_is_aligned_and_nothing_of_it_is_cut() -> None:
+    lines = table(("name", "count"), [("a", "1"), ("long name", "1000")], {1})
+    assert lines == ["name       count", "a              1", "long name   1000"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.cli.options import component_params
+from harness.cli.options import component
 from harness.hparams import HParam
 from harness.plan.components import identity
-from harness.registry.catalog import Entry
+from harness.registry.catalog import Catalog, Entry
 from harness.suite import find_suite
 from harness.suite.components import located
 from harness.suite.spec import ComponentSpec
@@ -72,8 +72,8 @@ def test_data_beside_the_suite_is_taken_and_all_other_goes_by_the_data_folder(fo
 
 def test_what_a_command_names_starts_at_the_current_folder(folder):
     with chdir(folder):
-        found = component_params(ENTRY, ["file=a.csv", "code=b.py:rings", "more=[c.csv]"])
-    assert found == {"file": f"{folder}/a.csv", "code": f"{folder}/b.py:rings", "more": ["c.csv"]}
+        found = component(Catalog([ENTRY]), "dataset", "made", ["file=a.csv", "code=b.py:rings", "more=[c.csv]"])
+    assert found.params == {"file": f"{folder}/a.csv", "code": f"{folder}/b.py:rings", "more": ["c.csv"]}
 
 
 def test_keys_have_the_last_part_of_a_path():

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.progress import show_progress
-from harness.engine import EngineOptions
+from harness.engine import EngineOptions, Event
 from harness.errors import UserError
 from harness.plan import build_plan
 from harness.plan.status import survey
@@ -121,26 +120,15 @@ class SuiteHandle:
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
         engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
-        with show_progress(self.session, quiet=not progress) as observe:
-            return Run(execute(self.session, engine, observe).results, self)
+        return Run(execute(self.session, engine, _print_ended if progress else lambda _: None).results, self)
 
-    def run_cell(
-        self,
-        cell: str | None = None,
-        *,
-        dataset: str | None = None,
-        method: str | None = None,
-        seed: int | None = None,
-        config_id: str | None = None,
-        progress: bool = False,
-    ) -> Run:
-        """Run one cell, given its id or what tells it from the others; a run of its own with that cell alone.
+    def run_cell(self, cell: str | None = None, *, progress: bool = False, **named: str | int) -> Run:
+        """Run one cell, by its id or by ``dataset``, ``method``, ``seed`` and ``config_id``; a run of its own.
 
         Raises:
             UserError: no cell, or more than one, is so.
         """
-        named = {"id": cell, "dataset": dataset, "method": method, "seed": seed, "config_id": config_id}
-        wanted = {name: value for name, value in named.items() if value is not None}
+        wanted = named if cell is None else {"id": cell, **named}
         cells = self.session.plan.cells
         fitting = [item for item in cells if all(getattr(item, name) == value for name, value in wanted.items())]
         if len(fitting) != 1:
@@ -189,12 +177,10 @@ class SuiteHandle:
         """
         from harness.run import custom_network
 
-        row = custom_network.evaluate(
-            label, network, self.session, call=call, trained=trained, datasets=tuple(datasets)
-        )
-        above = None if beside is None else beside.results
-        if above is None:
-            above = collect(replace(start_record(self.session, ""), status=""), self.session.store)
+        given: dict[str, Any] = {"call": call, "trained": trained, "datasets": tuple(datasets)}
+        row = custom_network.evaluate(label, network, self.session, **given)
+        own = replace(start_record(self.session, ""), status="")
+        above = collect(own, self.session.store) if beside is None else beside.results
         return Run(custom_network.beside(above, row), self)
 
 
@@ -246,3 +232,9 @@ class Run:
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows."""
         return self.table("markdown")
+
+
+def _print_ended(event: Event) -> None:
+    if event.kind in ("finished", "failed", "skipped"):
+        why = "" if event.failure is None else f": {event.failure.reason}{event.failure.remark}"
+        print(f"{event.kind}: {event.stage.title} ({event.seconds:.1f} s){why}")

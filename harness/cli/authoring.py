@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -71,7 +72,11 @@ def check(
 ) -> None:
     """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
     if rules:
-        _list_rules(names or [], json)
+        from harness.testing.checks import about, checks_of
+
+        kinds = map(require_kind, names or KINDS)
+        listed = {kind: {check.__name__: about(check) for check in checks_of(kind)} for kind in kinds}
+        answer(json, listed, _rules(listed))
         return
     from harness.testing.isolated_checks import check_apart
     from harness.testing.select import find
@@ -94,15 +99,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _list_rules(kinds: list[str], json: bool) -> None:
-    """List each kind's checks: name and contract."""
-    from harness.testing.checks import about, checks_of
-
-    rules = {
-        kind: [{"id": check.__name__, "about": about(check)} for check in checks_of(kind)]
-        for kind in map(require_kind, kinds or KINDS)
-    }
-    lines = (
-        line for kind in rules for line in (f"{kind}:", *(f"  {rule['id']}: {rule['about']}" for rule in rules[kind]))
-    )
-    answer(json, rules, lines)
+def _rules(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    for kind, texts in listed.items():
+        yield f"{kind}:"
+        yield from (f"  {name}: {text}" for name, text in texts.items())

@@ -16,7 +16,6 @@ from harness.cli.progress import show_progress
 if TYPE_CHECKING:
     from harness.run.debug import Debugged
     from harness.run.find import OpenedCell
-    from harness.run.reproduce import Reproduction
 
 
 def debug(
@@ -121,23 +120,6 @@ def reproduce(
             workers.options(),
             lambda session: stack.enter_context(show_progress(session, quiet=json)),
         )
-    answer(json, {**asdict(result), "identical": result.identical}, _reproduced(result))
+    data = {**asdict(result), "cell": result.cell.id, "name": result.cell.name, "identical": result.identical}
+    answer(json, data)
     raise typer.Exit(0 if result.identical else 1)
-
-
-def _reproduced(result: Reproduction) -> Iterator[str]:
-    yield f"cell {result.cell.id} of run {result.run}: {result.cell.name}"
-    if result.failure is not None:
-        yield f"it failed: {result.failure.status}: {result.failure.reason}"
-        return
-    for score in result.scores:
-        before, now = ("–" if value is None else f"{100 * value:.4f}" for value in (score.before, score.now))
-        mark = "" if score.before == score.now else "  differs"
-        yield f"  {score.metric} on {score.split}, {score.rule}: {before} before, {now} now{mark}"
-    logits = {True: "equal bit for bit", False: "not equal", None: "no longer stored, not compared"}
-    yield f"predictions: {logits[result.same_logits]}"
-    if not result.same_key:
-        yield f"made with other code, data or settings than now: {result.changed}"
-    for name, (then, now) in sorted(result.versions.items()):
-        yield f"{name}: {then} then, {now} now"
-    yield "reproduced" if result.identical else "not reproduced"

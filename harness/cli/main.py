@@ -68,11 +68,8 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt as error:
         say(str(error) or "interrupted")
         raise SystemExit(getattr(error, "exit_code", INTERRUPTED)) from None
-    except BrokenPipeError:
-        _discard_output()
-        raise SystemExit(0) from None
     except Exception as error:
-        if debug or type(error).__module__.partition(".")[0] in ("typer", "click"):
+        if debug or isinstance(error, BrokenPipeError) or type(error).__module__.startswith(("typer", "click")):
             raise
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             _discard_output()

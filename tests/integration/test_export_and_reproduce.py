@@ -184,7 +184,7 @@ def test_other_code_is_told_and_counts_as_not_reproduced(workshop):
     done = workshop.command("reproduce", cell.id, "--engine", "inline", check=False, apart=True)
     assert done.returncode == 1
     assert "source of baseline heavy changed" in done.stdout
-    assert done.stdout.strip().endswith("not reproduced")
+    assert done.stdout.strip().endswith("identical: false")
 
 
 def test_an_unknown_cell_is_told(workshop):

@@ -168,7 +168,6 @@ def gc(
 
 
 def _garbage(garbage: Garbage, *, removed: bool) -> Iterator[str]:
-    """Yield what goes, or has gone, by kind, with a total."""
     infos, leftovers = garbage.artifacts, len(garbage.leftovers)
     yield from _kind_lines(infos)
     if not removed:

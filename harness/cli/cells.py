@@ -71,7 +71,6 @@ def introduce(opened: OpenedCell) -> None:
 
 
 def _failed(error: BaseException, enter: bool) -> int:
-    """Print a traceback, or enter the debugger where the exception was raised; return the exit code."""
     import pdb
     import traceback
     from bdb import BdbQuit

@@ -69,12 +69,10 @@ def _run_folders(ctx: typer.Context) -> list[Path]:
 
 
 def _runs(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Return the ids of runs, the latest first."""
     yield from ((path.name, "run") for path in _run_folders(ctx))
 
 
 def _cells(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    """Return the ids of the cells of the latest runs."""
     records = [path for folder in _run_folders(ctx) if (path := folder / "run.json").is_file()]
     for record in records[:_RECENT_RUNS]:
         for cell in json.loads(record.read_text(encoding="utf-8"))["cells"]:

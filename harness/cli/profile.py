@@ -64,7 +64,6 @@ def profile(
 
 
 def _observe(event: Event) -> None:
-    """Print the stages that run before anything can be measured."""
     if event.kind == "started":
         say(f"running first: {event.stage.title}")
 
@@ -96,7 +95,6 @@ def _took(stage: dict[str, Any], own: TrainingProfile) -> str:
 
 
 def _parts(own: TrainingProfile, erm: TrainingProfile) -> list[tuple[str, ...]]:
-    """Return the rows of the table: parts of a step, then of an epoch."""
     rows = [(text, own.sections[part], erm.sections[part], own.step) for part, text in _PARTS.items()]
     steps = own.steps_per_epoch * own.step, erm.steps_per_epoch * erm.step
     rows += [

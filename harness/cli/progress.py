@@ -83,7 +83,6 @@ def clock_text(seconds: float | None) -> str:
 
 
 def _print_line(tally: Tally, event: Event) -> None:
-    """Print a line for a stage that ended, was retried or waits, for logs."""
     tally.add(event)
     if event.kind == "started":
         return

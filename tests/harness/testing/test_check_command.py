@@ -325,10 +325,10 @@ class Leaking(Halves):
         assert "checks took more than 900 MB of memory, and were stopped in this one (odd.py:" in problem
         assert "something is kept from batch to batch" in problem
 
-    @pytest.mark.parametrize("text", ["0", "-5", "lots"])
+    @pytest.mark.parametrize("text", ["-5", "lots"])
     def test_a_memory_limit_must_be_an_amount(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert "--memory" in bench("erm", f"--memory={text}", code=2, capsys=capsys)
 
-    @pytest.mark.parametrize("text", ["0", "-5", "soon"])
+    @pytest.mark.parametrize("text", ["-5", "soon"])
     def test_a_limit_must_be_a_time(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert "--timeout" in bench("erm", f"--timeout={text}", code=2, capsys=capsys)

@@ -179,9 +179,10 @@ class SuiteHandle:
 
         given: dict[str, Any] = {"call": call, "trained": trained, "datasets": tuple(datasets)}
         row = custom_network.evaluate(label, network, self.session, **given)
-        own = replace(start_record(self.session, ""), status="")
-        above = collect(own, self.session.store) if beside is None else beside.results
-        return Run(custom_network.beside(above, row), self)
+        if beside is None:
+            record = replace(start_record(self.session, ""), status="")
+            return Run(custom_network.beside(collect(record, self.session.store), row), self)
+        return Run(custom_network.beside(beside.results, row), self)
 
 
 @dataclass(frozen=True)

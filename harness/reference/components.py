@@ -8,7 +8,7 @@ from typing import Any
 from harness.component import KINDS
 from harness.hparams import HParam, condition_text
 from harness.reference.differences import PLURALS, as_table, deviations, headline
-from harness.reference.markdown import code, escaped, prose, table
+from harness.reference.markdown import bounds, code, escaped, prose, table, value
 from harness.registry.catalog import Catalog, Entry
 
 _FOR_KIT = ("equals_erm", "foreign_statistics", "listed", "probes", "unused")
@@ -58,21 +58,8 @@ def _hyperparameter(declared: HParam) -> list[str]:
     if declared.active:
         meaning += "; matters where " + " and ".join(code(condition_text(*item)) for item in declared.active.items())
     type_name = f"{declared.type} or none" if declared.optional else declared.type
-    search = ", ".join(code(_value(value)) for value in declared.search or ())
-    return [code(declared.name), meaning, code(type_name), code(_value(declared.default)), _allowed(declared), search]
-
-
-def _value(value: Any) -> str:
-    """Return a value as a suite writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "none" if value is None else str(value) or '""'
-
-
-def _allowed(declared: HParam) -> str:
-    if declared.choices is not None:
-        return ", ".join(code(_value(choice)) for choice in declared.choices)
-    low, high = declared.low, declared.high
-    if low is not None and high is not None:
-        return f"{low:g} to {high:g}"
-    return f"≥ {low:g}" if low is not None else f"≤ {high:g}" if high is not None else ""
+    search, choices = (
+        ", ".join(code(value(item)) for item in items or ()) for items in (declared.search, declared.choices)
+    )
+    allowed = choices or bounds(declared.low, declared.high)
+    return [code(declared.name), meaning, code(type_name), code(value(declared.default)), allowed, search]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 _CODE = re.compile(r"(``.+?``|`[^`]*`)")
 _SPECIAL = re.compile(r"([\\*|<])")
@@ -39,3 +40,19 @@ def code(value: object) -> str:
     """Return a code span for a cell of a table; nothing for an empty text."""
     text = str(value)
     return f"`{_BAR.sub(chr(92) + '|', text)}`" if text else ""
+
+
+def value(given: Any) -> str:
+    """Return a value as a suite writes it."""
+    if isinstance(given, dict):
+        return "{" + ", ".join(f"{name}: {value(item)}" for name, item in given.items()) + "}"
+    if isinstance(given, bool):
+        return str(given).lower()
+    return "none" if given is None else str(given) or '""'
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """Return the least and the greatest value that are allowed, in words; nothing for none."""
+    if low is not None and high is not None:
+        return f"{low:g} to {high:g}"
+    return f"at least {low:g}" if low is not None else f"at most {high:g}" if high is not None else ""

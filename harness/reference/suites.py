@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.reference.differences import PLURALS
-from harness.reference.markdown import code, escaped, table
+from harness.reference.markdown import bounds, code, escaped, table, value
 from harness.registry.catalog import Catalog
 from harness.suite.files import read_protocol
 from harness.suite.load import DEFAULT_PROTOCOL
@@ -79,11 +79,8 @@ _WORDS = {"string": "text", "integer": "whole number", "number": "number", "bool
 def _plain_type(schema: Mapping[str, Any]) -> str:
     if schema["type"] == "array":
         return f"list of {values(schema['items'])}" if "items" in schema else "list"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{_WORDS[schema['type']]}, {low:g} to {high:g}"
-    bound = f", at least {low:g}" if low is not None else f", at most {high:g}" if high is not None else ""
-    return f"{_WORDS[schema['type']]}{bound}"
+    limits = bounds(schema.get("minimum"), schema.get("maximum"))
+    return ", ".join(filter(None, [_WORDS[schema["type"]], limits]))
 
 
 def _reference(name: str) -> str:
@@ -98,12 +95,6 @@ def _defaults() -> dict[str, dict[str, str]]:
     protocol = plain(read_protocol(Leaf(DEFAULT_PROTOCOL, Place("")), problems))
     problems.check()
     return {
-        section: {name: _shown(value) for name, value in protocol[section].items()}
+        section: {name: value(item) for name, item in protocol[section].items()}
         for section in ("model", "train", "select")
     }
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_shown(item)}" for name, item in value.items()) + "}"
-    return str(value).lower() if isinstance(value, bool) else str(value)

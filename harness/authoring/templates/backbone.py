@@ -1,7 +1,5 @@
 """GraphSAGE with the mean over neighbours (Hamilton et al., NeurIPS 2017)."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from harness import Backbone, Batch, Features, Register, hookimpl, hparam

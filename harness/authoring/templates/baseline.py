@@ -1,7 +1,5 @@
 """Penalise differences of the environments' risks (Krueger et al., ICML 2021)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from harness import Baseline, Batch, Register, hookimpl, hparam

@@ -1,7 +1,5 @@
 """Rings and chains with a star or a tail: the shape is the cause."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

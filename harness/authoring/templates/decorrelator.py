@@ -1,7 +1,5 @@
 """Learn most from graphs whose label the spurious features do not explain."""
 
-from __future__ import annotations
-
 from harness import Batch, Decorrelator, Register, hookimpl, hparam
 from torch import Tensor
 

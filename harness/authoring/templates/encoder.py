@@ -1,7 +1,5 @@
 """Tell linked nodes from random pairs (Kipf and Welling, arXiv:1611.07308)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -1,7 +1,5 @@
 """Environments by density: from the sparsest graphs to the densest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Votes of the nearest training graphs (Cover and Hart, 1967)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

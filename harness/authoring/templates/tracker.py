@@ -1,7 +1,5 @@
 """A table of cells as they are done, for spreadsheets."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from harness.data import in_distribution
 from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
 from harness.results.rows import METRICS, DatasetFacts
 from harness.store import span
@@ -126,7 +127,11 @@ def _selector(row: TableRow) -> str:
 
 def _validation(table: ResultTable) -> str:
     """Say what the split is that each row selects on: by dataset, or by method if these differ."""
-    kinds = [(row, table.results.dataset(row.dataset).validation_on(row.validation_split)) for row in table.rows]
+    kinds = []
+    for row in table.rows:
+        dataset, split = table.results.dataset(row.dataset), row.validation_split
+        named = "in-distribution" if in_distribution(split) else f"split {split}"
+        kinds.append((row, dataset.validation if split == dataset.default_val else named))
     pairs = list(dict.fromkeys((row.dataset, kind) for row, kind in kinds))
     if len(pairs) > len(dict(pairs)):
         pairs = by_method(kinds, table.rows)

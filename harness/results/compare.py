@@ -181,9 +181,9 @@ def unequal(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tup
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return value or "nothing"
-    return "nothing" if value is None else canonical(value).replace(",", ", ")
+    if value in (None, ""):
+        return "nothing"
+    return value if isinstance(value, str) else canonical(value).replace(",", ", ")
 
 
 def _lines(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
@@ -238,12 +238,11 @@ def _of_data(first: DatasetFacts, second: DatasetFacts) -> list[str]:
 def _grouped(lines: Iterable[tuple[str, TableRow]], rows: Sequence[RowPair]) -> list[str]:
     """Return each line once, with the cells that it is about unless these are all."""
     every = [row for row, _ in rows]
-    grouped = by_value((row, line) for line, row in lines)
-    return [line if len(about) == len(rows) else f"{line} ({_cells(about, every)})" for line, about in grouped.items()]
-
-
-def _cells(about: Iterable[TableRow], rows: Iterable[TableRow]) -> str:
-    return "; ".join(name for name, _ in by_method(((row, "") for row in about), rows))
+    told = []
+    for line, about in by_value((row, line) for line, row in lines).items():
+        cells = "; ".join(name for name, _ in by_method(((row, "") for row in about), every))
+        told.append(line if len(about) == len(rows) else f"{line} ({cells})")
+    return told
 
 
 def _notes(first: Side, second: Side, rows: Sequence[RowPair]) -> list[str]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.data import Role, in_distribution
+from harness.data import Role
 from harness.errors import DataError
 from harness.results.cell import CellId
 from harness.safe_io import csv_text, json_text, parse_json_as, read_text, shown, write_text
@@ -110,12 +110,6 @@ class DatasetFacts:
     def test_splits(self) -> list[str]:
         """The splits with the role ``test``, in order of display."""
         return [name for name, role in self.splits.items() if role == "test"]
-
-    def validation_on(self, split: str) -> str:
-        """Describe validation on a split: as the dataset does for its default one, else by the name of the split."""
-        if split == self.default_val:
-            return self.validation
-        return "in-distribution" if in_distribution(split) else f"split {split}"
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def verify(
 
     opened = Store(store)
     faults = list(inspect(opened))
-    sound = len(opened.artifact_keys()) - sum(fault.damaged for fault in faults)
+    sound = len(opened.artifact_keys()) - sum(fault.path.parent != opened.runs for fault in faults)
     swept = sweep(opened.root) if repair and opened.root.exists() else 0
     lines, left = [], 0
     for fault in faults:
@@ -105,7 +105,7 @@ def verify(
         try:
             if repair:
                 fault.mend(opened)
-                text += f"; {fault.cure}"
+                text += "; put aside"
         except FileError as error:
             left += 1
             text += f"; not repaired: {error}"

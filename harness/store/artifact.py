@@ -6,18 +6,16 @@ import errno
 import json
 import math
 import os
-import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.errors import BenchError
-from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, read_text, writing
-from harness.store.keys import DIGEST, hash_file, sha256
+from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, parse_json_as, read_text, writing
+from harness.store.keys import DIGEST, hash_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,14 +23,6 @@ if TYPE_CHECKING:
 META = "meta.json"
 TENSORS = ".safetensors"
 JSON = ".json"
-MOST_META = 64 << 20
-"""Bytes of a description."""
-_ENCODE = json.JSONEncoder(allow_nan=False).encode
-_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
-_TRANSIENT = (errno.ESTALE, errno.EBUSY, errno.EAGAIN, errno.EINTR, errno.ETXTBSY, *_TAKEN)
-_PAUSES = (0.02, 0.1, 0.4, 1.0)
-"""Seconds between attempts at a rename that may succeed later."""
-_CHECK = re.compile(r'\{\n "check": "([0-9a-f]{64})",\n')
 
 
 class MissingArtifact(BenchError):
@@ -62,22 +52,8 @@ def strict(value: Any) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Return strict JSON text (see :func:`strict`) with a line for each entry of the outermost mapping, in its order.
-
-    Python's own indentation would take the encoder written in C out of use, and a run writes a dozen files a cell.
-    """
-    plain = strict(value)
-    if not isinstance(plain, dict) or not plain:
-        return _ENCODE(plain) + "\n"
-    return "{\n " + ",\n ".join(f"{_ENCODE(key)}: {_ENCODE(item)}" for key, item in plain.items()) + "\n}\n"
-
-
-_TYPES: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("key", "kind", "place", "title"), str),
-    **dict.fromkeys(("preimage", "files"), dict),
-    "created": (int, float),
-}
-"""Types of the fields of a :class:`Meta`."""
+    """Return strict JSON text, see :func:`strict`."""
+    return json.dumps(strict(value), allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True)
@@ -106,7 +82,7 @@ class Meta:
         Raises:
             OSError, ValueError: there is none, or it is damaged.
         """
-        return cls.parse(read_text(folder / META, MOST_META))
+        return cls.parse(read_text(folder / META))
 
     @classmethod
     def parse(cls, text: str) -> Meta:
@@ -115,43 +91,21 @@ class Meta:
         Raises:
             ValueError: it is damaged, or no description at all.
         """
-        data = parse_json(_without_check(text))
         try:
-            meta = cls(**data)
-            for name, kind in _TYPES.items():
-                if not isinstance(getattr(meta, name), kind):
-                    raise TypeError(f"'{name}' of a Meta is a {type(getattr(meta, name)).__name__}")
-            for name, item in meta.files.items():
-                if name == META or not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
-                    raise ValueError(f"{name!r} cannot name a file of an artifact")
-                if type(item["size"]) is not int or item["size"] < 0 or not DIGEST.fullmatch(str(item["sha256"])):
-                    raise ValueError(f"{name} has no size or checksum")
-        except (TypeError, KeyError, ValueError) as error:
+            meta = parse_json_as(cls, text)
+        except ValueError as error:
             raise ValueError(f"{META} is damaged ({error})") from None
+        for name, item in meta.files.items():
+            if name == META or not FILE_NAME.fullmatch(name):  # a path would lead out of the artifact
+                raise ValueError(f"{name!r} cannot name a file of an artifact")
+            if type(item.get("size")) is not int or not DIGEST.fullmatch(str(item.get("sha256"))):
+                raise ValueError(f"{META} is damaged ({name} has no size or checksum)")
         return meta
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(int(item["size"]) for item in self.files.values())
-
-
-def with_check(text: str) -> str:
-    """Put its own checksum in front of a description, so that a flipped bit in it is found."""
-    body = text.removeprefix("{\n")
-    return f'{{\n "check": "{sha256(body)}",\n{body}'
-
-
-def _without_check(text: str) -> str:
-    """Return a description without its checksum.
-
-    Raises:
-        ValueError: it has none, or its checksum differs.
-    """
-    match = _CHECK.match(text)
-    if match is None or sha256(text[match.end() :]) != match[1]:
-        raise ValueError(f"the checksum of {META} differs")
-    return "{\n" + text[match.end() :]
 
 
 class Draft:
@@ -192,8 +146,7 @@ class Draft:
                 path.name: {"size": path.stat().st_size, "sha256": hash_file(path)}
                 for path in sorted(self.folder.iterdir())
             }
-            text = with_check(dump({**fields, "files": files}))
-            (self.folder / META).write_text(text, encoding="utf-8")
+            (self.folder / META).write_text(dump({**fields, "files": files}), encoding="utf-8")
 
 
 def _owning(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -289,25 +242,3 @@ def _checksum(path: str, mark: tuple[int, ...]) -> str:
     """Return the checksum of a file in the state that ``mark`` identifies; a process reads each once."""
     del mark
     return hash_file(Path(path))
-
-
-def move(source: Path, target: Path) -> None:
-    """Rename a folder, again after a while where the error is known to pass.
-
-    A rename that a network file system did, but reported as failed (the answer was lost, and the second attempt
-    found nothing to rename), counts as done.
-
-    Raises:
-        OSError: it failed for good; at once, with ``EEXIST`` or ``ENOTEMPTY``, where something stands at the target.
-    """
-    for pause in (*_PAUSES, None):
-        try:
-            source.replace(target)
-            return
-        except OSError as error:
-            taken = target.exists()
-            if taken and not source.exists():
-                return
-            if pause is None or error.errno not in _TRANSIENT or (error.errno in _TAKEN and taken):
-                raise
-        time.sleep(pause)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
-import sys
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from harness.errors import DataError, FileError
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _LOCK = ".lock"
 _RUN = "run-"
 """The start of the name of a run's lease."""
-_BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
+_BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _FORGOTTEN = 7 * 86400.0
 """Seconds after which a draft is given up where the file system has no locks to ask."""
@@ -43,7 +42,7 @@ class Lease:
         if self._descriptor < 0:
             return
         # Unlinked while held: whoever opened the old file notices in try_lock that its name now leads elsewhere.
-        if os.name == "posix" and (self.exclusive or self._made):
+        if self.exclusive or self._made:
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
         self._descriptor = -1
@@ -51,18 +50,15 @@ class Lease:
     def __enter__(self) -> Lease:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
 def try_lock(path: Path) -> Lease | None:
     """Take the lock of a file, made where absent, without waiting.
 
-    POSIX ``flock`` or Windows ``msvcrt.locking``. On a file system without locks (some network mounts) everyone
-    gets the lock: two processes may then do the same work, which costs time and harms nothing, because an
-    artifact is committed by one rename and the first one stays.
+    On a file system without locks (some network mounts) everyone gets the lock: two processes may then do the same
+    work, which costs time and harms nothing: an artifact is committed by one rename, and the first one stays.
 
     Returns:
         the lease, or None where another holder has it.
@@ -71,47 +67,21 @@ def try_lock(path: Path) -> Lease | None:
         OSError: the file cannot be made.
     """
     while True:
-        made = not path.exists()
+        made, exclusive = not path.exists(), True
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            locked = _lock(descriptor)
-            if locked is False:
-                os.close(descriptor)
-                return None
-            if _still_named(path, descriptor):
-                return Lease(path, descriptor, exclusive=locked is not None, made=made)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool | None:
-    """Return True if the lock was taken, False if another process holds it, None if the file system has no locks."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in _BUSY:
-            return False
-        if error.errno not in _UNSUPPORTED:
-            raise
-        return None
-    return True
-
-
-def _still_named(path: Path, descriptor: int) -> bool:
-    """Return True if the locked file is still the one under its name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                os.close(descriptor)
+                if error.errno in _BUSY:
+                    return None
+                raise
+            exclusive = False
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return Lease(path, descriptor, exclusive=exclusive, made=made)
+        os.close(descriptor)  # its holder removed the file between the two steps
 
 
 def begin_draft(folder: Path, label: str) -> tuple[Path, Lease]:

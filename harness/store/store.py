@@ -7,7 +7,6 @@ first read and its stage runs again. No torch.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -25,13 +24,12 @@ from typing import Any
 from harness.errors import FileError
 from harness.safe_io import parse_json, read_text, write_text, writing
 from harness.store import toolchains
-from harness.store.artifact import META, Artifact, Draft, Meta, MissingArtifact, dump, move
+from harness.store.artifact import META, Artifact, Draft, Meta, MissingArtifact, dump
 from harness.store.folders import store_root
 from harness.store.keys import digest, file_digest
 from harness.store.leases import Lease, begin_draft, sweep, try_lock
 from harness.store.stage import Failure, Stage, moment
 
-_NO_FILE = (errno.EISDIR, errno.ELOOP)
 _log = logging.getLogger(__name__)
 
 
@@ -113,9 +111,7 @@ class Store:
                 return self._meta(key, again=False)
             self.put_aside(key, f"{Path(error.filename or META).name} is missing")
         except OSError as error:
-            if error.errno not in _NO_FILE:
-                raise FileError(f"cannot read {folder}: {error.strerror or error}") from None
-            self.put_aside(key, f"{Path(error.filename or META).name} is no plain file")
+            raise FileError(f"cannot read {folder}: {error.strerror or error}") from None
         except ValueError as error:
             self.put_aside(key, str(error))
         else:
@@ -205,12 +201,12 @@ class Store:
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                move(draft, target)
+                draft.rename(target)
             except OSError:
                 if not target.is_dir():
                     raise
                 if not self.has(key):
-                    move(draft, target)  # what stood there was damaged and has been put aside
+                    draft.rename(target)  # what stood there was damaged and has been put aside
 
     def try_lease(self, key: str) -> Lease | None:
         """Take the right to run the stage of a key, or None while another process has it. Advisory; see ``leases``.
@@ -294,8 +290,7 @@ class Store:
         for line in lines:
             with suppress(ValueError, TypeError):
                 place, seconds = parse_json(line)
-                if isinstance(seconds, float | int) and seconds >= 0:
-                    timings.append((str(place), float(seconds)))
+                timings.append((str(place), float(seconds)))
         return timings
 
     def file_digest(self, path: Path) -> str:

@@ -24,11 +24,8 @@ _CPU: Final = "cpu"
 def note(root: Path, key: str, facts: Mapping[str, Any]) -> None:
     """Append the toolchain that the record of a stage names, if it names one."""
     provenance = facts.get("provenance")
-    if not isinstance(provenance, Mapping):
-        return
-    versions = provenance.get("versions")
-    if isinstance(versions, Mapping) and all(isinstance(version, str) for version in versions.values()):
-        toolchain = {"device": str(provenance.get("device", _CPU)), "versions": dict(versions)}
+    if isinstance(provenance, Mapping):
+        toolchain = {"device": provenance.get("device", _CPU), "versions": provenance.get("versions")}
         with (root / FILE).open("a", encoding="utf-8") as stream:
             stream.write(f"{key} {json.dumps(toolchain, sort_keys=True)}\n")
 
@@ -53,15 +50,15 @@ def differences(
         device: where networks would be trained: ``cpu``, or any other.
     """
     try:
-        lines = [line for line in read_text(root / FILE, errors="replace").splitlines() if line.endswith("}")]
+        lines = read_text(root / FILE, errors="replace").splitlines()
     except (OSError, ValueError):
         return []
     toolchains = {key: text for key, _, text in (line.partition(" ") for line in lines) if key in keys}
     compared = {text: _compare(text, versions, device) for text in set(toolchains.values())}
-    differing: dict[str, str] = {}
+    differing = {}
     for key, text in toolchains.items():
         of_versions, of_device = compared[text]
-        if words := "; ".join(filter(None, [of_versions, of_device if of_device and trained(key) else ""])):
+        if words := "; ".join(filter(None, [of_versions, of_device if trained(key) else ""])):
             differing[key] = words
     counts = Counter(differing[key] for key in present(differing))
     return [
@@ -74,14 +71,14 @@ def _compare(text: str, versions: Mapping[str, str], device: str) -> tuple[str, 
     """Say how a stored toolchain differs from now, in its libraries and in its device; a torn line does not differ."""
     try:
         toolchain = parse_json(text)
-        then, made_on = dict(toolchain["versions"]), str(toolchain["device"])
+        then, made_on = dict(toolchain["versions"]), toolchain["device"]
     except (ValueError, TypeError, KeyError):
         return "", ""
-    names = [name for name in {**versions, **then} if name != _OURS and then.get(name) != versions.get(name)]
-    changed = [f"{name} {then[name]} (now {versions.get(name, 'absent')})" for name in names if name in then]
-    words = [f"with {', '.join(changed)}"] if changed else []
-    words += [f"without {name} (now {versions[name]})" for name in names if name not in then]
-    same = (made_on == _CPU) == (device == _CPU)
-    now = "the CPU" if device == _CPU else device
-    where = "" if same else f"on {'the CPU' if made_on == _CPU else made_on} (now {now})"
-    return ", ".join(words), where
+    changed = [
+        f"{name} {then[name]} (now {now})"
+        for name, now in versions.items()
+        if name != _OURS and then.get(name, now) != now
+    ]
+    named = ["the CPU" if place == _CPU else place for place in (made_on, device)]
+    other = (made_on == _CPU) != (device == _CPU)
+    return f"with {', '.join(changed)}" if changed else "", f"on {named[0]} (now {named[1]})" if other else ""

@@ -201,8 +201,8 @@ def test_an_artifact_that_shows_late_is_waited_for(
 
 def test_the_meeting_is_locked_also_when_a_sweeper_was_faster(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its lock the next run's start would take it for a leftover, while workers come late."""
-    real, answers = leases._lock, [False]
-    monkeypatch.setattr(leases, "_lock", lambda descriptor: answers.pop() if answers else real(descriptor))
+    real, answers = leases.try_lock, [None]
+    monkeypatch.setattr(leases, "try_lock", lambda path: answers.pop() if answers else real(path))
     cluster = Cluster(Profile())
     cluster._meet(store)
     sweep(store.root)

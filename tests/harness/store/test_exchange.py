@@ -239,19 +239,6 @@ def test_a_new_record_is_sent_with_its_artifact(two: Store, memory: str) -> None
     assert back.record(stage(1).key) == {"seconds": 2.5}
 
 
-def test_what_there_is_no_room_for_is_refused_and_the_rest_arrives(
-    two: Store, target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(two, stage(3), value="x" * 1000)
-    give(two, target)
-    monkeypatch.setattr("harness.store.exchange.shutil.disk_usage", lambda _: type("Usage", (), {"free": 500}))
-    back = other(two)
-    done = take(back, target)
-    assert list(done.refused) == [stage(3).key[:12]]
-    assert "has room for 500" in done.refused[stage(3).key[:12]]
-    assert back.artifact_keys() == sorted(stage(seed).key for seed in (1, 2))
-
-
 def test_a_size_that_is_only_claimed_stops_no_other(two: Store, target: str) -> None:
     give(two, target)
     there = Remote(target, two)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ import torch
 from store_kit import fill, fresh, stage
 
 from harness.store import Failure, Meta, MissingArtifact, Store, digest, new_run_name
-from harness.store.artifact import dump, strict
+from harness.store.artifact import strict
 from harness.store.gc import disk_size, listing
 from harness.store.verify import inspect
 
@@ -239,13 +237,3 @@ def test_exactly_the_keys_that_are_there_are_present(store: Store) -> None:
     assert store.present(keys) == set(keys[::3])
     assert store.present([digest("other")]) == set()
     assert store.failed(keys) == set()
-
-
-@pytest.mark.parametrize(
-    "value", [{}, {"a": 1, "ü": {"b": [1.5, None, "x\ny"]}}, [], [1, {"a": 2}], {1: math.nan}, "text"]
-)
-def test_texts_of_files_are_json_with_a_line_for_each_outer_entry(value: Any) -> None:
-    text = dump(value)
-    assert json.loads(text) == strict(value)
-    assert text.endswith("\n")
-    assert text.count("\n") == (len(value) + 2 if isinstance(value, dict) and value else 1)

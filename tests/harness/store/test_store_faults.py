@@ -70,23 +70,6 @@ def test_a_folder_without_description_is_debris(store: Store) -> None:
     assert store.has(stage().key)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs symbolic links, and errors that tell a folder")
-@pytest.mark.parametrize("what", ["folder", "loop"])
-def test_a_description_that_is_no_file_is_damage_of_its_artifact_alone(store: Store, what: str) -> None:
-    fill(store, stage(2))
-    path = fill(store, stage()) / "meta.json"
-    path.unlink()
-    if what == "folder":
-        (path / "x").mkdir(parents=True)
-    else:
-        path.symlink_to(path)
-    assert [info.key for info in listing(fresh(store))] == [stage(2).key]
-    assert not path.parent.exists()
-    assert len(list((store.root / "debris").iterdir())) == 1
-    fill(store, stage())
-    assert store.has(stage().key)
-
-
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=str(tmp_path / "file")):

@@ -50,14 +50,6 @@ def test_stages_are_counted_by_what_differs(store: Store) -> None:
     ]
 
 
-def test_packages_that_came_or_went(store: Store) -> None:
-    record(store, "t1", rdkit="2026.9")
-    assert told(store, "t1") == ["1 cached stage was made with rdkit 2026.9 (now absent)"]
-    assert told(store, "t1", versions={**NOW, "rdkit": "2026.9", "scipy": "1.17"}) == [
-        "1 cached stage was made without scipy (now 1.17)"
-    ]
-
-
 def test_our_own_version_is_in_the_keys(store: Store) -> None:
     record(store, "t1", **{"equad-bench": "0.1.0"})
     assert told(store, "t1") == []
@@ -97,13 +89,8 @@ def test_a_folder_in_the_place_of_the_file_says_nothing(store: Store) -> None:
     assert told(store, "t1") == []
 
 
-def test_versions_that_are_no_text_are_not_kept(store: Store) -> None:
-    store.keep_record("t1", {"provenance": {"versions": {"torch": {"deep": 1}}}})
-    assert not (store.root / FILE).exists()
-
-
 def test_torn_lines_are_ignored(store: Store) -> None:
     record(store, "t1", torch="2.12.0")
     with (store.root / FILE).open("a") as stream:
-        stream.write('t1 {"dev\nt1\n\nt2 absent\nt')
+        stream.write('t2 {"dev\nt3\n\nt')
     assert told(store, "t1", "t2", "t3") == ["1 cached stage was made with torch 2.12.0 (now 2.13.0)"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from store_kit import fill, flip, fresh, stage, truncate
 
-from harness.store import Failure, Meta, Store
-from harness.store.artifact import META, with_check
+from harness.store import Failure, Store
+from harness.store.artifact import META
 from harness.store.verify import inspect
 
 Harm = Callable[[Path], object]
@@ -28,7 +27,6 @@ def test_damage_is_told_and_repaired(store: Store, name: str, harm: Harm) -> Non
     harm(folder / name)
     before = sorted(store.root.rglob("*"))
     (problem,) = inspect(fresh(store))
-    assert problem.damaged
     assert stage().key[:12] in str(problem)
     assert name in str(problem)
     assert sorted(store.root.rglob("*")) == before, "looking changes nothing"
@@ -38,69 +36,21 @@ def test_damage_is_told_and_repaired(store: Store, name: str, harm: Harm) -> Non
     assert store.has(stage(2).key)
 
 
-def test_any_flipped_bit_of_a_description_is_found(store: Store) -> None:
-    """Also one in a title or a preimage, which no other check would meet."""
-    path = fill(store, stage()) / META
-    whole, drawn = path.read_bytes(), random.Random(0)
-    for position in drawn.sample(range(len(whole)), 60):
-        content = bytearray(whole)
-        content[position] ^= 1 << drawn.randrange(8)
-        path.write_bytes(content)
-        assert [problem.damaged for problem in inspect(store)] == [True], bytes(content)
-        with pytest.raises(ValueError):  # noqa: PT011 - decoding, parsing and comparing raise different ones
-            Meta.read(path.parent)
-    path.write_bytes(whole)
-    assert list(inspect(store)) == []
-
-
 @pytest.mark.parametrize("files", ['"files": []', '"files": {"a": 1}', '"files": {"a": {"size": 1}}', '"filez": {}'])
 def test_a_description_of_another_shape_is_damage_and_no_crash(store: Store, files: str) -> None:
     path = fill(store, stage()) / META
     start = '"key": "k", "kind": "train", "place": "p", "title": "t", "preimage": {}, "created": 1, '
-    path.write_text(with_check(f"{{\n{start}{files}}}"))
+    path.write_text(f"{{{start}{files}}}")
     assert not fresh(store).has(stage().key)
 
 
-def test_lesser_faults(store: Store) -> None:
-    folder = fill(store, stage())
-    (folder / "extra").touch()
-    (store.place_folder(stage().place) / f"{stage().key}.json").unlink()
-    (store.root / "artifacts" / "ab").mkdir()
-    (store.root / "artifacts" / "ab" / "cd").mkdir()
-    store.record_failure("f" * 64, Failure("failed", "why"), stage(2))
-    store.keep_record("e" * 64, {"seconds": 1})
-    truncate(store.failure_path("f" * 64))
-    truncate(store.record_path("e" * 64))
+def test_a_run_whose_record_cannot_be_read_is_put_aside(store: Store) -> None:
     (store.runs / "broken").mkdir(parents=True)
     (store.runs / "broken" / "run.json").write_text("{")
-    problems = list(inspect(store))
-    told = "\n".join(map(str, problems))
-    for part in (
-        "'extra' does not",
-        "index of places",
-        "a failure that",
-        "a record that",
-        "run broken",
-        "ab/cd: it does not",
-    ):
-        assert part in told
-    assert len(problems) == 6
-    assert [problem.what.endswith("ab/cd") for problem in problems if problem.damaged] == [True], "it is no artifact"
-    for problem in problems:
-        problem.mend(store)
+    (problem,) = inspect(store)
+    assert "run broken" in str(problem)
+    problem.mend(store)
     assert list(inspect(store)) == []
-    assert [key for key, _ in store.preimages(stage().place)] == [stage().key]
-
-
-def test_folders_in_the_place_of_records_are_put_aside(store: Store) -> None:
-    for path in (store.record_path("e" * 64), store.failure_path("f" * 64)):
-        (path / "x").mkdir(parents=True)
-    problems = list(inspect(store))
-    assert [problem.cure.partition(";")[0] for problem in problems] == ["put aside"] * 2
-    for problem in problems:
-        problem.mend(store)
-    assert list(inspect(store)) == []
-    store.keep_record("e" * 64, {"seconds": 1})
 
 
 def test_a_damaged_failure_is_none(store: Store) -> None:

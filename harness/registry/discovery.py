@@ -10,31 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.component import KINDS, Component
-from harness.errors import UserError, did_you_mean
+from harness.errors import UserError
 from harness.registry.catalog import Entry
 from harness.registry.core_files import PLUGINS
-from harness.registry.importing import (
-    PACKAGE,
-    SINGLE,
-    PluginError,
-    check_neighbours,
-    import_plugin,
-    single_package,
-    told,
-)
+from harness.registry.importing import PACKAGE, SINGLE, PluginError, author_errors, import_plugin, single_package
 from harness.registry.planned_code import KeptCode, locate, planned_code
 from harness.registry.source_digest import Code, read_code
-
-if TYPE_CHECKING:
-    import pluggy
 
 BUILT_IN = "built-in"
 GROUP = "equad_bench"
 NO_PLUGINS = "BENCH_NO_PLUGINS"
 """Environment variable: if set, only our plugins and those that the command line names are loaded."""
+_HOOK = "bench_register"
 _NAME = re.compile(r"\w[\w.+-]*")
 
 
@@ -99,10 +89,8 @@ def distribution_sources() -> tuple[list[Source], dict[str, str]]:
     for point in sorted(entry_points(group=GROUP), key=lambda item: (item.name, item.value)):
         name = point.dist.name if point.dist is not None else point.name
         place = locate(point.module)
-        if point.attr:
-            missing[name] = f"its entry point '{point.name}' names {point.value}; name the module alone"
-        elif place is None:
-            missing[name] = f"its entry point '{point.name}' names the module '{point.module}', which is not there"
+        if point.attr or place is None:
+            missing[name] = f"its entry point '{point.name}' names '{point.value}', which is no module that is there"
         else:
             sources.append(Source(name, point.module, *place))
     return list(dict.fromkeys(sources)), missing
@@ -165,21 +153,12 @@ def load_source(source: Source, code: Code | None = None) -> list[type[Component
     Raises:
         PluginError: whatever goes wrong, in words for its author.
     """
-    try:
+    with author_errors("importing it", source.file):
         code = code or source.code()
-    except (OSError, SyntaxError) as error:
-        raise PluginError(f"importing it raised {told(error, source.file)}") from None
-    if source.single:
-        check_neighbours(code)
     module = import_plugin(source.module, code, source.base if source.single else None)
     components = _registered(module, source)
-    seen: set[tuple[str, str]] = set()
     for component in components:
         _check_component(component)
-        identity = component.kind, component.name
-        if identity in seen:
-            raise PluginError(f"it registers the {component.kind} '{component.name}' twice")
-        seen.add(identity)
     return components
 
 
@@ -196,18 +175,10 @@ def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
     def register(component: type[Component], /) -> None:
         components.append(component)
 
-    try:
+    with author_errors("registering", source.file):
         manager.register(module, source.module)
         manager.check_pending()
         manager.hook.bench_register(register=register)
-    except pluggy.PluginValidationError as error:
-        raise PluginError(_hook_fault(error)) from None
-    except SystemExit as error:
-        raise PluginError(f"it called sys.exit({error.code!r}) while registering") from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise PluginError(f"registering raised {told(error, source.file)}") from None
     if not components:
         raise PluginError(
             "it registers nothing: write a function `bench_register(register)` under @hookimpl that calls "
@@ -216,33 +187,16 @@ def _registered(module: ModuleType, source: Source) -> list[type[Component]]:
     return components
 
 
-def _hook_fault(error: pluggy.PluginValidationError) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{'; '.join(lines)}; the hooks are: {', '.join(_signatures().values())}"
-
-
-def _signatures() -> dict[str, str]:
-    """Return name -> signature of each hook."""
-    from harness import hooks
-
-    marked = {name: value for name, value in vars(hooks).items() if hasattr(value, f"{hooks.PROJECT}_spec")}
-    return {name: f"{name}({', '.join(inspect.signature(value).parameters)})" for name, value in marked.items()}
-
-
 def _check_hooks(module: ModuleType) -> None:
     """Find hooks that pluggy would pass over in silence, and misspelt ones."""
     from harness import hooks
 
-    known = _signatures()
     for name, value in vars(module).items():
-        if not inspect.isfunction(value):
-            continue
         marked = hasattr(value, f"{hooks.PROJECT}_impl")
-        line = f"line {value.__code__.co_firstlineno}"
-        if (marked or name.startswith(f"{hooks.PROJECT}_")) and name not in known:
-            hint = did_you_mean(name, known)
-            raise PluginError(f"{line}: there is no hook '{name}'{hint}; the hooks are: {', '.join(known.values())}")
-        if name in known and not marked:
+        line = f"line {value.__code__.co_firstlineno}" if inspect.isfunction(value) else ""
+        if line and name != _HOOK and (marked or name.startswith(f"{hooks.PROJECT}_")):
+            raise PluginError(f"{line}: there is no hook '{name}'; the hook is {_HOOK}(register)")
+        if line and name == _HOOK and not marked:
             raise PluginError(f"{line}: its function '{name}' is not decorated: put @hookimpl (from harness) above it")
 
 
@@ -251,10 +205,11 @@ def _check_component(component: Any) -> None:
         raise PluginError(f"it registers {component!r}, which is not a component class")
     if component.kind not in KINDS:
         raise PluginError(f"{component.__name__} derives from no kind's base class (Baseline, Encoder, Dataset …)")
-    if not isinstance(component.name, str) or not component.name:
-        raise PluginError(f'{component.__name__} has no name: set `name = "…"` on the class')
-    if not _NAME.fullmatch(component.name):
-        raise PluginError(f"the name {component.name!r} of {component.__name__} may hold letters, digits and - _ . +")
+    if not _NAME.fullmatch(str(component.name)):
+        raise PluginError(
+            f'{component.__name__} has no name that can be used: set `name = "…"` on the class, of letters, digits and '
+            f"- _ . +, not {component.name!r}"
+        )
     if _attribute(sys.modules.get(component.__module__), component.__qualname__) is not component:
         raise PluginError(f"{component.__qualname__} must be defined at the top of its module, where workers find it")
 

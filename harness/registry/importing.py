@@ -11,13 +11,14 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from harness.registry.core_files import PLUGINS, is_as_at_start
-from harness.registry.source_digest import Code, absolute_names
+from harness.registry.source_digest import Code
 
 PACKAGE = PLUGINS.name
 SINGLE = "bench_plugin_"
@@ -25,6 +26,22 @@ SINGLE = "bench_plugin_"
 
 class PluginError(ImportError):
     """A plugin cannot be loaded; the text says why, for its author."""
+
+
+@contextmanager
+def author_errors(doing: str, file: Path) -> Iterator[None]:
+    """Turn whatever a plugin raises into a :class:`PluginError`.
+
+    Args:
+        doing: the words before the error, such as ``importing it``.
+        file: the plugin's file.
+    """
+    try:
+        yield
+    except (PluginError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a plugin may call sys.exit(), or raise one of its own
+        raise PluginError(f"{doing} raised {told(error, file)}") from None
 
 
 def find_spec(name: str) -> ModuleSpec | None:
@@ -46,33 +63,14 @@ def import_plugin(name: str, code: Code, single: Path | None) -> ModuleType:
     Args:
         code: the module's file, and the plugin's files as they were read: those that are loaded with another content
             are loaded anew, with all that may have imported them.
-        single: the folder of the plugin, where that is a single file.
+        single: the folder of the plugin, where that is a single file; it becomes a package.
     """
-    try:
-        return _import_module(name, code, single)
-    except PluginError:
-        raise
-    except SystemExit as error:
-        raise PluginError(f"it called sys.exit({error.code!r}) while being imported") from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a plugin may raise one of its own
-        raise PluginError(f"importing it raised {told(error, code.file)}") from None
-
-
-def _import_module(name: str, code: Code, single: Path | None) -> ModuleType:
-    """Import a module of a plugin; for a single file, its folder becomes a package and the last place to look."""
-    if single is not None:
-        package = single_package(single)
-        if package not in sys.modules:
-            module = ModuleType(package)
-            module.__path__ = [str(single)]
-            sys.modules[package] = module
-        reader().look_in(str(single))
-    elif name.split(".", maxsplit=1)[0] == PACKAGE:
-        _check_package()
+    if single is not None and (package := single_package(single)) not in sys.modules:
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = [str(single)]
     reader().hold(code, single)
-    return importlib.import_module(name)
+    with author_errors("importing it", code.file):
+        return importlib.import_module(name)
 
 
 class _FromBytes(SourceFileLoader):
@@ -98,12 +96,10 @@ class _Reader(MetaPathFinder):
 
     Attributes:
         contents: the bytes that were read.
-        folders: those that single-file plugins added to ``sys.path``.
     """
 
     def __init__(self) -> None:
         self.contents: dict[Path, bytes] = {}
-        self.folders: set[str] = set()
         self._files: dict[str, Path] = {}
 
     def find_spec(
@@ -117,12 +113,6 @@ class _Reader(MetaPathFinder):
         folders = [str(file.parent)] if file.stem == "__init__" else None
         loader = _FromBytes(fullname, file, self.contents[file])
         return importlib.util.spec_from_file_location(fullname, file, loader=loader, submodule_search_locations=folders)
-
-    def look_in(self, folder: str) -> None:
-        """Add a folder to the places where modules are looked for, as the last."""
-        if folder not in sys.path:
-            sys.path.append(folder)
-            self.folders.add(folder)
 
     def hold(self, code: Code, single: Path | None) -> None:
         """Make modules of this code from now on, and forget those that were made of other bytes."""
@@ -144,20 +134,14 @@ def reader() -> _Reader:
 
 
 def _modules(code: Code, single: Path | None) -> Iterator[tuple[str, Path]]:
-    """Yield the names under which a plugin's files are imported; a file beside a single-file plugin may have two."""
-    named = _absolute_names(code) if single is not None else set[str]()
+    """Yield the name under which each of a plugin's files is imported."""
     for file, name in code.names.items():
         parts = Path(name).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        beside = single is not None and file == single / name
-        if beside and single is not None:
+        if single is not None and file == single / name:
             yield f"{single_package(single)}.{module}", file
-        if not Path(name).is_absolute() and (not beside or parts[0] in named):
+        elif not Path(name).is_absolute():
             yield module, file
-
-
-def _absolute_names(code: Code) -> set[str]:
-    return {top for file, data in code.contents.items() for top in absolute_names(file, data)}
 
 
 def _is_made_of(name: str, file: Path, data: bytes) -> bool:
@@ -190,34 +174,6 @@ def _is_ours(name: str) -> bool:
     return name.partition(".")[0] == PACKAGE
 
 
-def _check_package() -> None:
-    spec = find_spec(PACKAGE)
-    places = [] if spec is None else [Path(place).resolve() for place in spec.submodule_search_locations or ()]
-    if places[:1] != [PLUGINS]:
-        raise PluginError(
-            f"another package called '{PACKAGE}' ({places[0] if places else 'a module'}) hides ours "
-            f"({PLUGINS}); run from another folder or correct PYTHONPATH"
-        )
-
-
-def check_neighbours(code: Code) -> None:
-    """Refuse an absolute import of a file beside a plugin whose name leads elsewhere.
-
-    Raises:
-        PluginError: there is one.
-    """
-    folder = code.file.parent
-    beside = {Path(name).with_suffix("").parts[0] for file, name in code.names.items() if file == folder / name}
-    for name in sorted((beside - {PACKAGE}) & _absolute_names(code)):
-        spec = find_spec(name)
-        origin = None if spec is None else spec.origin
-        if origin is not None and folder not in Path(origin).resolve().parents:
-            raise PluginError(
-                f"it imports '{name}', meant as the file beside it, but that name belongs to "
-                f"{origin}: write `from .{name} import …` or rename the file"
-            )
-
-
 def told(error: BaseException, file: Path) -> str:
     """Return type and text of an error, with the last line inside the plugin's own file."""
     if isinstance(error, SyntaxError):
@@ -234,5 +190,6 @@ def told(error: BaseException, file: Path) -> str:
 def lacking(error: BaseException) -> str:
     """Return a hint for a package that is not installed; empty for any other error."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"; install the package that provides '{error.name.split('.')[0]}'"
+        top = error.name.partition(".")[0]
+        return f"; install the package that provides '{top}', or write `from .{top} import …` for a file beside it"
     return ""

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import sys
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,9 +19,10 @@ from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.registry.core_files import HARNESS, core_files
 from harness.registry.discovery import Source, all_sources, allowed, file_source, origin, refuse_duplicates
 from harness.registry.source_digest import component_digest, core_digest
+from harness.safe_io import write_text
 from harness.store import hash_file, index_root
 
-FORMAT = 4
+FORMAT = 5
 TIME_LIMIT = 60.0
 """Seconds that importing one plugin may take."""
 
@@ -73,10 +73,9 @@ def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str
 
     Nothing is imported, built or checked against the files: for a shell's completion, which must be quick.
     """
-    sources, _ = all_sources(list(plugin_files))
     cache = _Cache()
-    entries = [entry for source in sources for entry in cache.glance(source)]
-    return [(entry["kind"], entry["name"], entry["doc"].strip().partition("\n")[0]) for entry in entries]
+    stored = [cache.read(source, valid=False) for source in all_sources(list(plugin_files))[0]]
+    return [(entry.kind, entry.name, entry.summary) for entries in stored for entry in entries or ()]
 
 
 def _build(
@@ -112,10 +111,10 @@ class _Cache:
     def __init__(self) -> None:
         self._folder = index_root()
         self._hashes: dict[str, str] = {}
-        self._digests: Mapping[str, str] | None = None
+        self._digests: Mapping[str, str] = {}
 
     def _path(self, *identity: str) -> Path:
-        parts = (*identity, sys.version, __version__, FORMAT, str(Path(__file__).resolve().parents[1]))
+        parts = (*identity, sys.version, __version__, FORMAT, str(HARNESS))
         return self._folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
 
     def _hash(self, file: str) -> str:
@@ -126,48 +125,28 @@ class _Cache:
                 self._hashes[file] = ""
         return self._hashes[file]
 
-    def _load(self, path: Path) -> Any:
+    def _load(self, *identity: str, valid: bool = True) -> Any:
         """Return the content of a file of the cache if it is still valid, else None."""
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            return data if all(self._hash(file) == known for file, known in data["files"].items()) else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            data = json.loads(self._path(*identity).read_text(encoding="utf-8"))
+            if not valid or all(self._hash(file) == known for file, known in data["files"].items()):
+                return data["content"]
+        return None
 
-    def _save(self, path: Path, data: Mapping[str, Any]) -> None:
-        part = path.with_suffix(f".{os.getpid()}-{uuid.uuid4().hex[:6]}.part")
+    def _save(self, content: Any, files: Mapping[str, str], *identity: str) -> None:
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                part.write_text(json.dumps(data), encoding="utf-8")
-                part.replace(path)
-            finally:
-                part.unlink(missing_ok=True)
+            write_text(self._path(*identity), json.dumps({"files": dict(files), "content": content}))
 
-    def glance(self, source: Source) -> list[dict[str, Any]]:
-        """Return a plugin's entries as JSON, valid or out of date; empty if there are none."""
-        try:
-            data = json.loads(self._path(source.module, str(source.file)).read_text(encoding="utf-8"))
-            return list(data["entries"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return []
-
-    def read(self, source: Source) -> list[Entry] | None:
-        """Return a plugin's entries, or None if they must be built."""
-        data = self._load(self._path(source.module, str(source.file)))
-        try:
-            return (
-                None
-                if data is None
-                else [Entry.from_json({**item, "plugin": source.plugin}) for item in data["entries"]]
-            )
-        except (KeyError, TypeError, AttributeError):
-            return None
+    def read(self, source: Source, *, valid: bool = True) -> list[Entry] | None:
+        """Return a plugin's entries, or None if they must be built; with ``valid=False`` also those out of date."""
+        items = self._load(source.module, str(source.file), valid=valid)
+        with suppress(KeyError, TypeError, AttributeError):
+            return None if items is None else [Entry.from_json({**item, "plugin": source.plugin}) for item in items]
+        return None
 
     def write(self, source: Source, entries: Sequence[Entry], files: Mapping[str, str]) -> None:
         """Store a plugin's entries with the hashes of the files on which they depend."""
-        data = {"files": dict(files), "entries": [entry.to_json() for entry in entries]}
-        self._save(self._path(source.module, str(source.file)), data)
+        self._save([entry.to_json() for entry in entries], files, source.module, str(source.file))
 
     @property
     def core_files(self) -> dict[str, str]:
@@ -176,20 +155,17 @@ class _Cache:
 
     def complete(self, entry: Entry) -> Entry:
         """Return the entry with the core files in its digest."""
-        if self._digests is None:
-            self._digests = self._read_core_digests()
+        self._digests = self._digests or self._core_digests()
         return replace(entry, digest=component_digest(entry.digest, self._digests[entry.kind]))
 
-    def _read_core_digests(self) -> Mapping[str, str]:
-        path = self._path("core_files")
+    def _core_digests(self) -> Mapping[str, str]:
         files = _all_core_files()
-        data = self._load(path)
-        if isinstance(data, dict) and sorted(data["files"]) == files and set(data.get("core_files", ())) == set(KINDS):
-            return dict(data["core_files"])
-        hashes = {file: self._hash(file) for file in files}
-        digests = {kind: core_digest(kind) for kind in KINDS}
-        self._save(path, {"files": hashes, "core_files": digests})
-        return digests
+        stored: Mapping[str, str] | None = self._load("core_files", *files)
+        if not isinstance(stored, dict):
+            hashes = {file: self._hash(file) for file in files}
+            stored = {kind: core_digest(kind) for kind in KINDS}
+            self._save(stored, hashes, "core_files", *files)
+        return stored
 
 
 def _all_core_files() -> list[str]:

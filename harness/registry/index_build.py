@@ -5,26 +5,19 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-
-import psutil
 
 from harness.engine.supervisor import Child
 from harness.errors import BenchError
 from harness.registry.catalog import BrokenPlugin, Entry
-from harness.registry.discovery import BUILT_IN, Source
-from harness.registry.importing import reader
+from harness.registry.core_files import HARNESS
+from harness.registry.discovery import Source
 from harness.registry.index_worker import main
-from harness.safe_io import visible
 
-_SLOW = 5.0  # seconds until an import is told of
-MEMORY_LIMIT = 8 * 2**30
-"""Bytes that the imports may take together: one that takes ever more must not take the machine's."""
-START_LIMIT = 300.0
-"""Seconds that starting Python and importing torch may take."""
+_START_LIMIT = 300.0
+"""Seconds that starting Python may take, on a disk that is slow."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class Built:
     """
 
     entries: list[Entry]
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str]
 
 
 def build(sources: Sequence[Source], time_limit: float) -> dict[Source, Built | BrokenPlugin]:
@@ -49,32 +42,28 @@ def build(sources: Sequence[Source], time_limit: float) -> dict[Source, Built | 
         BenchError: no child process can be started.
     """
     found: dict[Source, Built | BrokenPlugin] = {}
-    waiting = list(sources)
-    while waiting:
-        done = _build_some(waiting, found, time_limit)
-        waiting = waiting[done:]
+    while len(found) < len(sources):
+        _build_some(sources[len(found) :], found, time_limit)
     return found
 
 
-def _build_some(sources: list[Source], found: dict[Source, Built | BrokenPlugin], time_limit: float) -> int:
-    """Ask one child process; returns how many sources are answered for, from the first."""
+def _build_some(sources: Sequence[Source], found: dict[Source, Built | BrokenPlugin], time_limit: float) -> None:
+    """Ask one child process about sources, until it has answered for all or one has broken it."""
+    path = [str(Path(place).absolute()) for place in [*sys.path, str(HARNESS.parent)]]
     with tempfile.TemporaryFile() as output:
-        child = _start(sources, output)
+        child = Child.spawn(main, list(sources), output=output, path=path)
         try:
-            child.receive(START_LIMIT)
-            for position, source in enumerate(sources):
+            child.receive(_START_LIMIT)
+            for source in sources:
                 try:
-                    found[source] = _parsed(source, _receive(child, source, time_limit))
+                    found[source] = _parsed(source, child.receive(time_limit))
+                    continue
                 except TimeoutError:
-                    place = child.place(str(source.file))
-                    reason = f"importing it took more than {time_limit:g} s{f' ({place})' if place else ''}"
+                    reason = f"importing it took more than {time_limit:g} s, at {child.place(str(source.file))}"
                 except EOFError:
                     reason = f"it ended the process that imports it, which {_ending(child, output)}"
-                else:
-                    continue
-                found[source] = _broken(source, reason)
-                return position + 1
-            return len(sources)
+                found[source] = _parsed(source, {"reason": reason})
+                return
         except (EOFError, TimeoutError):
             ending = _ending(child, output)
             raise BenchError(f"cannot read the plugins: the process that imports them {ending}") from None
@@ -83,45 +72,10 @@ def _build_some(sources: list[Source], found: dict[Source, Built | BrokenPlugin]
             child.wait(5)
 
 
-def _receive(child: Child, source: Source, time_limit: float) -> Mapping[str, Any]:
-    """Return the answer for a source; a plugin that takes long is told of, as nobody else would say what goes on.
-
-    Raises:
-        TimeoutError: nothing came in time.
-        EOFError: the process has ended.
-    """
-    answer: Mapping[str, Any]
-    if time_limit > _SLOW and source.plugin != BUILT_IN:
-        with suppress(TimeoutError):
-            answer = child.receive(_SLOW)
-            return answer
-        print(visible(f"importing {source.file.name} … ({time_limit:g} s at most)"), file=sys.stderr, flush=True)
-        time_limit -= _SLOW
-    answer = child.receive(time_limit)
-    return answer
-
-
 def _parsed(source: Source, answer: Mapping[str, Any]) -> Built | BrokenPlugin:
     if "reason" in answer:
-        return _broken(source, str(answer["reason"]))
+        return BrokenPlugin(source.plugin, str(source.file), answer["reason"])
     return Built([Entry.from_json(item) for item in answer["entries"]], answer["files"])
-
-
-def _broken(source: Source, reason: str) -> BrokenPlugin:
-    return BrokenPlugin(source.plugin, str(source.file), reason)
-
-
-def _path() -> list[str]:
-    """Return this process's module search path without the plugins' additions."""
-    added = reader().folders
-    return [*(place for place in sys.path if place not in added), str(Path(__file__).parents[2])]
-
-
-def _start(sources: Sequence[Source], output: IO[bytes]) -> Child:
-    """Start a process that imports plugins, see :func:`harness.registry.index_worker.main`."""
-    memory_limit = min(MEMORY_LIMIT, psutil.virtual_memory().total // 2)
-    path = [str(Path(place).absolute()) for place in _path()]
-    return Child.spawn(main, list(sources), memory_limit, output=output, path=path)
 
 
 def _ending(child: Child, output: IO[bytes]) -> str:

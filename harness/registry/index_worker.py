@@ -5,25 +5,21 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from harness import _WHERE as HOMES
 from harness.component import Component
 from harness.registry.catalog import Entry
 from harness.registry.discovery import Source, load_source
-from harness.registry.importing import PluginError
-from harness.registry.source_digest import Code, imports, read_code
+from harness.registry.importing import PluginError, author_errors
+from harness.registry.source_digest import Code, read_code
 from harness.store import hash_file
 
 _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
-_HEAVY = ("graphs", "nn", "harness.graphs", "harness.stages.cell", "harness.training.bases", "harness.training.optim")
-"""Names of the authors' API that import torch."""
 
 
 def describe(source: Source) -> dict[str, Any]:
@@ -34,24 +30,19 @@ def describe(source: Source) -> dict[str, Any]:
         that they follow from; or ``reason``, why there are none.
     """
     try:
-        code = source.code()
+        with author_errors("importing it", source.file):
+            code = source.code()
         components = load_source(source, code)
-        codes = [code, *(_code(component, source, code.contents) for component in components)]
-        hashes = {name: digest for code in codes for name, digest in code.hashes.items()}
-        files = {str(path): hashes[name] for code in codes for path, name in code.names.items()}
-        files |= _hashes(path for component in components for path in _readers(component) if str(path) not in files)
-        entries = [entry(source, component, code) for component, code in zip(components, codes[1:], strict=True)]
-        return {"entries": [replace(item, files=hashes).to_json() for item in entries], "files": files}
+        with author_errors("describing it", source.file):
+            codes = [code, *(_code(component, source, code.contents) for component in components)]
+            hashes = {name: digest for code in codes for name, digest in code.hashes.items()}
+            files = {str(path): hashes[name] for code in codes for path, name in code.names.items()}
+            readers = {path for component in components for path in _readers(component)}
+            files |= {str(path): hash_file(path) for path in readers if str(path) not in files}
+            entries = [entry(source, component, code) for component, code in zip(components, codes[1:], strict=True)]
+            return {"entries": [replace(item, files=hashes).to_json() for item in entries], "files": files}
     except PluginError as error:
         return {"reason": str(error)}
-    except SyntaxError as error:
-        return {"reason": f"it does not parse: {error.msg} ({Path(error.filename or '').name}, line {error.lineno})"}
-    except Exception as error:
-        return {"reason": f"describing it raised {type(error).__name__}: {error}"}
-
-
-def _hashes(paths: Iterable[Path]) -> dict[str, str]:
-    return {str(path): hash_file(path) for path in set(paths)}
 
 
 def _readers(component: type[Component]) -> set[Path]:
@@ -120,31 +111,8 @@ def _plain(value: Any, where: str) -> Any:
     )
 
 
-def main(line: Connection, sources: Sequence[Source], memory_limit: int) -> None:
+def main(line: Connection, sources: Sequence[Source]) -> None:
     """Answer None when ready, then :func:`describe` for each source. Runs in a child process."""
-    if any(map(_uses_torch, sources)):
-        import harness.training.bases  # noqa: F401 - must not count as the time of the plugin that comes first
-
-    _limit_memory(memory_limit)
     line.send(None)
     for source in sources:
         line.send(json.loads(json.dumps(describe(source), allow_nan=False)))
-
-
-def _limit_memory(most: int) -> None:
-    """Let allocations beyond the limit raise MemoryError, where the system can."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-
-
-def _uses_torch(source: Source) -> bool:
-    """Return True if a plugin's own code imports torch, or a name of the authors' API that does."""
-    roots = source.roots()
-    try:
-        names = {parts for file, data in source.code().contents.items() for parts in imports(file, data, roots)}
-    except (OSError, SyntaxError):
-        return False
-    homes = {HOMES.get(parts[1], parts[1]) for parts in names if parts[0] == "harness" and len(parts) > 1}
-    return any(parts[0] == "torch" for parts in names) or not homes.isdisjoint(_HEAVY)

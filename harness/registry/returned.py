@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 from harness.errors import BenchError
-
-_LONGEST = 60
+from harness.store.artifact import dump
 
 
 class ReturnedError(BenchError, TypeError, ValueError):
@@ -59,28 +57,16 @@ def expect_texts(component: Any, method: str, value: Any) -> None:
 
 
 def expect_json(component: Any, method: str, value: Any) -> None:
-    """Require a JSON value; the error names the place of the first other one. Numbers that are not finite pass.
+    """Require a JSON value, see :func:`harness.store.artifact.strict`. Numbers that are not finite pass.
 
     Raises:
         ReturnedError: the value is not JSON.
     """
-    wrong = _not_json(value, "")
-    if wrong is not None:
-        place, value = wrong
-        allowed = "texts, numbers, true, false, None, and lists and dicts of these"
-        expect(False, component, f"{method}{place and f', at {place}'}", value, allowed)
-
-
-def _not_json(value: Any, place: str) -> tuple[str, Any] | None:
-    """Return place and value of the first thing that cannot be JSON (see :func:`harness.store.artifact.strict`)."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, Mapping):
-        inner = ((f"{place}.{name}" if place else str(name), item) for name, item in value.items())
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        inner = ((f"{place}[{number}]", item) for number, item in enumerate(value))
-    else:
-        return None if value is None or isinstance(value, (str, bool, int, float, os.PathLike)) else (place, value)
-    return next((value for where, item in inner if (value := _not_json(item, where)) is not None), None)
+    try:
+        dump(value)
+    except TypeError as error:
+        allowed = f"texts, numbers, true, false, None, and lists and dicts of these ({error})"
+        expect(False, component, method, value, allowed)
 
 
 def is_number(value: Any) -> bool:
@@ -89,16 +75,10 @@ def is_number(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a value for people: its type, its shape or length, and itself if it is short."""
+    """Return a value for people: its type, and itself if it is short, or its shape or length."""
     name = type(value).__name__
-    if value is None:
-        return "None"
-    if isinstance(value, (bool, int, float, str)):
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-        return f"{name} {text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return "None" if value is None else f"{name} {reprlib.repr(value)}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"{name} of shape {tuple(value.shape)}, {value.dtype}"
-    if isinstance(value, (list, tuple, set, frozenset, Mapping)):
-        first = next(iter(value), None)
-        return f"{name} of {len(value)}" + (f", the first {shown(first)}" if len(value) else "")
-    return f"{'class ' + value.__name__ if isinstance(value, type) else name}"
+    return f"{name} of {len(value)}" if hasattr(value, "__len__") else name

@@ -89,23 +89,13 @@ def read_code(file: Path, roots: Mapping[str, Path], known: Mapping[Path, bytes]
         path = waiting.pop()
         if path not in contents:
             contents[path] = known[path] if path in known else path.read_bytes()
-            for parts in imports(path, contents[path], roots):
+            for parts in _imports(path, contents[path], roots):
                 waiting += _files(parts, roots)
     return Code(file, contents, {path: _relative(path, roots) for path in contents})
 
 
-def own_digest(file: Path, roots: Mapping[str, Path]) -> str:
-    """Return the digest of a module and of the modules of its distribution that it imports; see :func:`read_code`."""
-    return read_code(file, roots).digest
-
-
-def closure(file: Path, roots: Mapping[str, Path]) -> set[Path]:
-    """Return a module's file and every file of its distribution that it imports; see :func:`read_code`."""
-    return set(read_code(file, roots).contents)
-
-
 def component_digest(own: str, core: str) -> str:
-    """Return a component's source digest, from :func:`own_digest` and :func:`core_digest`."""
+    """Return a component's source digest, from :attr:`Code.digest` and :func:`core_digest`."""
     return _combined([("own", own), ("core", core)])
 
 
@@ -124,35 +114,21 @@ def _relative(path: Path, roots: Mapping[str, Path]) -> str:
     return path.as_posix() if base is None else path.relative_to(base).as_posix()
 
 
-def imports(file: Path, data: bytes, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
+def _imports(file: Path, data: bytes, roots: Mapping[str, Path]) -> set[tuple[str, ...]]:
     """Return every module that a file may import, as absolute name parts; relative ones are resolved if possible."""
     base = _base(file, roots)
     package = () if base is None else file.relative_to(base).parent.parts
-    return {parts for node in _computing(parse(file, data)) for parts in _names(node, package)}
-
-
-def _computing(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node of a tree except those within a method that only names the origin of data."""
-    waiting = [tree]
+    found: set[tuple[str, ...]] = set()
+    waiting: list[ast.AST] = [parse(file, data)]
     while waiting:
         node = waiting.pop()
-        yield node
+        found.update(_names(node, package))
         waiting += [item for item in ast.iter_child_nodes(node) if not _only_fetches(item, node)]
+    return found
 
 
 def _only_fetches(item: object, parent: ast.AST) -> bool:
     return isinstance(parent, ast.ClassDef) and isinstance(item, ast.FunctionDef) and item.name in _FETCHES_ONLY
-
-
-def absolute_names(file: Path, data: bytes) -> set[str]:
-    """Return the top-level names of a file's absolute imports."""
-    names: set[str] = set()
-    for node in ast.walk(parse(file, data)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.add(node.module.split(".")[0])
-    return names
 
 
 def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]:

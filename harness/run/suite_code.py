@@ -13,7 +13,7 @@ from harness.errors import UserError
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import file_source
 from harness.registry.index import is_known
-from harness.registry.source_digest import closure
+from harness.registry.source_digest import read_code
 from harness.store import hash_file
 from harness.suite.spec import Suite
 
@@ -70,7 +70,7 @@ def named_code(dataset: str, target: str) -> SuiteCode:
 def _imported(file: Path, roots: Mapping[str, Path]) -> set[Path]:
     """Return the files that a file of code imports; none where it cannot be parsed, which running it will say."""
     try:
-        return closure(file, roots) - {file}
+        return read_code(file, roots).contents.keys() - {file}
     except (SyntaxError, OSError, ValueError):
         return set()
 

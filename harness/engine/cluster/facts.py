@@ -16,7 +16,6 @@ from harness.engine.provenance import versions
 from harness.errors import UserError
 from harness.registry.core_files import HARNESS, PLUGINS
 from harness.registry.discovery import Source, distribution_sources, file_source
-from harness.registry.source_digest import own_digest
 from harness.store import hash_file
 
 CODE = "the code of bench"
@@ -98,7 +97,7 @@ def look_around(line: Connection, order: Order, name: str) -> None:
 
 def _plugin_digest(source: Source) -> str:
     try:
-        return own_digest(source.file, source.roots())
+        return source.code().digest
     except (OSError, SyntaxError) as error:
         return f"unreadable: {error}"
 

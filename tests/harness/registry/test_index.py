@@ -170,14 +170,13 @@ def test_the_core_s_rooms_count_without_a_rebuild(
 
 BROKEN = {
     "raises": ("1 / 0", "ZeroDivisionError"),
-    "leaves": ("import sys; sys.exit(2)", r"sys\.exit\(2\)"),
+    "leaves": ("import sys; sys.exit(2)", "SystemExit: 2"),
     "crashes": ("import os; os._exit(7)", r"ended the process that imports it.*exit code 7 \(something calls os._exit"),
     "dies": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    "hangs": ("while True: pass", r"more than 1.5 s \(plugin_hangs\.py:4\)"),
+    "hangs": ("while True: pass", r"more than 1.5 s, at plugin_hangs\.py:4"),
     "odd": ("raise type('Odd', (BaseException,), {})('so')", r"importing it raised Odd: so \(plugin_odd\.py, line 4\)"),
-    "eats": ("kept = bytearray(2 * 2**30)", r"importing it raised MemoryError.*plugin_eats\.py, line 4"),
     "prints": ("import os; os.write(1, b'{}'); print('{}'); 1 / 0", "ZeroDivisionError"),
-    "unparsable": ("def (", "does not parse"),
+    "unparsable": ("def (", r"SyntaxError.*plugin_unparsable\.py"),
 }
 
 
@@ -192,7 +191,6 @@ def test_broken_distributions_are_reported_and_the_others_load(
     for name in ("a", "z"):
         install(folder, f"dist-{name}", f"plugin_{name}")
         write_plugin(folder / f"plugin_{name}.py", name, imports="print('{}')")
-    monkeypatch.setattr(index_build, "MEMORY_LIMIT", 2**30)
     catalog = load_catalog(time_limit=1.5)
     assert names(catalog) == ["a", "z"]
     reasons = {item.plugin.removeprefix("dist-"): item.reason for item in catalog.broken}
@@ -204,21 +202,6 @@ def test_broken_distributions_are_reported_and_the_others_load(
     with pytest.raises(UserError, match=r"plugin dist-raises .*ZeroDivisionError"):
         load_catalog(strict=True, time_limit=1.5)
     assert len(built) == len(BROKEN), "failures are tried again, what is sound is not"
-
-
-def test_an_import_that_takes_long_is_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(index_build, "_SLOW", 0.5)
-    slow = write_plugin(tmp_path / "slow.py", "slow", imports="import time; time.sleep(1)")
-    quick = write_plugin(tmp_path / "quick.py", "quick")
-    assert names(load_catalog([slow, quick])) == ["quick", "slow"]
-    told = capfd.readouterr()
-    assert told.err.count("importing slow.py … (60 s at most)\n") == 1
-    assert told.out == ""
-    with pytest.raises(UserError, match=r"more than 1 s \(hangs\.py:4\)"):
-        load_catalog([write_plugin(tmp_path / "hangs.py", "hangs", imports="while True: pass")], time_limit=1)
-    assert "importing hangs.py … (1 s at most)\n" in capfd.readouterr().err
 
 
 def test_a_mended_plugin_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +243,7 @@ def test_classes_of_one_name_in_two_plugins_are_two_components(tmp_path: Path) -
     assert load_one(two).name == "b"
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"files": {}, "entries": [{}]}', '{"files": []}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"files": {}, "content": [{}]}', '{"files": []}'])
 def test_a_damaged_cache_is_built_again(cache: Path, tmp_path: Path, built: list[str], damage: str) -> None:
     path = write_plugin(tmp_path / "a.py", "a")
     before = load_catalog([path])

@@ -87,15 +87,13 @@ def test_the_module_name_of_a_file_is_the_same_in_every_process(tmp_path: Path) 
     assert done.stdout.strip() == file_source(path).module
 
 
-@pytest.mark.parametrize("line", ["from helper import VALUE", "from .helper import VALUE", "from . import helper"])
+@pytest.mark.parametrize("line", ["from .helper import VALUE", "from . import helper"])
 def test_a_file_imports_its_neighbours(tmp_path: Path, line: str) -> None:
     (tmp_path / "helper.py").write_text("VALUE = 1\n")
     assert load_source(file_source(write_plugin(tmp_path / "mine.py", "mine", imports=line)))
 
 
-@pytest.mark.parametrize(
-    "line", ["from parts.deep.one import A", "from .parts.deep import one", "import parts.deep.one"]
-)
+@pytest.mark.parametrize("line", ["from .parts.deep.one import A", "from .parts.deep import one"])
 def test_helpers_in_folders_without_init_are_a_plugin_s_own_code(tmp_path: Path, line: str) -> None:
     (tmp_path / "parts" / "deep").mkdir(parents=True)
     (tmp_path / "parts" / "deep" / "one.py").write_text("from . import two\nA = 1\n")
@@ -111,7 +109,7 @@ def test_helpers_in_folders_without_init_are_a_plugin_s_own_code(tmp_path: Path,
 def test_a_changed_plugin_is_loaded_anew_with_what_it_imports(tmp_path: Path) -> None:
     """Also where it is imported within a function, and where only such a file has changed."""
     (tmp_path / "helper.py").write_text("VALUE = 1\n")
-    path = write_plugin(tmp_path / "mine.py", "mine", imports="import helper")
+    path = write_plugin(tmp_path / "mine.py", "mine", imports="from . import helper")
     lazy = "\n    def late(self):\n        from .late import LATE\n        return LATE\n"
     path.write_text(path.read_text().replace("\n\n@hookimpl", lazy + "\n\n@hookimpl"))
     source = file_source(path)
@@ -152,17 +150,8 @@ def test_neighbours_of_one_name_in_two_folders_are_not_confused(tmp_path: Path) 
     for folder in ("one", "two"):
         (component,) = load_source(file_source(tmp_path / folder / "mine.py"))
         assert folder == sys.modules[component.__module__].VALUE
-    for folder in ("one", "two"):
-        write_plugin(tmp_path / folder / "other.py", folder, imports="from helper import VALUE")
-    load_source(file_source(tmp_path / "one" / "other.py"))
-    assert "write `from .helper import" in reason(tmp_path / "two" / "other.py")
-
-
-def test_a_neighbour_that_an_installed_package_hides_is_told(tmp_path: Path) -> None:
-    (tmp_path / "json.py").write_text("VALUE = 1\n")
-    text = reason(write_plugin(tmp_path / "mine.py", "mine", imports="import json"))
-    assert "'json'" in text
-    assert "rename the file" in text
+    other = write_plugin(tmp_path / "one" / "other.py", "one", imports="from helper import VALUE")
+    assert "write `from .helper import" in reason(other)
 
 
 def test_load_one_imports_the_class_of_an_entry(tmp_path: Path) -> None:
@@ -182,15 +171,14 @@ def test_load_one_finds_a_class_in_a_neighbour(tmp_path: Path) -> None:
     write_plugin(tmp_path / "helper.py", "mine")
     path = written(
         tmp_path,
-        "from harness import hookimpl\nfrom helper import Made\n"
+        "from harness import hookimpl\nfrom .helper import Made\n"
         "@hookimpl\ndef bench_register(register):\n    register(Made)\n",
     )
     source = file_source(path)
     (component,) = load_source(source)
     row = entry(source, component)
-    assert row.module == "helper"
-    del sys.modules["helper"]
-    sys.path.remove(str(tmp_path))
+    assert row.module.endswith(".helper")
+    del sys.modules[row.module]
     assert load_one(row).name == "mine"
 
 
@@ -213,7 +201,7 @@ HEAD = "from harness import Dataset, hookimpl\nclass A(Dataset):\n    name = 'a'
         ("from harness import hookimp\n", "hookimp"),
         ("1 / 0\n", r"ZeroDivisionError.*mine\.py, line 1"),
         ("def f(:\n", r"SyntaxError.*mine\.py, line 1"),
-        ("import sys\nsys.exit(3)\n", r"sys\.exit\(3\).*import"),
+        ("import sys\nsys.exit(3)\n", r"importing it raised SystemExit: 3"),
         ("X = 1\n", r"registers nothing.*bench_register\(register\).*underscore"),
         (
             HEAD + "def bench_register(register):\n    register(A)\n",
@@ -221,20 +209,22 @@ HEAD = "from harness import Dataset, hookimpl\nclass A(Dataset):\n    name = 'a'
         ),
         (
             HEAD + MARK + "def bench_registr(register):\n    register(A)\n",
-            r"line \d+: there is no hook 'bench_registr'.*'bench_register'",
+            r"line \d+: there is no hook 'bench_registr'.*bench_register",
         ),
         (HEAD + MARK + "def register_all(register):\n    register(A)\n", r"no hook 'register_all'.*bench_register"),
         (
             HEAD + "def bench_method(register):\n    register(A)\n",
             r"no hook 'bench_method'.*bench_register\(register\)",
         ),
-        (HEAD + MARK + "def bench_register(add):\n    add(A)\n", r"'add'.*hooks are: bench_register\(register\)"),
+        (HEAD + MARK + "def bench_register(add):\n    add(A)\n", r"registering raised PluginValidationError.*'add'"),
         (HEAD + MARK + "def bench_register(register):\n    pass\n", "registers nothing"),
         (HEAD + MARK + "def bench_register(register):\n    register(A())\n", "not a component class"),
         (HEAD + MARK + "def bench_register(register):\n    register(int)\n", "not a component class"),
         (HEAD + MARK + "def bench_register(register):\n    register(B)\n", r"NameError.*mine\.py, line 6"),
-        (HEAD + MARK + "def bench_register(register):\n    raise SystemExit('no')\n", "sys.exit.*registering"),
-        (HEAD + MARK + "def bench_register(register):\n    register(A)\n    register(A)\n", "'a' twice"),
+        (
+            HEAD + MARK + "def bench_register(register):\n    raise SystemExit('no')\n",
+            "registering raised SystemExit: no",
+        ),
         (
             HEAD + MARK + "def bench_register(register):\n    class B(A): pass\n    register(B)\n",
             "top of its module",
@@ -286,8 +276,8 @@ def test_installed_distributions_are_found_without_importing_them(tmp_path: Path
         ("single-module", "single_module"),
         ("spaces-only", "name_space.plugin"),
     }
-    assert "'deleted_package', which is not there" in missing["left-over"]
-    assert "name the module alone" in missing["an-object"]
+    assert "'deleted_package', which is no module" in missing["left-over"]
+    assert "'single_module:bench_register', which is no module" in missing["an-object"]
     by_name = {source.plugin: source for source in found}
     assert "imported" in reason_of(by_name["my-method"])
     assert load_source(by_name["single-module"])[0].name == "single"
@@ -349,23 +339,6 @@ def test_an_edit_within_the_same_second_is_seen(tmp_path: Path) -> None:
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         assert done.stdout == f"{size}\n"
     assert not list((tmp_path / "bytecode").rglob("mine.*.pyc")), "no bytecode of a plugin is left for anybody"
-
-
-def test_a_foreign_package_called_plugins_is_told(tmp_path: Path) -> None:
-    (tmp_path / "plugins").mkdir()
-    (tmp_path / "plugins" / "__init__.py").touch()
-    code = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from harness.registry.discovery import *
-source = [source for source in built_in_sources() if source.module == "plugins.baselines.erm"][0]
-try:
-    load_source(source)
-except Exception as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert f"({tmp_path / 'plugins'}) hides ours" in done.stdout
 
 
 def test_finding_plugins_imports_nothing_heavy() -> None:

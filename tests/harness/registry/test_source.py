@@ -11,11 +11,10 @@ import pytest
 
 from harness.registry.source_digest import (
     HARNESS,
-    closure,
     component_digest,
     core_digest,
     core_files,
-    own_digest,
+    read_code,
     tree_digest,
 )
 
@@ -70,7 +69,7 @@ COMPONENTS = {
 def digests(tree: Path) -> dict[str, str]:
     roots = {"plugins": tree}
     return {
-        name: component_digest(own_digest(tree / file, roots), core_digest(kind, tree / "harness"))
+        name: component_digest(read_code(tree / file, roots).digest, core_digest(kind, tree / "harness"))
         for name, (kind, file) in COMPONENTS.items()
     }
 
@@ -189,7 +188,7 @@ def test_the_closure_stops_at_other_distributions(tree: Path) -> None:
     """Core, torch and what else lies in the same folder are not a plugin's own code."""
     (tree / "torch").mkdir()
     (tree / "torch/__init__.py").write_text("X = 1\n")
-    names = {path.name for path in closure(tree / "plugins/baselines/erm.py", {"plugins": tree})}
+    names = {path.name for path in read_code(tree / "plugins/baselines/erm.py", {"plugins": tree}).contents}
     assert names == {"erm.py"}
 
 
@@ -199,10 +198,10 @@ def test_moving_or_renaming_a_plugin_file_makes_nothing_stale(tmp_path: Path) ->
         folder.mkdir(parents=True)
         (folder / name).write_text("from helper import A\nimport absent\n")
         (folder / "helper.py").write_text("A = 1\n")
-    first = own_digest(one / "x.py", {"helper": one, "x": one})
-    assert first == own_digest(two / "renamed.py", {"helper": two, "renamed": two})
+    first = read_code(one / "x.py", {"helper": one, "x": one}).digest
+    assert first == read_code(two / "renamed.py", {"helper": two, "renamed": two}).digest
     (two / "helper.py").write_text("A = 2\n")
-    assert first != own_digest(two / "renamed.py", {"helper": two, "renamed": two})
+    assert first != read_code(two / "renamed.py", {"helper": two, "renamed": two}).digest
 
 
 def test_dotted_relative_and_cyclic_imports(tmp_path: Path) -> None:
@@ -218,7 +217,7 @@ def test_dotted_relative_and_cyclic_imports(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = closure(tmp_path / "pkg/plugin.py", {"pkg": tmp_path})
+    found = read_code(tmp_path / "pkg/plugin.py", {"pkg": tmp_path}).contents
     assert {path.relative_to(tmp_path).as_posix() for path in found} == set(texts) - {"pkg/unused.py"}
 
 
@@ -250,9 +249,9 @@ def test_values_of_equal_text_differ_by_type(tmp_path: Path) -> None:
 
 def test_the_hash_seed_changes_nothing(tree: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from harness.registry.source_digest import own_digest, core_digest\n"
+        "import sys; from pathlib import Path; from harness.registry.source_digest import read_code, core_digest\n"
         "tree = Path(sys.argv[1])\n"
-        "print(own_digest(tree / 'plugins/encoders/mvgrl.py', {'plugins': tree}), core_digest('encoder'))\n"
+        "print(read_code(tree / 'plugins/encoders/mvgrl.py', {'plugins': tree}).digest, core_digest('encoder'))\n"
         "print([name for name in ('torch', 'numpy') if name in sys.modules])"
     )
     outputs = set()

@@ -13,7 +13,7 @@ import pytest
 from molecule_kit import equal, graphs_of, rings, write_csv
 
 from harness.errors import DataError
-from harness.registry.source_digest import closure
+from harness.registry.source_digest import read_code
 from harness.stages.prepare import check
 from harness.testing import check_component
 from plugins.datasets import good_hiv
@@ -276,4 +276,4 @@ def test_sizes_of_hiv_itself(data_dir, domain, parts):
 
 def test_where_the_table_is_fetched_from_is_in_no_key():
     file = Path(good_hiv.__file__)
-    assert "_ogb_downloads.py" not in {path.name for path in closure(file, {"plugins": file.parents[2]})}
+    assert "_ogb_downloads.py" not in {path.name for path in read_code(file, {"plugins": file.parents[2]}).contents}

@@ -112,7 +112,7 @@ def test_damage_is_repaired_and_made_again(made: Workshop, tmp_path: Path, value
     scores = [info for info in listing(store) if info.kind == "score"]
     (store.artifact_folder(scores[0].key) / "scores.json").write_text("{}")
     told = mine.command("cache", "verify", "--repair").stdout
-    assert "scores.json has 2 bytes instead of" in told
+    assert "scores.json: 2 bytes instead of" in told
     outcome = mine.run()
     assert mine.ran() == [scores[0].title]
     assert values(outcome.results) == values(made.run_of("toy"))

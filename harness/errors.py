@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice
-
-_LONGEST, _MOST = 200, 2_000
 
 
 class BenchError(Exception):
@@ -64,12 +61,8 @@ class DivergedError(BenchError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint such as `` (did you mean 'mvgrl'?)``, or nothing when no known name is near.
 
-    Case and ``-``/``_`` differences count as near: they are the commonest slips. No name is near one that is longer
-    than any real one, nor is one sought among more than anybody would read: comparing takes time.
+    Case and ``-``/``_`` differences count as near: they are the commonest slips.
     """
-    if len(name) > _LONGEST:
-        return ""
-    names = [other for other in islice(known, _MOST) if len(other) <= _LONGEST]
-    folded = {other.lower().replace("_", "-"): other for other in names}
-    near = get_close_matches(name.lower().replace("_", "-"), folded, n=1, cutoff=0.6)
+    folded = {other.lower().replace("_", "-"): other for other in known}
+    near = get_close_matches(name.lower().replace("_", "-")[:200], folded, n=1, cutoff=0.6)
     return f" (did you mean '{folded[near[0]]}'?)" if near else ""

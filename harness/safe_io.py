@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 Parsed = TypeVar("Parsed")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors that mean that there is no room left."""
-MOST_TEXT = 1 << 30
-"""Bytes of one JSON or text file that are read into memory: far more than the results of a million cells take."""
-MOST_SUITE = 64 << 20
-"""Bytes of a resolved suite in a run's folder."""
-MOST_VALUES = 5_000_000
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,120}")
 """The name of a run's folder; it leads nowhere else."""
 FILE_NAME = re.compile(r"[^./\\:\x00-\x1f\x7f][^/\\:\x00-\x1f\x7f]{0,199}")
@@ -163,43 +158,16 @@ def parse_yaml(text: str) -> Any:
     """Read plain YAML that may be another's: a suite in a run's folder, a plugin's deviations.
 
     Raises:
-        ValueError: malformed, with foreign tags, or too many values once its aliases are expanded.
+        ValueError: malformed, or with foreign tags.
     """
     import yaml
 
     try:
-        value = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        if _expanded(value, {}) > MOST_VALUES:
-            raise ValueError(f"more than {MOST_VALUES:,} values after aliases are expanded")
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise ValueError(f"not plain YAML: {error}") from None
     except RecursionError:
-        raise ValueError("nested too deeply, or in itself") from None
-    return value
-
-
-def _expanded(value: Any, known: dict[int, int]) -> int:
-    """Count the values, shared ones as often as they appear."""
-    if not isinstance(value, (dict, list)):
-        return 1
-    if id(value) not in known:
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_expanded(item, known) for item in items)
-    return known[id(value)]
-
-
-def read_text(path: Path, most: int = MOST_TEXT, errors: str = "strict") -> str:
-    """Return the text of a UTF-8 file of bounded size; ``errors`` as in :meth:`bytes.decode`.
-
-    Raises:
-        ValueError: it has more bytes than may be, or is not UTF-8.
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise ValueError(f"more than {size_text(most)}")
-    return data.decode("utf-8", errors)
+        raise ValueError("nested too deeply") from None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -247,15 +215,15 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-UNITS = ("B", "kB", "MB", "GB", "TB")
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def size_text(count: float) -> str:
     """Format bytes as ``1.5 MB``: three significant digits, in decimal units, as ``--memory 1500M`` is written."""
     unit = 0
-    while count >= 999.5 and unit < len(UNITS) - 1:
+    while count >= 999.5 and unit < len(_UNITS) - 1:
         count, unit = count / 1000, unit + 1
-    return f"{count:.0f} {UNITS[unit]}" if count >= 999.5 else f"{count:.3g} {UNITS[unit]}"
+    return f"{count:.0f} {_UNITS[unit]}" if count >= 999.5 else f"{count:.3g} {_UNITS[unit]}"
 
 
 def file_name(label: str, *, longest: int = 100, otherwise: str = "unnamed") -> str:

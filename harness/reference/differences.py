@@ -12,7 +12,7 @@ from harness.component import KINDS
 from harness.errors import UserError
 from harness.reference.markdown import escaped, table
 from harness.registry.catalog import Catalog, Entry
-from harness.safe_io import json_text, parse_json_as, parse_yaml, read_text
+from harness.safe_io import json_text, parse_json_as, parse_yaml
 
 MARKER = "<!-- Generated below this line by `make docs`; do not edit. -->"
 _PARTS = {"paper": "paper", "public": "public code", "ours": "ours", "switch": "switch"}
@@ -41,7 +41,7 @@ def deviations(entry: Entry) -> list[Deviation]:
     if not path.is_file():
         return []
     try:
-        return parse_json_as(list[Deviation], json_text(parse_yaml(read_text(path))))
+        return parse_json_as(list[Deviation], json_text(parse_yaml(path.read_text(encoding="utf-8"))))
     except (OSError, TypeError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
 

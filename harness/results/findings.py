@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.safe_io import FILE_NAME, csv_text, json_text, parse_json_as, read_text, write_text
+from harness.safe_io import FILE_NAME, csv_text, json_text, parse_json_as, write_text
 
 FINDING = "finding.json"
 FOLDER = "analyses"
@@ -69,7 +69,7 @@ def load_findings(run: Path) -> list[tuple[Finding, Path]]:
     findings = []
     for path in sorted((run / FOLDER).glob(f"*/{FINDING}")):
         with suppress(OSError, ValueError):
-            finding = parse_json_as(Finding, read_text(path))
+            finding = parse_json_as(Finding, path.read_text(encoding="utf-8"))
             fits = all(len(row) == len(finding.columns) for row in finding.rows)
             if fits and all(FILE_NAME.fullmatch(name) for name in finding.figures):
                 findings.append((finding, path.parent))

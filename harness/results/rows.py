@@ -17,7 +17,7 @@ from typing import Any
 from harness.data import Role
 from harness.errors import DataError
 from harness.results.cell import CellId
-from harness.safe_io import csv_text, json_text, parse_json_as, read_text, shown, write_text
+from harness.safe_io import csv_text, json_text, parse_json_as, shown, write_text
 from harness.suite.settings import SelectSettings
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
@@ -221,7 +221,7 @@ class RunResults:
             DataError: the file is missing, not strict JSON, or not a results file.
         """
         try:
-            results = parse_json_as(cls, read_text(path))
+            results = parse_json_as(cls, path.read_text(encoding="utf-8"))
             results.check_labels()
             return results
         except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 from harness.errors import DataError
 from harness.results.cell import CellId
 from harness.results.rows import RunResults
-from harness.safe_io import PART, RUN_ID, json_text, parse_json_as, read_text, shown, write_text
+from harness.safe_io import PART, RUN_ID, json_text, parse_json_as, shown, write_text
 from harness.store import Failure
 
 RECORD = "run.json"
@@ -86,7 +86,7 @@ class RunRecord:
         """
         path = folder / RECORD
         try:
-            record = parse_json_as(cls, read_text(path))
+            record = parse_json_as(cls, path.read_text(encoding="utf-8"))
             record.results.check_labels()
             _check(record)
             return record

@@ -12,7 +12,7 @@ from harness.errors import BenchError, DataError
 from harness.results.rows import METRICS, STATUSES, DatasetFacts, MethodFacts, ResultRow, RunResults
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
-from harness.safe_io import parse_json_as, read_text, shown
+from harness.safe_io import parse_json_as, shown
 from harness.store import Failure, Store
 from harness.suite.settings import checkpoint_rule
 
@@ -95,7 +95,7 @@ def read_scores(store: Store, key: str) -> list[ScoreRow] | None:
     if not store.has(key):
         return None
     try:
-        rows = parse_json_as(list[ScoreRow], read_text(store.open(key).path("scores")))
+        rows = parse_json_as(list[ScoreRow], store.open(key).path("scores").read_text(encoding="utf-8"))
     except (BenchError, OSError):
         return None
     except (KeyError, ValueError) as error:

@@ -20,7 +20,7 @@ from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
-from harness.safe_io import MOST_SUITE, file_name, json_text, parse_yaml, read_text, visible, write_text
+from harness.safe_io import file_name, json_text, parse_yaml, visible, write_text
 from harness.store import Store
 
 README = """\
@@ -70,7 +70,7 @@ class Export:
         """
         path = self.folder / "suite.yaml"
         try:
-            suite = parse_yaml(read_text(path, MOST_SUITE))
+            suite = parse_yaml(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: the run's suite cannot be read: {error}") from None
         if not isinstance(suite, dict):

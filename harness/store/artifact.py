@@ -14,7 +14,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.errors import BenchError
-from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, parse_json_as, read_text, writing
+from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, parse_json_as, writing
 from harness.store.keys import DIGEST, hash_file
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Meta:
         Raises:
             OSError, ValueError: there is none, or it is damaged.
         """
-        return cls.parse(read_text(folder / META))
+        return cls.parse((folder / META).read_text(encoding="utf-8"))
 
     @classmethod
     def parse(cls, text: str) -> Meta:
@@ -199,7 +199,7 @@ class Artifact:
         """Read the value written by :meth:`Draft.write_json`."""
         path = self.path(name + JSON)
         try:
-            return parse_json(read_text(path))
+            return parse_json(path.read_text(encoding="utf-8"))
         except ValueError as error:
             self._damaged(path.name, str(error))
 

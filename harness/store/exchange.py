@@ -17,7 +17,7 @@ from typing import Any
 from harness.errors import BenchError, FileError, UserError
 from harness.registry.planned_code import KEPT
 from harness.results.run_record import RECORD, RESULTS, RunRecord
-from harness.safe_io import MOST_TEXT, RUN_ID, parse_json, writing
+from harness.safe_io import RUN_ID, parse_json, writing
 from harness.store.artifact import META, Meta
 from harness.store.gc import keys_of_run, keys_of_stage, stage_key
 from harness.store.keys import DIGEST
@@ -26,6 +26,7 @@ from harness.store.store import Store
 
 RUN_FILES = (KEPT, "suite.yaml", RESULTS, RECORD)
 """The files of a run from which a report can be made, the record last."""
+_MOST_TEXT = 1 << 30
 _AT_ONCE = 4
 
 
@@ -99,7 +100,7 @@ class Remote:
     def read(self, path: str, size: int | None = None) -> Iterator[bytes]:
         """Yield the content of a plain file of that size: a link could lead anywhere, and a pipe would never end."""
         info = self.fs.info(path)
-        name, left = path.rsplit("/", 1)[-1], MOST_TEXT if size is None else size
+        name, left = path.rsplit("/", 1)[-1], _MOST_TEXT if size is None else size
         if info["type"] != "file" or info.get("islink"):
             raise ValueError(f"{name} is no plain file; links are not followed")
         if size is not None and info["size"] not in (None, size):

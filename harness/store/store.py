@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import FileError
-from harness.safe_io import parse_json, read_text, write_text, writing
+from harness.safe_io import parse_json, write_text, writing
 from harness.store import toolchains
 from harness.store.artifact import META, Artifact, Draft, Meta, MissingArtifact, dump
 from harness.store.folders import store_root
@@ -283,7 +283,7 @@ class Store:
     def timings(self) -> list[tuple[str, float]]:
         """Return place and seconds of every recorded execution, oldest first."""
         try:
-            lines = read_text(self.root / "timings.jsonl").splitlines()
+            lines = (self.root / "timings.jsonl").read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError):
             return []
         timings = []
@@ -327,7 +327,7 @@ class Store:
     def _read(self, path: Path) -> Any:
         """Read a small JSON file; None where it is absent or damaged."""
         try:
-            return parse_json(read_text(path))
+            return parse_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 

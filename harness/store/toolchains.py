@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.safe_io import parse_json, read_text
+from harness.safe_io import parse_json
 
 FILE: Final = "toolchains.txt"
 """A line for each stage: its key, a space, and its toolchain as JSON."""
@@ -50,7 +50,7 @@ def differences(
         device: where networks would be trained: ``cpu``, or any other.
     """
     try:
-        lines = read_text(root / FILE, errors="replace").splitlines()
+        lines = (root / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, ValueError):
         return []
     toolchains = {key: text for key, _, text in (line.partition(" ") for line in lines) if key in keys}

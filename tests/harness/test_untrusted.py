@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from harness.safe_io import for_spreadsheet, parse_json, parse_json_as, parse_yaml, read_text, shown, visible
+from harness.safe_io import for_spreadsheet, parse_json, parse_json_as, parse_yaml, shown, visible
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\u2066", "\u2028", "\x7f", "\ud800"])
@@ -38,29 +37,10 @@ def test_json_bombs(text: str) -> None:
         parse_json(text)
 
 
-def test_aliases_in_a_runs_suite_are_counted_as_often_as_they_stand() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    with pytest.raises(ValueError, match="5,000,000 values"):
-        parse_yaml("\n".join(lines))
-    assert parse_yaml("a: &a [1]\nb: *a\n") == {"a": [1], "b": [1]}
-
-
-@pytest.mark.parametrize("text", ["[" * 5000, "&a [*a]", "!!python/object/apply:os.system [true]", "a: !x b", "\x1b"])
+@pytest.mark.parametrize("text", ["[" * 5000, "!!python/object/apply:os.system [true]", "a: !x b", "\x1b"])
 def test_yaml_that_nobody_here_writes(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_yaml(text)
-
-
-def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_text("x" * 100)
-    assert read_text(path, 100) == "x" * 100
-    with pytest.raises(ValueError, match="more than 99 B"):
-        read_text(path, 99)
-    path.write_bytes(b"\xff")
-    with pytest.raises(ValueError, match="utf-8"):
-        read_text(path)
 
 
 @dataclass

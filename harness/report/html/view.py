@@ -19,7 +19,7 @@ from harness.report.table import NOTHING, Text, TextTable
 from harness.results.findings import Finding, load_findings
 from harness.results.rows import METRICS, RunResults
 from harness.results.run_record import RunRecord
-from harness.safe_io import MOST_SUITE, read_text, size_text
+from harness.safe_io import size_text
 from harness.store import STAGE_KINDS, Failure, Store
 from harness.suite.settings import LAST
 
@@ -203,7 +203,7 @@ def cost_table(titles: Mapping[str, str], records: Mapping[str, Mapping[str, Any
 
 def _suite(path: Path) -> str:
     try:
-        return read_text(path, MOST_SUITE)
+        return path.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return ""
 

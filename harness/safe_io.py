@@ -6,7 +6,6 @@ import csv
 import errno
 import io
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,21 +30,6 @@ FILE_NAME = re.compile(r"[^./\\:\x00-\x1f\x7f][^/\\:\x00-\x1f\x7f]{0,199}")
 PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 """A key or the id of a cell, as a part of a path."""
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_ASCII = str.maketrans(
-    {
-        "±": "+/-",
-        "†": "(v)",
-        "‡": "(o)",
-        "–": "-",
-        "−": "-",
-        "…": "...",
-        "Δ": "diff. to",
-        "γ": "gamma",
-        "λ": "lambda",
-        "τ": "tau",
-    }
-)
-_FORMULA = re.compile(r"[=+\-@\t\r\n].", re.DOTALL)
 
 
 @contextmanager
@@ -77,30 +61,8 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def encodable(text: str, encoding: str | None) -> str:
-    """Return the text in characters that an output's encoding has: signs are spelt out, others become ``?``.
-
-    What would steer a terminal is written out, see :func:`visible`.
-    """
-    name = encoding or "ascii"
-    text = visible(text)
-    try:
-        text.encode(name)
-    except (UnicodeEncodeError, LookupError):
-        return text.translate(_ASCII).encode("ascii" if encoding is None else name, "replace").decode(name)
-    return text
-
-
-def for_spreadsheet(text: str) -> str:
-    """Put an apostrophe in front of a field of a CSV file that a spreadsheet would compute as a formula.
-
-    After OWASP, *CSV Injection*. A sign alone is no formula.
-    """
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Write a CSV file that spreadsheets read: mappings and lists as JSON, None as an empty field."""
+    """Write a CSV file: mappings and lists as JSON, None as an empty field."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(map(_csv_field, row) for row in rows)
     return stream.getvalue()
@@ -111,7 +73,7 @@ def _csv_field(value: Any) -> Any:
         return json_text(value, indent=None).strip()
     if isinstance(value, bool):
         return str(value).lower()
-    return for_spreadsheet(value) if isinstance(value, str) else value
+    return value
 
 
 def json_text(data: Any, indent: int | None = 1) -> str:
@@ -135,23 +97,16 @@ def parse_json(text: str) -> Any:
     """Read strict JSON.
 
     Raises:
-        ValueError: malformed text, a bare NaN or Infinity, a number that is not finite, or brackets nested too deeply.
+        ValueError: malformed text, a bare NaN or Infinity, or brackets nested too deeply.
     """
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        return json.loads(text, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
 
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:40]} is no finite number")
-    return value
 
 
 def parse_yaml(text: str) -> Any:
@@ -197,7 +152,7 @@ def parse_json_as(form: type[Parsed], text: str) -> Parsed:
     """
     from pydantic import ValidationError
 
-    parse_json(text)  # pydantic would take numbers that are not finite
+    parse_json(text)  # pydantic would take NaN
     kind: Any = form
     try:
         parsed: Parsed = _adapter(kind).validate_json(text, strict=True)

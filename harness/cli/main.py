@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +43,9 @@ class Guarded(TyperGroup):
         kept = [item for item in args if item not in _ANYWHERE]
         context = super().make_context(info_name, kept, *rest, obj=tuple(args), **options)
         context.with_resource(errors_as_messages(debug="--debug" in args))
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a sign that the output's encoding lacks ends no command
         if "--no-plugins" in args:
             from unittest.mock import patch
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
-from harness.safe_io import encodable, json_text, parse_json, visible, write_text, writing
+from harness.safe_io import json_text, parse_json, visible, write_text, writing
 
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 WEB_PAGE = "html"
@@ -54,7 +54,7 @@ def emit(text: str, output: Path | None = None) -> None:
         FileError: the file cannot be written.
     """
     if output is None:
-        sys.stdout.write(encodable(text, sys.stdout.encoding))
+        sys.stdout.write(visible(text))
         sys.stdout.flush()
         return
     with writing(output):

@@ -10,7 +10,7 @@ from rich.text import Text as RichText
 from harness.report.build import RunReport
 from harness.report.plain import label, notes, plain_table, render_plain
 from harness.report.table import TextTable
-from harness.safe_io import encodable
+from harness.safe_io import visible
 
 STYLES = {"best": "bold", "second": "underline"}
 LEGEND = "Bold: best, underlined: second best of a column."
@@ -29,28 +29,28 @@ def print_report(report: RunReport, console: Console) -> None:
 def print_table(table: TextTable, console: Console) -> None:
     """Print one table, as unfolded plain text if it does not fit."""
     _write(console, "\n")
-    drawn = _drawn(table, console.encoding)
+    drawn = _drawn(table)
     if Measurement.get(console, console.options.update(max_width=10_000), drawn).maximum > console.width:
         _write(console, plain_table(table) + "\n")
         return
     if table.title:
-        console.print(RichText(encodable(table.title, console.encoding), style="bold"))
+        console.print(RichText(visible(table.title), style="bold"))
     if table.shown:
         console.print(drawn)
     for paragraph in notes(table, LEGEND):
-        console.print(encodable(paragraph, console.encoding), markup=False, highlight=False)
+        console.print(visible(paragraph), markup=False, highlight=False)
 
 
-def _drawn(table: TextTable, encoding: str) -> Table:
+def _drawn(table: TextTable) -> Table:
     drawn = Table(header_style="bold")
     for position, heading in enumerate(table.header):
-        drawn.add_column(RichText(encodable(heading, encoding)), justify="left" if position < table.words else "right")
+        drawn.add_column(RichText(visible(heading)), justify="left" if position < table.words else "right")
     for row in table.rows:
-        drawn.add_row(*(RichText(encodable(label(text), encoding), style=STYLES.get(text.rank, "")) for text in row))
+        drawn.add_row(*(RichText(visible(label(text)), style=STYLES.get(text.rank, "")) for text in row))
     return drawn
 
 
 def _write(console: Console, text: str) -> None:
     """Write past rich's folding at the width it assumes."""
-    console.file.write(encodable(text, console.encoding))
+    console.file.write(visible(text))
     console.file.flush()

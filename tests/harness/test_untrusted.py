@@ -1,4 +1,4 @@
-"""Reading and showing what comes from others: bounded, strict, and harmless on a screen and in a spreadsheet."""
+"""Reading and showing what comes from others: strict, and harmless on a screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.safe_io import for_spreadsheet, parse_json, parse_json_as, parse_yaml, shown, visible
+from harness.safe_io import parse_json, parse_json_as, parse_yaml, shown, visible
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\u2066", "\u2028", "\x7f", "\ud800"])
@@ -21,17 +21,7 @@ def test_plain_text_stays() -> None:
     assert visible("ERM ± 0.1\n\tγ → 数 é") == "ERM ± 0.1\n\tγ → 数 é"
 
 
-@pytest.mark.parametrize("text", ["=cmd|'/C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=\n1+1"])
-def test_a_formula_is_no_formula(text: str) -> None:
-    assert for_spreadsheet(text) == f"'{text}"
-
-
-@pytest.mark.parametrize("text", ["-", "ERM", "a=1", "", "1e-3", "IRM-2"])
-def test_other_fields_stay(text: str) -> None:
-    assert for_spreadsheet(text) == text
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "-Infinity", "1e999", "9" * 5000, '{"a":' * 50_000, "{", ""])
+@pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "-Infinity", "9" * 5000, '{"a":' * 50_000, "{", ""])
 def test_json_bombs(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_json(text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -17,8 +15,8 @@ from harness.report import make_report, render
 from harness.report.html.page import render_page
 from harness.report.html.view import build_page
 from harness.results.findings import Finding, load_findings, save_finding
-from harness.results.rows import DatasetFacts, RunResults, rows_to_csv
-from harness.safe_io import encodable, json_text
+from harness.results.rows import DatasetFacts, RunResults
+from harness.safe_io import json_text, visible
 from harness.store import Store
 
 LATEX = r"\input{/etc/passwd}\write18{x}^^5cinput $x$ %"
@@ -52,15 +50,6 @@ def test_markdown_has_no_markup_of_theirs(run: RunResults) -> None:
     assert len(widths) == 1, "a bar in a name makes no column"
 
 
-@pytest.mark.parametrize("made", ["report", "rows"])
-def test_no_field_of_a_table_is_a_formula(run: RunResults, made: str) -> None:
-    text = render(make_report(run), "csv") if made == "report" else rows_to_csv(run.rows)
-    fields = [field for row in csv.reader(io.StringIO(text)) for field in row]
-    assert f"'{FORMULA}" in fields
-    assert "'@x" in fields
-    assert not [field for field in fields if re.match(r"[=+@\t\r]|-.", field) and not re.fullmatch(r"-[\d.e-]+", field)]
-
-
 def test_tables_of_analyses_have_no_formula_and_no_file_from_elsewhere(tmp_path: Path) -> None:
     folder = tmp_path / "analyses" / "01-x"
     folder.mkdir(parents=True)
@@ -81,7 +70,7 @@ def test_tables_of_analyses_have_no_formula_and_no_file_from_elsewhere(tmp_path:
 
 def test_a_terminal_is_not_steered(run: RunResults) -> None:
     for style in ("plain", "json", "csv", "markdown", "latex"):
-        text = encodable(render(make_report(run), style), "utf-8")
+        text = visible(render(make_report(run), style))
         assert not {"\x1b", "\x07", "\u202e", "\r"} & set(text), style
 
 

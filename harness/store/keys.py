@@ -72,30 +72,49 @@ def _plain(value: Any, where: _Where) -> Any:
 def difference(old: Any, new: Any) -> list[str]:
     """Return the differences of two preimages, one line a leaf, for people.
 
-    A mapping with ``kind`` and ``name`` is a component: its leaves are told under its name, an absent value of
-    its ``params`` is the default, its ``source`` is a digest. Other digests (64 hex digits) are not printed.
+    A mapping with ``kind`` and ``name`` is a component: its leaves are told under its name, and an absent value of its
+    ``params`` is the default. Digests (64 hex digits) are not printed.
 
     Returns:
         lines such as ``train.epochs: 50 -> 25``, ``erm.penalty: default -> 1``, ``source of baseline erm changed``,
-        ``file BACE.csv changed``, ``input dataset changed``; empty where nothing differs.
+        ``inputs.dataset changed``; empty where nothing differs.
     """
-    return list(_differences(json.loads(canonical(old)), json.loads(canonical(new)), (), default=False))
+    return list(_differences(json.loads(canonical(old)), json.loads(canonical(new)), (), "nothing"))
 
 
-def _differences(old: Any, new: Any, path: tuple[str, ...], *, default: bool) -> Iterator[str]:
+def _differences(old: Any, new: Any, path: tuple[str, ...], absent: str) -> Iterator[str]:
+    """Yield a line for each difference; ``absent`` is the word for a value that is not there."""
     if canonical(old) == canonical(new):
         return
-    if isinstance(old, dict) and isinstance(new, dict):
-        yield from _mapping_differences(old, new, path)
-    elif isinstance(old, list) and isinstance(new, list) and any(_is_part(item) for item in [*old, *new]):
-        before, after = _labelled(old), _labelled(new)
-        if canonical(before) == canonical(after):
-            yield f"{_dotted(path)}: another order"
-        yield from _mapping_differences(before, after, path)
-    elif _is_digest(old) and _is_digest(new):
-        yield _digest_line(path)
-    else:
-        yield f"{_dotted(path)}: {_shown(old, default=default)} -> {_shown(new, default=default)}"
+    place = ".".join(path) or "value"
+    if isinstance(old, list) and isinstance(new, list) and any(map(_is_part, [*old, *new])):
+        old, new = _labelled(old), _labelled(new)
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        shown = f": {_shown(old, absent)} -> {_shown(new, absent)}"
+        yield place + (" changed" if _is_digest(old) and _is_digest(new) else shown)
+        return
+    component = _component(new)
+    if component != _component(old):
+        yield f"{place}: {' '.join(_component(old)) or 'other'} -> {' '.join(component) or 'other'}"
+        return
+    path = component[1:] or path
+    for name in sorted(old.keys() | new.keys()):
+        values = old.get(name, _ABSENT), new.get(name, _ABSENT)
+        if component and name == "source" and values[0] != values[1]:
+            yield f"source of {' '.join(component)} changed"
+        elif component and name == "params":
+            yield from _differences(*values, path, "default")
+        else:
+            yield from _differences(*values, (*path, name), absent)
+
+
+_ABSENT = "\0absent"
+
+
+def _component(value: dict[str, Any]) -> tuple[str, ...]:
+    """Return kind and name of a component; nothing for another mapping."""
+    kind, name = value.get("kind"), value.get("name")
+    return (kind, name) if isinstance(kind, str) and isinstance(name, str) else ()
 
 
 def _is_part(item: Any) -> bool:
@@ -105,59 +124,17 @@ def _is_part(item: Any) -> bool:
 
 def _labelled(items: list[Any]) -> dict[str, Any]:
     """Turn a list into a mapping: files by their name, other items by their position from 1."""
-    named = {item["name"]: item for item in items if isinstance(item, dict) and set(item) == {"name", "sha256"}}
-    return named if len(named) == len(items) else {str(number): item for number, item in enumerate(items, 1)}
-
-
-def _mapping_differences(old: dict[str, Any], new: dict[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    identity = _component(new)
-    if identity != _component(old):
-        named = [" ".join(item) if item else "other" for item in (_component(old), identity)]
-        yield f"{_dotted(path)}: {named[0]} -> {named[1]}"
-        return
-    if identity:
-        path = (identity[1],)
-    for name in sorted(old.keys() | new.keys()):
-        before, after = old.get(name, _ABSENT), new.get(name, _ABSENT)
-        if identity and name == "source" and canonical(before) != canonical(after):
-            yield f"source of {' '.join(identity)} changed"
-        elif identity and name == "params" and _ABSENT not in (before, after):
-            for param in sorted(before.keys() | after.keys()):
-                pair = before.get(param, _ABSENT), after.get(param, _ABSENT)
-                yield from _differences(*pair, (*path, param), default=True)
-        else:
-            yield from _differences(before, after, (*path, name), default=False)
-
-
-_ABSENT = "\0absent"
-
-
-def _component(value: dict[str, Any]) -> tuple[str, str] | None:
-    kind, name = value.get("kind"), value.get("name")
-    return (kind, name) if isinstance(kind, str) and isinstance(name, str) else None
+    files = all(isinstance(item, dict) and "sha256" in item for item in items)
+    return {str(item["name"]) if files else str(number): item for number, item in enumerate(items, 1)}
 
 
 def _is_digest(value: Any) -> bool:
     return isinstance(value, str) and DIGEST.fullmatch(value) is not None
 
 
-def _digest_line(path: tuple[str, ...]) -> str:
-    path = path[:-1] if path and path[-1] == "sha256" else path
-    for folder, word in (("files", "file"), ("inputs", "input")):
-        if folder in path[:-1]:
-            return f"{word} {_dotted(path[path.index(folder) + 1 :])} changed"
-    if path and path[-1] == "source":
-        return f"source of {_dotted(path[:-1])} changed" if path[:-1] else "source changed"
-    return f"{_dotted(path)} changed"
-
-
-def _dotted(path: tuple[str, ...]) -> str:
-    return ".".join(path) or "value"
-
-
-def _shown(value: Any, *, default: bool) -> str:
+def _shown(value: Any, absent: str) -> str:
     if value == _ABSENT:
-        return "default" if default else "nothing"
+        return absent
     if _is_digest(value):
         return f"{value[:8]}…"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -71,7 +71,7 @@ class Scaled(Baseline):
     name = "scaled"
 
     def loss(self, batch):
-        from lazy import LAZY
+        from .lazy import LAZY
 
         return {"erm": OWN * SCALE * LAZY * self.risk(self(batch), batch).mean()}
 

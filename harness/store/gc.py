@@ -20,9 +20,6 @@ from harness.store.stage import tier_key
 if TYPE_CHECKING:
     from harness.store.store import Store
 
-_YOUNG = 3600.0
-"""Seconds for which a half-written small file is taken for one that is being written."""
-
 
 @dataclass(frozen=True)
 class Info:
@@ -114,7 +111,7 @@ def choose(store: Store, rules: Rules) -> Garbage:
                 continue
             chosen.append(info)
             left -= info.size
-    rest = tuple(_leftovers(store, now))
+    rest = (*(store.root / "debris").glob("*"), *leftovers(store.root))
     return Garbage(tuple(chosen), rest, total - left + sum(map(disk_size, rest)), total, in_use)
 
 
@@ -157,19 +154,6 @@ def _remove(store: Store, info: Info) -> bool:
             path.unlink(missing_ok=True)
         return True
     return False
-
-
-def _leftovers(store: Store, now: float) -> list[Path]:
-    """List debris, drafts of dead writers, and small files that were never finished."""
-    unfinished = [path for pattern in (".*", "*/??/.*") for path in store.root.glob(pattern)]
-    stale = [path for path in unfinished if _age(path, now) > _YOUNG]
-    return [*(store.root / "debris").glob("*"), *leftovers(store.root), *stale]
-
-
-def _age(path: Path, now: float) -> float:
-    with suppress(OSError):
-        return now - path.stat().st_mtime
-    return 0.0
 
 
 def _needed(store: Store, info: Info, keys: Collection[str]) -> bool:

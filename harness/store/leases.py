@@ -25,8 +25,6 @@ _RUN = "run-"
 """The start of the name of a run's lease."""
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-_FORGOTTEN = 7 * 86400.0
-"""Seconds after which a draft is given up where the file system has no locks to ask."""
 
 
 class Lease:
@@ -139,14 +137,8 @@ def _abandoned(root: Path) -> Iterator[Path]:
             lease = try_lock(lock)
         if lease is not None:
             with lease:
-                if lease.exclusive or _old(path):
+                if lease.exclusive:  # else nobody can tell whether its writer lives
                     yield path
-
-
-def _old(path: Path) -> bool:
-    with suppress(OSError):
-        return time.time() - path.stat().st_mtime > _FORGOTTEN
-    return False
 
 
 def new_run_name(suite: str) -> str:

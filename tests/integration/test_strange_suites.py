@@ -33,7 +33,7 @@ PLUGIN = """\
 from pathlib import Path
 
 from harness import Tracker, hookimpl
-from _strange_helper import TEXT
+from ._strange_helper import TEXT
 
 Path(__file__).with_name("ran").write_text(TEXT)
 
@@ -138,7 +138,7 @@ class _Point:
 
 
 def test_installed_plugins_are_withheld_too(strange: Path, monkeypatch: pytest.MonkeyPatch, workshop: Workshop) -> None:
-    (strange / "far_plugin.py").write_text((strange / "strange.py").read_text())
+    (strange / "far_plugin.py").write_text((strange / "strange.py").read_text().replace("from ._", "from _"))
     monkeypatch.syspath_prepend(str(strange))
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [_Point()] if group == "equad_bench" else [])
     monkeypatch.setenv(NO_PLUGINS, "1")

@@ -50,12 +50,12 @@ def test_markdown_has_no_markup_of_theirs(run: RunResults) -> None:
     assert len(widths) == 1, "a bar in a name makes no column"
 
 
-def test_tables_of_analyses_have_no_formula_and_no_file_from_elsewhere(tmp_path: Path) -> None:
+def test_analyses_have_no_file_from_elsewhere(tmp_path: Path) -> None:
     folder = tmp_path / "analyses" / "01-x"
     folder.mkdir(parents=True)
     finding = Finding("x", "cmd", columns=("=1+1", "b"), rows=(("@x", -1.5), ("-", None)), figures=())
     save_finding(finding, folder)
-    assert (folder / "table.csv").read_text() == "'=1+1,b\n'@x,-1.5\n-,\n"
+    assert (folder / "table.csv").read_text() == "=1+1,b\n@x,-1.5\n-,\n"
     assert load_findings(tmp_path)[0][0] == finding
     for wrong in (
         replace(finding, figures=("../../../secret.png",)),

@@ -34,11 +34,9 @@ KIT = ROOT / "tests" / "harness" / "engine"
 sys.path[:0] = [str(ROOT), str(KIT)]
 
 import psutil  # noqa: E402
-from cluster_kit import Processes, contents, go, kill_tree, profile, wait_until  # noqa: E402
-from toy import STORED_BODY, ToyStore, stored_stage  # noqa: E402
+from cluster_kit import Processes, contents, go, inline, kill_tree, profile, wait_until  # noqa: E402
+from toy import ToyStore, stored_stage  # noqa: E402
 
-from harness.engine import EngineOptions, run  # noqa: E402
-from harness.engine.cluster.connection import Cluster  # noqa: E402
 from harness.store import Stage, Store  # noqa: E402
 from harness.store.verify import inspect  # noqa: E402
 
@@ -52,14 +50,6 @@ def graph(rng: random.Random) -> list[Stage]:
         inputs = rng.sample(stages, min(len(stages), rng.randint(0, 3)))
         stages.append(stored_stage(f"s{index}-{rng.random()}", *inputs, slow=rng.uniform(0.1, 1.0)))
     return stages
-
-
-def inline(stages: list[Stage], folder: Path) -> Store:
-    """The undisturbed run."""
-    store, log = Store(folder / "store"), ToyStore(folder / "log")
-    context = {"root": str(store.root), "log": str(log.root)}
-    run(stages, store=store, body=STORED_BODY, context=context, engine=EngineOptions("inline").make())
-    return store
 
 
 class Faults:
@@ -131,11 +121,7 @@ def child(seed: int, folder: Path, address: str) -> None:
     store.require_writable()
     made = Processes(folder)
     made.port = int(address.rpartition(":")[2])
-    cluster = Cluster(profile(made, wait=60.0))
-    try:
-        outcome = go(stages, store, cluster, log=log)
-    finally:
-        cluster.close()
+    outcome = go(stages, store, profile(made, wait=60.0), log=log)
     for reason in sorted({failure.reason for failure in outcome.failures.values() if failure.status != "skipped"}):
         print(f"  failed, to run again: {reason}", flush=True)
     sys.exit(1 if outcome.failures else 0)
@@ -254,11 +240,7 @@ def full_disk(folder: Path) -> bool:
         store, log = Store(disk / "store"), ToyStore(folder / "log")
         outcomes = []
         for _ in range(2):
-            cluster = Cluster(profile(processes))
-            try:
-                outcomes.append(go(stages, store, cluster, log=log))
-            finally:
-                cluster.close()
+            outcomes.append(go(stages, store, profile(processes), log=log))
             filler.unlink(missing_ok=True)
         full = Counter(failure.status for failure in outcomes[0].failures.values())
         same = contents(store) == contents(inline(stages, folder / "inline"))

@@ -109,6 +109,13 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+def yaml_text(data: Mapping[str, Any]) -> str:
+    """Return a table as YAML, in its order."""
+    import yaml
+
+    return yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True)
+
+
 def parse_yaml(text: str) -> Any:
     """Read plain YAML that may be another's: a suite in a run's folder, a plugin's deviations.
 

@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.engine.contract import Engine, Job, StageReport
+from harness.engine.contract import Engine
 from harness.engine.devices import CPU, CUDA, choose_devices
 from harness.errors import UserError, did_you_mean
-from harness.store import Stage
 
 if TYPE_CHECKING:
-    from harness.engine.cluster.connection import Cluster
-    from harness.engine.cluster.profile import Profile
+    from harness.engine.cluster import Profile
 
 ENGINES: Final = ("processes", "inline", "dask")
 
 
-class Inline:
+class Inline(Engine):
     """The engine for debugging: the scheduler runs each stage itself, so that a breakpoint works. It has no limits."""
 
     in_process = True
-    slots = 0
-    device_slots = 0
-
-    def start(self, job: Job) -> None:
-        """Start nothing."""
-
-    def submit(self, stage: Stage) -> Future[StageReport]:
-        """Refuse a stage: there is no slot."""
-        raise NotImplementedError(stage.title)
-
-    def tick(self) -> None:
-        """Nothing to enforce."""
-
-    def kill(self) -> None:
-        """Nothing runs when this is called."""
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +34,7 @@ class EngineOptions:
         timeout: seconds that one stage may run.
         memory: bytes of resident memory that the worker of one stage may use.
         retry_failed: run stages again whose failure an earlier run kept.
-        cluster: for ``dask``: which cluster, or one that several engines share; on this machine when absent.
+        cluster: for ``dask``: which cluster; on this machine when absent.
         device: text as for ``--device``: where stages that train networks run.
         jobs_per_device: for ``processes``: stages at a time on each device.
     """
@@ -67,7 +44,7 @@ class EngineOptions:
     timeout: float | None = None
     memory: int | None = None
     retry_failed: bool = False
-    cluster: Profile | Cluster | None = None
+    cluster: Profile | None = None
     device: str = CPU
     jobs_per_device: int | None = None
 
@@ -98,9 +75,10 @@ class EngineOptions:
         if self.engine == "inline":
             return Inline()
         if self.engine == "dask":
-            from harness.engine.cluster.engine import make_dask
+            from harness.engine.cluster import Profile
+            from harness.engine.dask import Dask
 
-            return make_dask(self.cluster, jobs=self.jobs, timeout=self.timeout, memory=self.memory, log=log)
+            return Dask(self.cluster or Profile(), self.jobs, self.timeout, self.memory, log)
         from harness.engine.processes import JOBS_PER_DEVICE, Processes
 
         slots = self.jobs_per_device or JOBS_PER_DEVICE
@@ -118,32 +96,8 @@ class EngineOptions:
             raise UserError("--jobs-per-device goes with --engine processes and a --device other than the CPU")
         if self.cluster is not None and name != "dask":
             raise UserError(f"--cluster is for --engine dask, not for --engine {name}")
-        if name == "inline":
-            if self.timeout is not None or self.memory is not None:
-                raise UserError("--timeout and --memory end a worker process: use them with --engine processes")
-            if len(self.devices) > 1:
-                raise UserError(f"{len(self.devices)} devices need worker processes: use them with --engine processes")
-            if jobs is not None and jobs > 1:
-                raise UserError(f"--jobs {jobs} needs worker processes: use it with --engine processes")
-
-    @contextmanager
-    def connected(self, files: Iterable[Path]) -> Iterator[EngineOptions]:
-        """Give the options a cluster that all engines of a run share, where they name the Dask engine.
-
-        The first stage that needs the cluster opens it; it is let go when the block ends.
-
-        Args:
-            files: plugins that are single files, which workers must find under the same path.
-        """
-        if self.engine != "dask":
-            yield self
-            return
-        from harness.engine.cluster.connection import Cluster
-        from harness.engine.cluster.profile import Profile
-
-        profile = self.cluster if isinstance(self.cluster, Profile) else Profile()
-        cluster = Cluster(profile, self.jobs, tuple(sorted(files)))
-        try:
-            yield replace(self, cluster=cluster)
-        finally:
-            cluster.close()
+        limited = self.timeout is not None or self.memory is not None
+        if name == "inline" and (limited or len(self.devices) > 1 or (jobs or 1) > 1):
+            raise UserError(
+                "--timeout, --memory, several jobs and several devices need worker processes: use --engine processes"
+            )

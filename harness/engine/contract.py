@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Self
 
 from harness.store import Failure, Stage
 
@@ -86,34 +86,44 @@ class StageOutcomes:
         )
 
 
-class Engine(Protocol):
-    """A place to run stages. An engine of another kind (a cluster) implements these and is otherwise free.
+class Engine:
+    """A place to run stages: ``with options.make() as engine: run(..., engine=engine)``.
 
     The scheduler keeps at most so many stages submitted as there are slots, and calls every method from one thread.
     """
 
-    in_process: bool
+    in_process = False
     """True where the scheduler runs all stages itself, in the calling process."""
 
     @property
     def slots(self) -> int:
         """Number of stages that may run at a time, now; those in ``device_slots`` are not counted."""
+        return 0
 
     @property
     def device_slots(self) -> int:
         """Number of stages that train networks beside them; 0 where these share the slots with all others."""
+        return 0
 
     def start(self, job: Job) -> None:
-        """Take the job. Cheap: nothing is started before the first stage."""
+        """Take the job. An engine may serve several runs of one job, one after the other."""
 
     def submit(self, stage: Stage) -> Future[StageReport]:
         """Run one stage. The future never raises: whatever went wrong is in the report."""
+        raise NotImplementedError
 
     def tick(self) -> float | None:
         """Enforce the limits on running stages; seconds until the next call is due, ``None`` for no hurry."""
+        return None
 
     def kill(self) -> None:
         """End every running stage at once. Called when the run is interrupted."""
 
     def close(self) -> None:
-        """Free the workers. Called once at the end, after :meth:`kill` too."""
+        """Free the workers."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -6,6 +6,7 @@ Torch is imported when a device is asked for, not before.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,16 +38,15 @@ def choose_devices(text: str) -> tuple[str, ...]:
     """
     if text == CPU:
         return ()
-    words = [word.strip() for word in text.split(",")]
-    if text not in ("auto", CUDA):
-        for word in words:
-            _check_word(word, text)
+    words = list(dict.fromkeys(word.strip() for word in text.split(",")))
+    for word in words if text not in ("auto", CUDA) else ():
+        if re.fullmatch(f"{CUDA}:[0-9]+", word) is None:
+            hint = did_you_mean(word, ("auto", CPU, CUDA))
+            raise UserError(f"--device {text}: '{word}' is no device{hint}; write auto, cpu, cuda, or cuda:0,cuda:1")
     present = [f"{CUDA}:{index}" for index in range(device_count())]
-    if text == "auto":
-        return tuple(present)
-    if not present:
-        raise UserError(f"--device {text}: torch sees no GPU here ({_why_none()}); `bench doctor` lists what it sees")
-    if text == CUDA:
+    if text != "auto" and not present:
+        raise UserError(f"--device {text}: torch sees no GPU here; `bench doctor` lists what it sees")
+    if text in ("auto", CUDA):
         return tuple(present)
     for word in words:
         if word not in present:
@@ -54,29 +54,11 @@ def choose_devices(text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _check_word(word: str, text: str) -> None:
-    kind, colon, index = word.partition(":")
-    if kind != CUDA or not colon or not index.isdigit():
-        hint = did_you_mean(word, ("auto", CPU, CUDA))
-        raise UserError(f"--device {text}: '{word}' is no device{hint}; write auto, cpu, cuda, or cuda:0,cuda:1")
-    if text.split(",").count(word) > 1:
-        raise UserError(f"--device {text}: {word} is named twice; --jobs-per-device runs several stages on one")
-
-
 def device_count() -> int:
     """Return the number of GPUs that torch sees; starts none of them."""
     import torch
 
     return torch.cuda.device_count()
-
-
-def _why_none() -> str:
-    import torch
-
-    if torch.version.cuda is None and torch.version.hip is None:
-        return f"torch {torch.__version__} is built for the CPU only"
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return "no device or driver was found" if hidden is None else f"CUDA_VISIBLE_DEVICES is '{hidden}'"
 
 
 def survey_devices() -> list[str]:
@@ -113,7 +95,8 @@ def on_device(device: str) -> Iterator[dict[str, Any]]:
         return
     import torch
 
-    _fix_workspace()
+    if os.environ.get(_WORKSPACE) not in _FIXED_WORKSPACES:  # cuBLAS reads it when it starts
+        os.environ[_WORKSPACE] = _FIXED_WORKSPACES[0]
     chosen = torch.device(device)
     with ExitStack() as stack:
         try:
@@ -127,35 +110,22 @@ def on_device(device: str) -> Iterator[dict[str, Any]]:
             yield facts
         finally:
             facts["device"] = torch.cuda.get_device_name()
-            facts["determinism"] = determinism(lacking)
+            operations = ", ".join(lacking)
+            facts["determinism"] = f"not deterministic on this device: {operations}" if lacking else DETERMINISTIC
             facts["peak_device"] = torch.cuda.max_memory_allocated()
             torch.cuda.empty_cache()  # what an idle worker holds back, its neighbours on the device lack
 
 
-def _fix_workspace() -> None:
-    """Have cuBLAS repeat its results; it reads the variable when it starts."""
-    if os.environ.get(_WORKSPACE) not in _FIXED_WORKSPACES:
-        os.environ[_WORKSPACE] = _FIXED_WORKSPACES[0]
-
-
 @contextmanager
 def _deterministic() -> Iterator[list[str]]:
-    """Deterministic algorithms inside the block; the list holds the operations that have none."""
+    """Deterministic algorithms inside the block; the list holds the operations of which torch warns that it has none.
+
+    Other warnings are shown as before.
+    """
     import torch
 
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     lacking: list[str] = []
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        with _told_of(lacking):
-            yield lacking
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-
-
-@contextmanager
-def _told_of(lacking: list[str]) -> Iterator[None]:
-    """Collect the operations that torch warns of; other warnings are shown as before."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
@@ -168,9 +138,8 @@ def _told_of(lacking: list[str]) -> Iterator[None]:
 
         warnings.showwarning = show
         warnings.filterwarnings("always", message=f".*{_NO_KERNEL}")
-        yield
-
-
-def determinism(lacking: list[str]) -> str:
-    """Return the level of determinism in words, from the operations without a deterministic kernel."""
-    return f"not deterministic on this device: {', '.join(lacking)}" if lacking else DETERMINISTIC
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        try:
+            yield lacking
+        finally:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])

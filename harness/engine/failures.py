@@ -27,26 +27,17 @@ _DISK: Final = (*DISK_FULL, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return the failure for an exception in a stage's body; a fault of files needs no traceback."""
-    status = status_of(error)
-    if status in ("data", "changed"):
-        return Failure(status, str(error))
-    return Failure(status, reason_of(error), short_traceback(error))
-
-
-def status_of(error: BaseException) -> str:
-    """Return the status of the failure; an exception raised ``from`` another counts as that."""
-    if isinstance(error, (DataError, ChangedError)):
-        return "data" if isinstance(error, DataError) else "changed"
+    """Return the failure for an exception in a stage's body; one raised ``from`` another counts as that."""
+    if isinstance(error, (DataError, ChangedError)):  # faults of files need no traceback
+        return Failure("data" if isinstance(error, DataError) else "changed", str(error))
+    status = ""
     link: BaseException | None = error
-    while link is not None:
-        if status := _own_status(link):
-            return status
-        link = link.__cause__
-    return "failed"
+    while link is not None and not status:
+        status, link = _status(link), link.__cause__
+    return Failure(status or "failed", reason_of(error), short_traceback(error))
 
 
-def _own_status(error: BaseException) -> str:
+def _status(error: BaseException) -> str:
     """Return the status of one exception alone; empty for one of no special kind."""
     found = {
         "diverged": isinstance(error, DivergedError),
@@ -61,39 +52,22 @@ def _own_status(error: BaseException) -> str:
 def reason_of(error: BaseException) -> str:
     """``Type: message (file.py:LINE)`` on one line; the bare message for an error that is raised on purpose."""
     lines = str(error).strip().splitlines()
-    text = lines[0].strip() if lines else ""
+    text, where = lines[0].strip() if lines else "", ""
     if _of_device_memory(error):
-        return f"{_cut(text).rstrip('.')}{place_of(error)}; {_DEVICE_MEMORY}"
-    where = ""
-    if not isinstance(error, BenchError):
+        text, where = text.rstrip("."), f"{place_of(error)}; {_DEVICE_MEMORY}"
+    elif not isinstance(error, BenchError):
         name, where = type(error).__name__, place_of(error) + lacking(error)
         text = f"{name}: {text}" if text else name
-    return _cut(text) + where
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return (text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…") + where
 
 
 def place_of(error: BaseException) -> str:
     """`` (file.py:LINE)`` of the innermost line of a plugin, else of the harness, else of any; empty where unknown."""
-    if place := place_in_plugin(error):
-        return f" ({place})"
-    frames = _frames(error)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
     outer = [frame for frame in frames if Path(frame.filename).parent != _HERE]
     own = [frame for frame in outer if not _of_library(frame.filename)]
-    best = own or outer or frames
+    best = [frame for frame in frames if of_plugin(frame.filename)] or own or outer or frames
     return f" ({Path(best[-1].filename).name}:{best[-1].lineno})" if best else ""
-
-
-def place_in_plugin(error: BaseException) -> str:
-    """``file.py:LINE`` of the innermost line of a plugin; empty where there is none."""
-    found = [frame for frame in _frames(error) if of_plugin(frame.filename)]
-    return f"{Path(found[-1].filename).name}:{found[-1].lineno}" if found else ""
-
-
-def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    return [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
 
 
 def of_plugin(filename: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from graphlib import CycleError, TopologicalSorter
 
 from harness.store import Stage
 
@@ -39,17 +40,11 @@ class StageGraph:
 
     def order(self) -> list[str]:
         """Return the keys, inputs before the stages that read them."""
-        missing = {key: len(needs) for key, needs in self.needs.items()}
-        ordered = [key for key, count in missing.items() if not count]
-        for key in ordered:  # grows while it is walked
-            for dependant in self.dependants[key]:
-                missing[dependant] -= 1
-                if not missing[dependant]:
-                    ordered.append(dependant)
-        if len(ordered) < len(self.stages):
-            circle = next(stage for key, stage in self.stages.items() if missing[key])
-            raise ValueError(f"stages wait for each other in a circle: {circle.title or circle.key}")
-        return ordered
+        try:
+            return list(TopologicalSorter(self.needs).static_order())
+        except CycleError as error:
+            circle = self.stages[error.args[1][0]]
+            raise ValueError(f"stages wait for each other in a circle: {circle.title or circle.key}") from None
 
     def priorities(self, cost: Callable[[Stage], float] | None = None) -> dict[str, float]:
         """Key -> length of the longest chain of work that starts with this stage (its own cost included).

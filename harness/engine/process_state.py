@@ -39,7 +39,7 @@ def available_cores() -> int:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit libraries to one thread inside the block, in a process that is not ours alone, and undo it after."""
-    before = {name: value for name in THREAD_VARIABLES if (value := os.environ.get(name)) != "1"}
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 1
     limit_threads()
@@ -79,29 +79,19 @@ class Terminated(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Raise :class:`Terminated` on the first SIGTERM inside the block; further ones do not disturb the cleaning up.
 
-    Only the main thread may set signal handlers; elsewhere, and inside another such block, it changes nothing.
+    Only the main thread may set signal handlers; elsewhere, and where there is a handler already, it changes nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    before = signal.getsignal(signal.SIGTERM)
-    if isinstance(before, _Once):
-        yield
-        return
-    signal.signal(signal.SIGTERM, _Once())
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-class _Once:
-    """A handler that raises the first time it is called."""
-
-    def __init__(self) -> None:
-        self._raised = False
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        if not self._raised:
-            self._raised = True
-            raise Terminated
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
-from harness.engine.contract import Job, StageReport
+from harness.engine.contract import Engine, Job, StageReport
 from harness.engine.devices import CPU
 from harness.engine.process_state import available_cores
 from harness.engine.slot import Slot
@@ -20,7 +20,7 @@ _POLL: Final = 0.4  # seconds between two looks at the workers' memory
 _PATIENCE: Final = 2.0  # seconds that idle workers get to leave at the end
 
 
-class Processes:
+class Processes(Engine):
     """Worker processes on this machine.
 
     They start one by one, when a stage is ready and no idle one is left, from a fork server that has torch loaded.
@@ -35,8 +35,6 @@ class Processes:
         jobs_per_device: slots of each device.
         preload: modules that the fork server loads once for all workers; the first engine of a process decides.
     """
-
-    in_process = False
 
     def __init__(
         self,

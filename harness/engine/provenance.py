@@ -49,16 +49,12 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
 @cache
 def machine() -> dict[str, Any]:
     """Return the platform, the processor's name, and the number of cores that this process may use."""
-    return {"platform": platform.platform(), "cpu": _cpu_model(), "cores": available_cores()}
-
-
-def _cpu_model() -> str:
-    """Return the processor's name."""
+    processor = platform.processor() or platform.machine()
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+                processor = line.partition(":")[2].strip()
+    return {"platform": platform.platform(), "cpu": processor, "cores": available_cores()}
 
 
 def repository(folder: Path) -> dict[str, Any] | None:
@@ -77,14 +73,7 @@ def repository(folder: Path) -> dict[str, Any] | None:
 
 def _git(folder: Path, *words: str) -> str:
     env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # looking must not write to the user's repository
-    done = subprocess.run(
-        ["git", *words],
-        cwd=folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=5,
+    output = subprocess.check_output(
+        ["git", *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, timeout=5
     )
-    return done.stdout.strip()
+    return output.strip()

@@ -1,18 +1,14 @@
-"""Stages that wait: for a slot, or for another process that runs them."""
+"""Stages that wait for a slot."""
 
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.engine.contract import Engine
     from harness.store import Stage
-
-_FIRST_LOOK: Final = 0.2  # seconds until another look at a stage that another process runs
-_LAST_LOOK: Final = 2.0
 
 Heap = list[tuple[tuple[float, int], str]]
 
@@ -45,29 +41,3 @@ class Ready:
 
     def _lane(self, stage: Stage) -> bool:
         return bool(self._engine.device_slots) and stage.trains
-
-
-class Elsewhere:
-    """Stages that other processes run, looked at again after a while, which grows."""
-
-    def __init__(self) -> None:
-        self._due: list[tuple[float, str]] = []
-        self._delays: dict[str, float] = {}
-
-    def put(self, key: str) -> bool:
-        """Put a stage aside; True for the first time."""
-        first = key not in self._delays
-        self._delays[key] = _FIRST_LOOK if first else min(2 * self._delays[key], _LAST_LOOK)
-        heapq.heappush(self._due, (time.monotonic() + self._delays[key], key))
-        return first
-
-    def take(self) -> list[str]:
-        """Return the stages to look at now, and forget that they wait."""
-        keys = []
-        while self._due and self._due[0][0] <= time.monotonic():
-            keys.append(heapq.heappop(self._due)[1])
-        return keys
-
-    def pause(self) -> float | None:
-        """Return the seconds until the next look; None where nothing waits."""
-        return max(0.0, self._due[0][0] - time.monotonic()) if self._due else None

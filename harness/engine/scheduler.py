@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.graph import StageGraph
 from harness.engine.process_state import one_thread, terminable
-from harness.engine.queue import Elsewhere, Heap, Ready
+from harness.engine.queue import Heap, Ready
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
 from harness.store import Failure, Stage
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.store import Lease, Store
 
 _ATTEMPTS: Final = 2
+_NEXT_LOOK: Final = 0.5  # seconds until another look at a stage that another process runs
 _LATE: Final = 30.0  # seconds that a network file system may take to show what another machine has written
 
 
@@ -48,7 +49,7 @@ def run(
         stages: what the artifacts of the run need, in any order; equal priorities keep it.
         store: where artifacts, leases and kept failures are.
         body: import path ``package.module:function`` of what runs one stage, see :class:`Job`.
-        engine: where stages run, from :meth:`EngineOptions.make`; closed at the end.
+        engine: where stages run, from :meth:`EngineOptions.make`; whoever made it closes it.
         context: what the body needs beside the stage, as JSON.
         reserve: stages that run only if an artifact of theirs that is needed has been lost.
         observer: called with every :class:`Event`, from the calling thread.
@@ -101,7 +102,8 @@ class _Scheduler:
         self._ready = Ready(engine)
         self._held: set[str] = set()  # in a heap, running, or put aside: not to be queued again
         self._running: dict[Future[StageReport], _Running] = {}
-        self._elsewhere = Elsewhere()
+        self._elsewhere: dict[str, float] = {}  # run by another process; when to look again
+        self._waiting: set[str] = set()
         self._revived: dict[str, float] = {}
         self._healed: set[str] = set()
         self._datasets: list[str] = []
@@ -122,24 +124,19 @@ class _Scheduler:
             priorities = self._graph.priorities(cost)
             self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
             self._queue_all()
-            with terminable(), one_thread(), self._engine_at_work():  # as in a worker, for the same bits
-                yield
+            with terminable(), one_thread():  # as in a worker, for the same bits
+                self._engine.start(self._job)
+                try:
+                    yield
+                except BaseException:
+                    self._engine.kill()
+                    raise
+                finally:
+                    for lease in self._leases.values():
+                        lease.release()
         else:
             yield
         self.outcome.seconds = time.monotonic() - began
-
-    @contextmanager
-    def _engine_at_work(self) -> Iterator[None]:
-        self._engine.start(self._job)
-        try:
-            yield
-        except BaseException:
-            self._engine.kill()
-            raise
-        finally:
-            for lease in self._leases.values():
-                lease.release()
-            self._engine.close()
 
     def _settle_known(self) -> None:
         """Take what earlier runs left: artifacts first, so that a failure skips only what is not there."""
@@ -155,7 +152,10 @@ class _Scheduler:
         """Count what each stage waits for, and queue those that wait for nothing."""
         pending = [key for key in self._graph.stages if key in self.unsettled]
         for key in pending:
-            self._check_inputs(key)
+            for name in self._graph.external[key]:
+                if not self._store.has(name):
+                    title = self._graph.stages[key].title or key
+                    raise ValueError(f"'{title}' needs {name}, which no stage makes and the store lacks")
         for key in pending:
             self._enlist(key)
 
@@ -180,24 +180,16 @@ class _Scheduler:
                 self._missing[dependant] += 1
         self._enlist(key)
 
-    def _check_inputs(self, key: str) -> None:
-        for name in self._graph.external[key]:
-            if not self._store.has(name):
-                title = self._graph.stages[key].title or key
-                raise ValueError(f"'{title}' needs {name}, which no stage makes and the store lacks")
-
     def hand_out(self) -> None:
         """Queue again what another process ran, and fill the free slots."""
-        for key in self._elsewhere.take():
+        for key in [key for key, due in self._elsewhere.items() if due <= time.monotonic()]:
+            del self._elsewhere[key]
             self._held.discard(key)
             self._push(key)
         while (heap := self._ready.open(self._at_work())) is not None:
             if (stage := self._take(heap)) is not None:
                 self._tell("started", stage)
-                self._submit(stage, 1)
-
-    def _submit(self, stage: Stage, tries: int) -> None:
-        self._running[self._engine.submit(stage)] = _Running(stage, tries)
+                self._running[self._engine.submit(stage)] = _Running(stage, 1)
 
     def next_here(self) -> Stage | None:
         """Return a stage for this process to run, while the workers are busy with theirs; None where there is none."""
@@ -228,7 +220,7 @@ class _Scheduler:
                 self._conclude(stage, report, running.began)
             elif running.tries < _ATTEMPTS:
                 self._tell("retried", stage, time.monotonic() - running.began, report)
-                self._submit(stage, running.tries + 1)
+                self._running[self._engine.submit(stage)] = _Running(stage, running.tries + 1)
             else:
                 final = replace(failure, reason=f"{failure.reason}, {running.tries} times")
                 self._conclude(stage, replace(report, failure=final), running.began)
@@ -237,7 +229,8 @@ class _Scheduler:
         tick = self._engine.tick() if self._running else None
         if self._ready.here or self._ready.open(self._at_work()) is not None:
             return 0.0
-        return min((pause for pause in (tick, self._elsewhere.pause()) if pause is not None), default=None)
+        look = max(0.0, min(self._elsewhere.values()) - time.monotonic()) if self._elsewhere else None
+        return min((pause for pause in (tick, look) if pause is not None), default=None)
 
     def _take(self, heap: Heap) -> Stage | None:
         """Pop the first stage of a heap and take its lease; None where it need not or cannot run now."""
@@ -253,8 +246,11 @@ class _Scheduler:
         elif lease is not None:
             self._leases[key] = lease
             return stage
-        elif self._elsewhere.put(key):
-            self._tell("waiting", stage)
+        else:
+            self._elsewhere[key] = time.monotonic() + _NEXT_LOOK
+            if key not in self._waiting:
+                self._waiting.add(key)
+                self._tell("waiting", stage)
         if lease is not None:
             lease.release()
         return None

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,16 +96,13 @@ class Slot:
         """Kill the process where its stage is over a limit; return the seconds that the stage has left, if limited."""
         if not self.busy or self.condemned:
             return None
-        left = None if timeout is None else timeout - self._elapsed()
+        elapsed = 0.0 if self._ready is None else time.monotonic() - max(self._submitted, self._ready)
+        left = None if timeout is None else timeout - elapsed
         if left is not None and left <= 0:
             self.condemn(Failure("timeout", f"ran longer than {timeout:g} s"), locate=True)
         elif memory is not None and (used := self.memory()) > memory:
             self.condemn(Failure("memory", f"used {size_text(used)} of memory, the limit is {size_text(memory)}"))
         return left
-
-    def _elapsed(self) -> float:
-        """Return the seconds that the present stage has run; the start of the process is not counted."""
-        return 0.0 if self._ready is None else time.monotonic() - max(self._submitted, self._ready)
 
     def memory(self) -> int:
         """Return the bytes of resident memory of the process and of those it started."""
@@ -124,10 +122,8 @@ class Slot:
     def retire(self) -> None:
         """Ask the idle process to leave; does not wait."""
         if not self.busy and self._child.alive:
-            try:
+            with suppress(OSError):
                 self._child.line.send(None)
-            except OSError:
-                return
 
     def join(self, seconds: float) -> None:
         """Wait for the process to leave; kill it when it takes longer."""

@@ -167,11 +167,6 @@ class Child:
         Args:
             file: a file whose lines go before those of other plugins.
         """
-        frames = _FRAME.findall(self._stack())
-        chosen = [frame for frame in frames if frame[0] == file] or [frame for frame in frames if of_plugin(frame[0])]
-        return f"{Path(chosen[0][0]).name}:{chosen[0][1]}" if chosen else ""
-
-    def _stack(self) -> str:
         text, wait = b"", _STACK_WAIT
         with suppress(OSError):
             os.kill(self.pid, signal.SIGUSR1)
@@ -180,7 +175,9 @@ class Child:
                 if not more:
                     break
                 text, wait = text + more, _STACK_PAUSE
-        return text.decode("utf-8", "replace")
+        frames = _FRAME.findall(text.decode("utf-8", "replace"))
+        chosen = [frame for frame in frames if frame[0] == file] or [frame for frame in frames if of_plugin(frame[0])]
+        return f"{Path(chosen[0][0]).name}:{chosen[0][1]}" if chosen else ""
 
     def kill(self) -> None:
         """Kill the process and everything that it started; does not wait."""
@@ -216,7 +213,10 @@ def serve(
     path = None if log is None else log.absolute()  # a plugin may change the folder
     threading.Thread(target=_watch, args=(stacks.fileno(), path), name="bench-parent-watch", daemon=True).start()
     if path is not None:
-        _write_to(path)
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        os.close(target)
     faulthandler.register(signal.SIGUSR1, file=stacks.fileno(), all_threads=False)  # also from within native code
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         function(line, *arguments)
@@ -240,13 +240,6 @@ def _shorten(log: Path) -> None:
             notice = f"[bench: over {_LOG_BYTES >> 20} MiB were printed; some of it was dropped here]"
             with log.open("ab") as file:
                 file.write(f"\n{notice}\n".encode())
-
-
-def _write_to(log: Path) -> None:
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.close(target)
 
 
 def prepare_fork_server(modules: Sequence[str]) -> None:

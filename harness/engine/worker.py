@@ -15,7 +15,6 @@ from typing import Any, Self
 from harness.engine.contract import Job, StageReport
 from harness.engine.failures import failure_of, spoils_device
 from harness.engine.process_state import limit_threads
-from harness.store import Stage
 
 
 def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), idle: float | None = None) -> None:
@@ -32,61 +31,14 @@ def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), i
         resolve(job.body)
     line.send(None)
     while line.poll(idle) and (stage := line.recv()) is not None:
-        report = execute(job, stage, worker)
+        with Attempt(worker) as attempt:
+            attempt.facts = dict(resolve(job.body)(stage, job.context) or {})
         try:
-            line.send(report)
+            line.send(attempt.report)
         except OSError:
             raise
         except Exception as error:  # what cannot be pickled
             line.send(StageReport(failure_of(error), {}, worker))
-
-
-def execute(job: Job, stage: Stage, worker: str = "") -> StageReport:
-    """Run one stage by the job's body."""
-    with Attempt(worker) as attempt:
-        attempt.facts = dict(resolve(job.body)(stage, job.context) or {})
-    return attempt.report
-
-
-class Attempt:
-    """Measure a block on one thread and report what happened in it: ``with Attempt(worker) as attempt: ...``.
-
-    Every exception but an interrupt ends in the report.
-
-    Attributes:
-        facts: what the block adds to the report's detail.
-        report: complete when the block has ended.
-    """
-
-    report: StageReport
-
-    def __init__(self, worker: str = "") -> None:
-        self._worker = worker
-        self._meter = Meter()
-        self.facts: dict[str, Any] = {}
-
-    def __enter__(self) -> Self:
-        limit_threads()  # the stage before may have changed it, or loaded torch
-        self._meter.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        self._meter.__exit__(kind, error, trace)
-        if isinstance(error, KeyboardInterrupt):
-            return False
-        if error is None:
-            self.report = StageReport(None, {**self._meter.reading(), **self.facts}, self._worker)
-            return False
-        spent = {"spent": True} if spoils_device(error) else {}  # any exception: a plugin may call sys.exit
-        self.report = StageReport(failure_of(error), {**self._meter.reading(), **spent}, self._worker)
-        return True
-
-
-def resolve(path: str) -> Callable[..., Any]:
-    """Return the object that ``package.module:name`` names."""
-    module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
 
 
 class Meter:
@@ -102,14 +54,55 @@ class Meter:
         self._cpu = time.process_time()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_: Any) -> bool | None:
         self._wall = time.perf_counter() - self._wall
         self._cpu = time.process_time() - self._cpu
         self._peak = _peak()
+        return None
 
     def reading(self) -> dict[str, Any]:
         """``wall`` and ``cpu`` in seconds, ``peak_rss`` in bytes."""
         return {"wall": self._wall, "cpu": self._cpu, "peak_rss": self._peak}
+
+
+class Attempt(Meter):
+    """Measure a block on one thread and report what happened in it: ``with Attempt(worker) as attempt: ...``.
+
+    Every exception but an interrupt ends in the report.
+
+    Attributes:
+        facts: what the block adds to the report's detail.
+        report: complete when the block has ended.
+    """
+
+    report: StageReport
+
+    def __init__(self, worker: str = "") -> None:
+        self._worker = worker
+        self.facts: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        limit_threads()  # the stage before may have changed it, or loaded torch
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> bool | None:
+        super().__exit__(*raised)
+        error = raised[1]
+        if isinstance(error, KeyboardInterrupt):
+            return False
+        if error is None:
+            self.report = StageReport(None, {**self.reading(), **self.facts}, self._worker)
+            return False
+        spent = {"spent": True} if spoils_device(error) else {}  # any exception: a plugin may call sys.exit
+        self.report = StageReport(failure_of(error), {**self.reading(), **spent}, self._worker)
+        return True
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """Return the object that ``package.module:name`` names."""
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def _reset_peak() -> None:

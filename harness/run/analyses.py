@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
+from harness.engine import StageOutcomes
 from harness.errors import BenchError
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry.discovery import load_one
@@ -47,8 +48,8 @@ STYLE: Any = {
     "image.cmap": "viridis",
 }
 """Settings of matplotlib, the same for every figure."""
-RunStages = Callable[[Sequence[Stage]], Mapping[str, Failure]]
-"""Runs the stages that are not stored; returns the failures by key."""
+RunStages = Callable[[Sequence[Stage]], StageOutcomes]
+"""Runs the stages that are not stored."""
 
 
 def analyse(
@@ -66,13 +67,14 @@ def analyse(
     Returns:
         a finding for each analysis, failed ones too.
     """
-    chosen = {
-        spec.label: chosen_cells(spec, session.plan, session.catalog, results, partial(_oracle_of, session))
-        for spec in specs
-    }
+
+    def oracle_of(dataset: str) -> tuple[str, ...]:
+        return session.facts.declare(session.suite.dataset(dataset).component).oracle
+
+    chosen = {spec.label: chosen_cells(spec, session.plan, session.catalog, results, oracle_of) for spec in specs}
     stages = {item.stage.key: item.stage for cells in chosen.values() for item in cells if item.stage is not None}
     missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
-    failures = run(missing) if missing else {}
+    failures = run(missing).failures if missing else {}
     findings = []
     for spec in specs:
         target = _folder_of(spec.label, folder)
@@ -80,10 +82,6 @@ def analyse(
         save_finding(finding, target)
         findings.append(finding)
     return findings
-
-
-def _oracle_of(session: Session, dataset: str) -> tuple[str, ...]:
-    return session.facts.declare(session.suite.dataset(dataset).component).oracle
 
 
 def _folder_of(label: str, run: Path) -> Path:
@@ -106,7 +104,11 @@ def _present(
     opens = _opens(entry.traits, chosen, results)
     base = Finding(spec.label, spec.component.name, dict(spec.component.params), opens=opens)
     if not chosen:
-        return replace(base, status="failed", reason=_why_none(session, results))
+        reason = (
+            "no cell to look at: none of the chosen datasets and methods has a result that it can use; where cells "
+            "were made with other code or data than now, run the suite again"
+        )
+        return replace(base, status="failed", reason=reason)
     lost = [item.stage for item in chosen if item.stage and item.stage.key in failures]
     if lost:
         failure, more = failures[lost[0].key], f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
@@ -152,14 +154,6 @@ def presented(analysis: Analysis, study: Study) -> Findings:
                 where = f"present, row {number}, column '{column}'"
                 raise ReturnedError(f"analysis '{analysis.name}', {where}: {error}") from None
     return findings
-
-
-def _why_none(session: Session, results: RunResults) -> str:
-    """Say why there is no cell to look at."""
-    ids = {cell.id for cell in session.plan.cells}
-    if any(row.status == "ok" and row.cell not in ids for row in results.rows):
-        return "the run's cells were made with other code or data than now; run the suite again, then analyse it"
-    return "no cell to look at: none of the chosen datasets and methods has a result that it can use"
 
 
 def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell], results: RunResults) -> tuple[str, ...]:

@@ -67,16 +67,14 @@ def collect(record: RunRecord, store: Store) -> RunResults:
         rows += cell_rows
         stored |= {cell.id: since} if since else {}
         trained.setdefault((cell.dataset, cell.method), []).append(cell.train)
+    keys = record.prepared
+    datasets = [_with_data(data, store, keys.get(data.label, ""), saved) for data in record.results.datasets]
+    methods = [_with_settings(entry, store, trained.get(place, ()), saved) for place, entry in entries.items()]
     return mark_selected(
         replace(
             record.results,
-            datasets=tuple(
-                _with_data(dataset, store, record.prepared.get(dataset.label, ""), saved)
-                for dataset in record.results.datasets
-            ),
-            entries=tuple(
-                _with_settings(entry, store, trained.get(place, ()), saved) for place, entry in entries.items()
-            ),
+            datasets=tuple(datasets),
+            entries=tuple(methods),
             rows=tuple(rows),
             status=record.status,
             stored=stored,

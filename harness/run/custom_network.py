@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import yaml
 from torch import Tensor, nn
 
 from harness.engine import EngineOptions
@@ -29,6 +28,7 @@ from harness.run.collect import collect
 from harness.run.execute import run_targets
 from harness.run.record import start_record
 from harness.run.session import Session
+from harness.safe_io import write_text, yaml_text
 from harness.stages import score, train
 from harness.stages.context import Context
 from harness.stages.reading import as_float32, read_graphs, read_info
@@ -202,7 +202,7 @@ def _with_custom(session: Session, label: str, folder: Path, datasets: Sequence[
     resolved["datasets"] = {name: resolved["datasets"][name] for name in datasets or known}
     resolved["seeds"] = list(suite.seeds)[: 1 if trained else None]
     path = folder / "suite.yaml"
-    path.write_text(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    write_text(path, yaml_text(resolved))
     catalog = Catalog([*session.catalog, _entry()], core_files=session.catalog.core_files)
     suite = load_suite(path, catalog, session.facts.declare)
     return replace(session, suite=suite, catalog=catalog, plan=build_plan(suite, catalog, session.facts))

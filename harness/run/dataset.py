@@ -45,14 +45,9 @@ def prepare(
     if not store.has(stage.key):
         store.require_writable()
         begin()
-        outcome = run_stages(
-            [stage],
-            store=store,
-            body=BODY,
-            engine=EngineOptions(jobs=1).make(),
-            context=Context(store, data_dir, core_files=catalog.core_files).to_json(),
-            retry_failed=True,
-        )
+        context = Context(store, data_dir, core_files=catalog.core_files).to_json()
+        with EngineOptions(jobs=1).make() as engine:
+            outcome = run_stages([stage], store=store, body=BODY, engine=engine, context=context, retry_failed=True)
         for failure in outcome.failures.values():
             raise (DataError if failure.status == "data" else BenchError)(f"cannot {stage.title}: {failure.reason}")
         seconds = outcome.seconds

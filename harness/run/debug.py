@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from harness.plan.status import needed
 from harness.run.find import OpenedCell
 from harness.stages.context import Context
 from harness.stages.run import run_stage
-from harness.store import STAGE_KINDS, Scratch, Stage, Store
+from harness.store import STAGE_KINDS, Scratch, Store
 
 ALWAYS = ("train", "score")
 KINDS = tuple(kind for kind in STAGE_KINDS if kind != "analyse")
@@ -76,8 +75,10 @@ def debug(
         data_dir, core_files = opened.session.data_dir, opened.session.catalog.core_files
         for stage in needed(plan, scratch, [opened.cell.score]):
             kept = keep_upstream and stage.kind not in ALWAYS
-            with _timed(stage, say):
-                run_stage(stage, Context(store if kept else scratch, data_dir, device, core_files))
+            say(f"running: {stage.title}")
+            began = time.monotonic()
+            run_stage(stage, Context(store if kept else scratch, data_dir, device, core_files))
+            say(f"  ended after {time.monotonic() - began:.1f} s")
         return Debugged(_scores(scratch, opened.cell.score) or [], _scores(store, opened.cell.score))
 
 
@@ -90,14 +91,6 @@ def _hidden(opened: OpenedCell, again: Collection[str]) -> set[str]:
         if key in ancestry and (stage.kind in again or hidden.intersection(stage.inputs)):
             hidden.update((key, *stage.outputs))
     return hidden
-
-
-@contextmanager
-def _timed(stage: Stage, say: Callable[[str], None]) -> Iterator[None]:
-    say(f"running: {stage.title}")
-    began = time.monotonic()
-    yield
-    say(f"  ended after {time.monotonic() - began:.1f} s")
 
 
 def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:

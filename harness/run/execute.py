@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,9 @@ from harness.run.collect import collect, without_rows
 from harness.run.record import leave_page, start_record
 from harness.run.session import Session
 from harness.run.tracking import Tracking
-from harness.safe_io import write_text, writing
+from harness.safe_io import write_text, writing, yaml_text
 from harness.stages.context import Context
-from harness.store import Failure, Stage, Store, claim_run
+from harness.store import Failure, Stage, claim_run
 from harness.suite.spec import AnalysisSpec
 
 BODY = "harness.stages:run_stage"
@@ -67,54 +67,37 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
     store, plan = session.store, session.plan
     options.make()  # refuses what it cannot do before anything is written
     store.require_writable()
-    with (
-        terminable(),
-        claim_run(store, session.suite.name) as name,
-        options.connected(session.plugin_files) as connected,
-    ):
-        with _recorded(session, connected, observe, store.new_run(name)) as (work, run):
-            wanted = needed(plan, store, retry_failed=options.retry_failed)
-            outcome = work.run(wanted, engine=work.engine())
-            cached = len(plan.stages) - len(wanted)
-            closed = run.close(outcome, cached)
-            if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
-                again = needed(plan, store, lost)
-                cached -= len({stage.key for stage in again} - set(outcome.finished))
-                outcome = outcome.then(work.run(again, engine=work.engine()))
+    with terminable(), claim_run(store, session.suite.name) as name:
+        run = _begin(session, store.new_run(name))
+        with options.make(run.folder / WORKER_LOG) as engine:
+            work = _Work(session, options, engine, run.record.provenance, [observe, run.tracking.watch], name)
+            with run.saved_when_cut_short(work.failures):
+                wanted = needed(plan, store, retry_failed=options.retry_failed)
+                outcome = work.run(wanted)
+                cached = len(plan.stages) - len(wanted)
                 closed = run.close(outcome, cached)
-        try:
-            if session.suite.analyses:
-                findings = analyse(session, closed.results, session.suite.analyses, run.folder, work.more)
-                closed = replace(closed, findings=tuple(findings))
-        finally:  # the cells are there, whatever ends the analyses
-            run.tracking.finish(closed.results, closed.record.status)
+                if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
+                    again = needed(plan, store, lost)
+                    cached -= len({stage.key for stage in again} - set(outcome.finished))
+                    outcome = outcome.then(work.run(again))
+                    closed = run.close(outcome, cached)
+            try:
+                if session.suite.analyses:
+                    findings = analyse(session, closed.results, session.suite.analyses, run.folder, work.run)
+                    closed = replace(closed, findings=tuple(findings))
+            finally:  # the cells are there, whatever ends the analyses
+                run.tracking.finish(closed.results, closed.record.status)
         anew = bool(outcome.finished or outcome.failures or closed.findings)
         return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 
 
-@contextmanager
-def _recorded(
-    session: Session, options: EngineOptions, observe: Callable[[Event], None], folder: Path
-) -> Iterator[tuple[_Work, _Recording]]:
-    """Write a run's record before and, where the block is cut short, after its stages are run; tell the trackers."""
+def _begin(session: Session, folder: Path) -> _Recording:
+    """Write a run's record before anything is run, and start the trackers."""
     record = start_record(session, folder.name)
-    write_text(folder / "suite.yaml", _resolved(session))
+    write_text(folder / "suite.yaml", yaml_text(session.suite.resolved))
     write_text(folder / KEPT, KeptCode.of(session.suite.plugins, session.catalog).to_json())
     record.save(folder)
-    run = _Recording(session, folder, record, Tracking(session, record))
-
-    def watch(event: Event) -> None:
-        observe(event)
-        run.tracking.watch(event)
-
-    work = _Work(session, options, record.provenance, watch, folder / WORKER_LOG, folder.name)
-    try:
-        yield work, run
-    except BaseException as error:
-        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        with suppress(BenchError, OSError):  # where a full disk ended the run, it is not to hide that
-            run.cut_short(status, work.failures)
-        raise
+    return _Recording(session, folder, record, Tracking(session, record))
 
 
 @dataclass(frozen=True)
@@ -139,15 +122,22 @@ class _Recording:
             return RunOutcome(done, results, self.folder, saved=False)
         return RunOutcome(done, results, self.folder)
 
-    def cut_short(self, status: str, failures: Mapping[str, Failure]) -> None:
-        """Save what there is of a run that ends before its time."""
-        cut = replace(self.record, status=status, failures=dict(failures))
-        with writing(self.folder):
-            cut.save(self.folder)  # that it ended, even where the store cannot be read
-        results = collect(cut, self.session.store)
-        self._save(cut, results)
-        leave_page(cut, results, self.session.store)
-        self.tracking.finish(results, status)
+    @contextmanager
+    def saved_when_cut_short(self, failures: Mapping[str, Failure]) -> Iterator[None]:
+        """Save what there is of a run where the block ends before its time."""
+        try:
+            yield
+        except BaseException as error:
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            cut = replace(self.record, status=status, failures=dict(failures))
+            with suppress(BenchError, OSError):  # where a full disk ended the run, it is not to hide that
+                with writing(self.folder):
+                    cut.save(self.folder)  # that it ended, even where the store cannot be read
+                results = collect(cut, self.session.store)
+                self._save(cut, results)
+                leave_page(cut, results, self.session.store)
+                self.tracking.finish(results, status)
+            raise
 
     def _save(self, record: RunRecord, results: RunResults) -> None:
         with writing(self.folder):
@@ -171,9 +161,9 @@ def execute_analyses(
     session.store.require_writable()
     folder = session.store.runs / record.id
     results = collect(record, session.store)
-    with options.connected(session.plugin_files) as connected:
-        work = _Work(session, connected, record.provenance, observe, folder / WORKER_LOG, record.id)
-        findings = analyse(session, results, specs, folder, work.more)
+    with options.make(folder / WORKER_LOG) as engine:
+        work = _Work(session, options, engine, record.provenance, [observe], record.id)
+        findings = analyse(session, results, specs, folder, work.run)
     leave_page(record, results, session.store)
     return findings
 
@@ -192,10 +182,9 @@ def run_targets(
         UserError: the store cannot be written to.
     """
     session.store.require_writable()
-    with options.connected(session.plugin_files) as connected:
-        work = _Work(session, connected, provenance(()), observe, log)
-        wanted = needed(session.plan, session.store, targets, retry_failed=options.retry_failed)
-        outcome = work.run(wanted, engine=work.engine())
+    with options.make(log) as engine:
+        work = _Work(session, options, engine, provenance(()), [observe])
+        outcome = work.run(needed(session.plan, session.store, targets, retry_failed=options.retry_failed))
     return next(iter(outcome.failures.values()), None)
 
 
@@ -208,64 +197,47 @@ class _Work:
 
     session: Session
     options: EngineOptions
+    engine: Engine
     made_by: Mapping[str, Any]
-    observe: Callable[[Event], None]
-    log: Path
+    observers: Sequence[Callable[[Event], None]]
     name: str = ""
     failures: dict[str, Failure] = field(default_factory=dict)
 
-    @cached_property
-    def run(self) -> Callable[..., StageOutcomes]:
-        """:func:`harness.engine.run` for the plan's stages; those not asked for run where an artifact was lost."""
+    @property
+    def run(self) -> Callable[[Sequence[Stage]], StageOutcomes]:
+        """:func:`harness.engine.run` for some stages; those of the plan run too where their artifact was lost."""
         store, device = self.session.store, next(iter(self.options.devices), CPU)
+        context = Context(store, self.session.data_dir, device, self.session.catalog.core_files, self.name)
+        clock = cache(lambda: Clock(store))  # read from the store only when there is something to run
         return partial(
             run_stages,
             store=store,
             body=BODY,
-            context=Context(store, self.session.data_dir, device, self.session.catalog.core_files, self.name).to_json(),
+            engine=self.engine,
+            context=context.to_json(),
             reserve=self.session.plan.stages.values(),
-            observer=self.watch,
-            cost=_cost(store),
+            observer=self._watch,
+            cost=lambda stage: clock().seconds(stage) or 1.0,
             retry_failed=self.options.retry_failed,
         )
 
-    def engine(self) -> Engine:
-        """Return an engine for the stages, not yet started."""
-        return self.options.make(self.log)
-
-    def more(self, stages: Sequence[Stage]) -> Mapping[str, Failure]:
-        """Run stages that build on the plan's and are not part of it; return those that failed."""
-        return self.run(stages, engine=self.engine()).failures
-
-    def watch(self, event: Event) -> None:
+    def _watch(self, event: Event) -> None:
         """Keep failures and costs, and pass the event on."""
         if event.failure is not None and event.kind in ("failed", "skipped"):
             self.failures[event.stage.key] = event.failure
         if event.kind == "finished" and not event.detail.get("elsewhere"):
             with suppress(BenchError):  # what it cost is worth less than the stages to come
-                self.session.store.record_run(event.stage, _cost_facts(event, self.made_by))
-        self.observe(event)
+                self.session.store.record_run(event.stage, self._costs(event))
+        for observe in self.observers:
+            observe(event)
 
-
-def _cost_facts(event: Event, made_by: Mapping[str, Any]) -> dict[str, Any]:
-    detail, placed = event.detail, dict(event.detail.get("placed", {}))
-    costs = {"seconds": detail.get("wall"), "cpu_seconds": detail.get("cpu"), "peak_memory": detail.get("peak_rss")}
-    costs["peak_device_memory"] = placed.pop("peak_device", None)
-    return {**costs, "worker": event.worker, "provenance": {**made_by, **detail.get("machine", {}), **placed}}
-
-
-def _cost(store: Store) -> Callable[[Stage], float]:
-    clock: list[Clock] = []
-
-    def seconds(stage: Stage) -> float:
-        if not clock:  # read from the store only when there is something to run
-            clock.append(Clock(store))
-        return clock[0].seconds(stage) or 1.0
-
-    return seconds
-
-
-def _resolved(session: Session) -> str:
-    import yaml
-
-    return yaml.safe_dump(dict(session.suite.resolved), sort_keys=False, allow_unicode=True)
+    def _costs(self, event: Event) -> dict[str, Any]:
+        detail, placed = event.detail, dict(event.detail.get("placed", {}))
+        return {
+            "seconds": detail.get("wall"),
+            "cpu_seconds": detail.get("cpu"),
+            "peak_memory": detail.get("peak_rss"),
+            "peak_device_memory": placed.pop("peak_device", None),
+            "worker": event.worker,
+            "provenance": {**self.made_by, **detail.get("machine", {}), **placed},
+        }

@@ -20,7 +20,7 @@ from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
-from harness.safe_io import file_name, json_text, parse_yaml, visible, write_text
+from harness.safe_io import file_name, json_text, parse_yaml, visible, write_text, yaml_text
 from harness.store import Store
 
 README = """\
@@ -177,7 +177,7 @@ def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str
     text = SELECTED_HEADER.format(run=results.run, dataset=visible(label), how=", ".join(sorted(rules)))
     if lacking:
         text += f"# Left out, as their search has not finished or has no result: {', '.join(lacking)}.\n"
-    return text + _yaml(suite)
+    return text + yaml_text(suite)
 
 
 def _fixed(method: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def export_archive(export: Export) -> list[Path]:
         suite["plugins"] = plugins
     version = str(versions.get("equad-bench", ""))
     files |= {
-        "suite.yaml": _yaml(suite).encode(),
+        "suite.yaml": yaml_text(suite).encode(),
         "results.csv": rows_to_csv(export.results.rows).encode(),
         "environment.txt": _requirements(versions).encode(),
         "README.txt": README.format(run=run, suite=export.results.suite, version=version).encode(),
@@ -244,12 +244,6 @@ def _plugin_code(export: Export, plugin: str) -> dict[str, bytes]:
             "store is not trained anew) and export that run"
         )
     return {name: data for name, data in code.items() if data is not None}
-
-
-def _yaml(suite: Mapping[str, Any]) -> str:
-    import yaml
-
-    return yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True)
 
 
 def _requirements(versions: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,16 +76,14 @@ def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning
         raise no_run(name, store, records)
     _refuse_several(name, runs)
     record = runs[-1]
-    changed = _changed(name, record)
-    if changed:
+    if changed := _changed(name, record):
         tell(f"changed since run {record.id}: {visible(', '.join(changed))}")
     return record
 
 
 def runs_of(name: str, records: Sequence[RunRecord]) -> list[RunRecord]:
     """Select the runs that a suite's file, a suite's name or a run's id means."""
-    file = _file(name)
-    if file:
+    if file := _file(name):
         return [record for record in records if record.suite_path == file]
     installed = installed_name(name)
     return [
@@ -120,15 +119,14 @@ def _changed(name: str, record: RunRecord) -> list[str]:
     """Return the files of a suite, found by its file or name, that have changed since it ran."""
     path = suites_folder() / f"{record.installed}.yaml" if record.installed else Path(record.suite_path)
     path = Path(name).resolve() if Path(name).is_file() else path
-    files = record.suite_files.items() if path.is_file() else ()
-    return [file for file, digest in files if _digest(path.parent / file) != digest]
-
-
-def _digest(path: Path) -> str:
-    try:
-        return hash_file(path) if path.is_file() else ""
-    except OSError:
-        return ""
+    changed = []
+    for place, digest in record.suite_files.items() if path.is_file() else ():
+        file, now = path.parent / place, ""
+        with suppress(OSError):
+            now = hash_file(file)
+        if now != digest:
+            changed.append(place)
+    return changed
 
 
 def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
@@ -145,13 +143,13 @@ def finished_before(record: RunRecord, store: Store) -> RunRecord | None:
     """Return the latest earlier run of the same suite that came to its end; None where the given one did itself."""
     if record.facts:
         return None
-    earlier = [run for run in all_runs(store) if run.facts and run.id < record.id and _suite(run) == _suite(record)]
+    suite = record.results.suite, record.installed or record.suite_path
+    earlier = [
+        run
+        for run in all_runs(store)
+        if run.facts and run.id < record.id and (run.results.suite, run.installed or run.suite_path) == suite
+    ]
     return earlier[-1] if earlier else None
-
-
-def _suite(record: RunRecord) -> tuple[str, str]:
-    """Return the name and the file of a run's suite."""
-    return record.results.suite, record.installed or record.suite_path
 
 
 def saved_suite(record: RunRecord, store: Store) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 from harness.engine import EngineOptions, Event
 from harness.engine.provenance import versions
 from harness.plan.build import Cell
-from harness.results.run_record import CellRecord, RunRecord
+from harness.results.run_record import CellRecord
 from harness.run.execute import run_targets
 from harness.run.find import find_cell, reopen_cell
 from harness.run.session import Options, Session
@@ -80,26 +80,21 @@ def reproduce(
     record, cell = find_cell(cell_id, store)
     with tempfile.TemporaryDirectory(prefix="bench-reproduce-") as folder:
         opened = reopen_cell(record, cell, store, replace(options, store=Path(folder) / "store"))
-        session, log = opened.session, Path(folder) / "workers.log"
-        failure = run_targets(session, engine, observe(session), [opened.cell.score], log)
-        return _compared(record, cell, opened.cell, store, session, failure)
-
-
-def _compared(
-    record: RunRecord, cell: CellRecord, planned: Cell, store: Store, session: Session, failure: Failure | None
-) -> Reproduction:
-    same_key = planned.score == cell.score
-    before, now = _values(store, cell.score), _values(session.store, planned.score)
-    return Reproduction(
-        cell=cell,
-        run=record.id,
-        same_key=same_key,
-        changed="" if same_key else _changed(cell, planned, store, session),
-        scores=tuple(ScorePair(*place, before.get(place), now.get(place)) for place in dict.fromkeys([*before, *now])),
-        same_logits=None if failure else _same_logits(store.meta(cell.train), session.store.meta(planned.train)),
-        failure=failure,
-        versions=_changed_versions(record.provenance.get("versions", {})),
-    )
+        session, planned, log = opened.session, opened.cell, Path(folder) / "workers.log"
+        failure = run_targets(session, engine, observe(session), [planned.score], log)
+        same_key = planned.score == cell.score
+        before, now = _values(store, cell.score), _values(session.store, planned.score)
+        places = dict.fromkeys([*before, *now])
+        return Reproduction(
+            cell=cell,
+            run=record.id,
+            same_key=same_key,
+            changed="" if same_key else _changed(cell, planned, store, session),
+            scores=tuple(ScorePair(*place, before.get(place), now.get(place)) for place in places),
+            same_logits=None if failure else _same_logits(store.meta(cell.train), session.store.meta(planned.train)),
+            failure=failure,
+            versions=_changed_versions(record.provenance.get("versions", {})),
+        )
 
 
 def _changed(cell: CellRecord, planned: Cell, store: Store, session: Session) -> str:

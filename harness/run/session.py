@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,14 +67,11 @@ def open_session(name: str, options: Options) -> Session:
             options.tell(code)
     catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
-    facts = Declarations(catalog, options.data_dir, store, _naming(options.tell))
+    tell = options.tell
+    naming = None if tell is None else lambda dataset, target: tell(named_code(dataset, target))
+    facts = Declarations(catalog, options.data_dir, store, naming)
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
     plan = build_plan(suite, catalog, facts)
     if suite.cluster is not None and options.tell is not None:
         options.tell(SuiteCode("for --engine dask alone", suite.cluster.title))
     return Session(suite, catalog, facts, plan, store, options.data_dir)
-
-
-def _naming(tell: Tell | None) -> Callable[[str, str], None] | None:
-    """Return a function of a dataset and the code that it names, which passes them on."""
-    return None if tell is None else lambda dataset, target: tell(named_code(dataset, target))

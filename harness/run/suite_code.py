@@ -52,10 +52,8 @@ def plugin_code(files: Sequence[Path]) -> Iterator[SuiteCode]:
     """Describe the plugin files of a suite."""
     for file in files:
         source = file_source(file)
-        names = (
-            path.relative_to(source.base) for path in _imported(file, source.roots()) if source.base in path.parents
-        )
-        beside = sorted(name.as_posix() for name in names)
+        imported = [path for path in _imported(file, source.roots()) if source.base in path.parents]
+        beside = sorted(path.relative_to(source.base).as_posix() for path in imported)
         yield SuiteCode("plugin file", str(file), hash_file(file)[:DIGITS], tuple(beside), is_known(file))
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from harness.engine.cluster.profile import KINDS, QUEUES, Profile
+from harness.engine.cluster import KINDS, QUEUES, Profile
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
 from harness.store import STAGE_KINDS

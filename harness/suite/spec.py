@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.engine.cluster.profile import Profile
+from harness.engine.cluster import Profile
 from harness.suite.settings import SelectSettings, TrainSettings, declared, setting
 
 

@@ -15,7 +15,7 @@ import pytest
 from integration_kit import Workshop
 
 from harness.engine import EngineOptions
-from harness.engine.cluster.profile import Profile
+from harness.engine.cluster import Profile
 from harness.errors import BenchError, DataError
 from harness.notebook import SuiteHandle, open_suite
 from harness.registry.importing import reader

@@ -17,10 +17,9 @@ from typing import Any
 import psutil
 from toy import STORED_BODY, ToyStore
 
-from harness.engine import StageOutcomes, run
-from harness.engine.cluster.connection import Cluster
-from harness.engine.cluster.engine import Dask
-from harness.engine.cluster.profile import Profile
+from harness.engine import EngineOptions, StageOutcomes, run
+from harness.engine.cluster import Profile
+from harness.engine.dask import Dask
 from harness.store import Stage, Store
 
 HERE = Path(__file__).parent
@@ -122,21 +121,31 @@ def kill_tree(pid: int) -> None:
 def go(
     stages: list[Stage],
     store: Store | ToyStore,
-    cluster: Cluster,
+    cluster: Profile,
     *,
     log: ToyStore | None = None,
     body: str = STORED_BODY,
     limits: dict[str, Any] | None = None,
     **options: Any,
 ) -> StageOutcomes:
-    """Run stages on a cluster that stays open; toy stages need no torch."""
+    """Run stages on a cluster; toy stages need no torch."""
     context = {"root": str(store.root), "store": str(store.root)}
     if log is not None:
         context |= {"log": str(log.root)}
     if isinstance(store, ToyStore):
         del context["store"]
-    engine = Dask(cluster, preload=(), **(limits or {}))
-    return run(stages, store=store, body=body, context=context, engine=engine, **options)
+    else:
+        store.require_writable()
+    with Dask(cluster, preload=(), **(limits or {})) as engine:
+        return run(stages, store=store, body=body, context=context, engine=engine, **options)
+
+
+def inline(stages: Sequence[Stage], folder: Path) -> Store:
+    """The same stages run in this process."""
+    store, log = Store(folder / "store"), ToyStore(folder / "log")
+    context = {"root": str(store.root), "log": str(log.root)}
+    run([*stages], store=store, body=STORED_BODY, context=context, engine=EngineOptions("inline").make())
+    return store
 
 
 def profile(processes: Processes, **more: Any) -> Profile:

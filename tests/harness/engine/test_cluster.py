@@ -15,15 +15,15 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
-from cluster_kit import Processes, contents, go, profile, wait_until
+from cluster_kit import Processes, contents, go, inline, profile, wait_until
 from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
-from harness.engine import EngineOptions, run
-from harness.engine.cluster import connection
-from harness.engine.cluster.connection import Cluster
-from harness.engine.cluster.profile import Profile
+from harness.engine import dask as dask_engine
+from harness.engine import run
+from harness.engine.cluster import Profile
+from harness.engine.dask import Dask
 from harness.errors import UserError
-from harness.store import Store, leases, sweep
+from harness.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +38,8 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 
 @pytest.fixture
-def cluster(dask: Processes) -> Iterator[Cluster]:
-    opened = Cluster(profile(dask))
-    yield opened
-    opened.close()
-
-
-def inline(stages: list[Any], folder: Path) -> Store:
-    """The same stages run in this process."""
-    store, log = Store(folder / "store"), ToyStore(folder / "log")
-    context = {"root": str(store.root), "log": str(log.root)}
-    run(stages, store=store, body="toy:stored_body", context=context, engine=EngineOptions("inline").make())
-    return store
+def cluster(dask: Processes) -> Profile:
+    return profile(dask)
 
 
 def workers_of(dask: Processes) -> Any:
@@ -59,7 +49,7 @@ def workers_of(dask: Processes) -> Any:
 
 
 def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
-    dask: Processes, cluster: Cluster, store: Store, log: ToyStore, tmp_path: Path
+    dask: Processes, cluster: Profile, store: Store, log: ToyStore, tmp_path: Path
 ) -> None:
     recorder = Recorder()
     run_log = store.root / "runs" / "one" / "workers.log"
@@ -71,12 +61,8 @@ def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} <= {"one", "two"}
     assert recorder.events[-1].detail["machine"]["host"] == os.uname().nodename
     assert list(run_log.parent.glob("workers-*.log"))
-    cluster.close()
-    assert not list((store.root / "tmp").iterdir()), "what the two sides left for each other is gone"
     with workers_of(dask) as client:
         assert len(client.nthreads()) == 2
-        names = client.run(lambda dask_worker: [name for name in dask_worker.plugins if name.startswith("bench-")])
-    assert set(map(tuple, names.values())) == {()}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +77,7 @@ def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     ],
 )
 def test_failures_are_reported_as_by_the_local_pool(
-    cluster: Cluster, tmp_path: Path, do: str, limits: dict[str, Any], status: str, reason: str
+    cluster: Profile, tmp_path: Path, do: str, limits: dict[str, Any], status: str, reason: str
 ) -> None:
     store = ToyStore(tmp_path)
     outcome = go([stage("bad", do=do), stage("good")], store, cluster, body=BODY, limits=limits)
@@ -101,70 +87,64 @@ def test_failures_are_reported_as_by_the_local_pool(
     assert len(store.runs("bad")) == (2 if status == "killed" else 1)
 
 
-def test_one_cluster_serves_several_engines(cluster: Cluster, tmp_path: Path) -> None:
+def test_one_cluster_serves_several_runs(cluster: Profile, tmp_path: Path) -> None:
     store = ToyStore(tmp_path)
-    assert go([stage("a")], store, cluster, body=BODY).finished == ["a"]
-    first = cluster.name
-    assert go([stage("b", "a")], store, cluster, body=BODY).finished == ["b"]
-    assert cluster.name == first
+    with Dask(cluster, preload=()) as opened:
+        for key in ("a", "b"):
+            outcome = run([stage(key)], store=store, body=BODY, context=store.context, engine=opened)
+            assert outcome.finished == [key]
+    assert len({*store.runs("a"), *store.runs("b")}) <= 2, "a process serves several stages"
 
 
 def test_a_store_under_another_path(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
     (tmp_path / "mounted").symlink_to(store.root)
-    cluster = Cluster(profile(dask, store=str(tmp_path / "mounted")))
-    try:
-        recorder = Recorder()
-        go([stored_stage("only")], store, cluster, log=log, body="toy:body_of_store", observer=recorder)
-    finally:
-        cluster.close()
+    mounted, recorder = profile(dask, store=str(tmp_path / "mounted")), Recorder()
+    go([stored_stage("only")], store, mounted, log=log, body="toy:body_of_store", observer=recorder)
     assert recorder.events[-1].kind == "finished"
     assert recorder.events[-1].detail["store"] == str(tmp_path / "mounted")
 
 
 def test_a_store_that_workers_do_not_share(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot use the store at .*elsewhere: No such file") as refused:
-        go(diamond(), store, Cluster(profile(dask, store=str(tmp_path / "elsewhere"))), log=log)
+    with pytest.raises(UserError, match=r"cannot write to the store at .*elsewhere") as refused:
+        go(diamond(), store, profile(dask, store=str(tmp_path / "elsewhere")), log=log)
     assert len(str(refused.value).splitlines()) == 3, "a line for each worker"
+    (tmp_path / "other").mkdir()
+    run_log = store.root / "runs" / "one" / "workers.log"
+    with pytest.raises(UserError, match=r"other is another store: it has no .*runs/one"):
+        go(diamond(), store, profile(dask, store=str(tmp_path / "other")), log=log, limits={"log": run_log})
     assert not log.runs("first")
 
 
-def test_workers_with_other_code_are_refused(
-    dask: Processes, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
+def test_workers_with_other_versions_are_refused(
+    cluster: Profile, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = {**connection.facts(), "torch": "9.9", "the code of bench": "0", "plugin mine": "1"}
-    monkeypatch.setattr(connection, "facts", lambda _: here)
-    with pytest.raises(UserError) as refused:
-        go(diamond(), store, Cluster(profile(dask)), log=log)
-    text = str(refused.value)
-    assert "instead of 9.9" in text
-    assert "the code of bench differs" in text
-    assert "plugin mine is not there" in text
+    monkeypatch.setattr(dask_engine, "versions", lambda: {"numpy": "0.9", "mine": "1"})
+    with pytest.raises(UserError, match=r"instead of 0\.9; mine is missing instead of 1"):
+        go(diamond(), store, cluster, log=log)
     assert not log.runs("first")
 
 
 def test_resources(dask: Processes, tmp_path: Path) -> None:
-    store = ToyStore(tmp_path)
-    recorder = Recorder()
-    cluster = Cluster(profile(dask, resources={"train": {"GPU": 1}}))
-    go([stage(f"s{i}") for i in range(3)], store, cluster, body=BODY, observer=recorder)
-    cluster.close()
-    assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} == {"one"}
+    store, recorder = ToyStore(tmp_path), Recorder()
+    stages = [stage(f"s{i}") for i in range(3)]
+    go(stages, store, profile(dask, resources={"train": {"GPU": 1}}), body=BODY, observer=recorder)
+    assert {event.worker for event in recorder.events if event.kind == "finished"} == {"one"}
     with pytest.raises(UserError, match="a stage of kind 'train' takes GPU=2; a worker offers at most 1"):
-        go([stage("x")], store, Cluster(profile(dask, resources={"train": {"GPU": 2}})), body=BODY)
+        go([stage("x")], store, profile(dask, resources={"train": {"GPU": 2}}), body=BODY)
 
 
-def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(dask: Processes, tmp_path: Path) -> None:
+def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, tmp_path: Path) -> None:
+    store = ToyStore(tmp_path)
     for jobs, slots in ((None, 2), (1, 1), (9, 2)):
-        cluster = Cluster(profile(dask), jobs)
-        go([stage(f"s{jobs}")], ToyStore(tmp_path), cluster, body=BODY)
-        assert cluster.slots == slots
-        cluster.close()
-    assert Cluster(Profile("slurm", workers=4, options={"cores": 6, "processes": 2})).slots == 12
-    assert Cluster(Profile("local", adapt=(0, 5))).slots == 5
-    assert Cluster(Profile("slurm", adapt=(0, 5), options={"cores": 2}), jobs=3).slots == 3
+        with Dask(cluster, jobs, preload=()) as opened:
+            run([stage(f"s{jobs}")], store=store, body=BODY, context=store.context, engine=opened)
+            assert opened.slots == slots
+    assert Dask(Profile("slurm", workers=4, options={"cores": 6, "processes": 2})).slots == 12
+    assert Dask(Profile("local", adapt=(0, 5))).slots == 5
+    assert Dask(Profile("slurm", adapt=(0, 5), options={"cores": 2}), jobs=3).slots == 3
 
 
-def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Cluster, tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Profile, tmp_path: Path) -> None:
     store = ToyStore(tmp_path)
     stages = [stage(key, do="sleep", seconds=60) for key in ("a", "b")]
     sent: list[float] = []
@@ -184,7 +164,7 @@ def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Cluster, tmp_path:
 
 
 def test_an_artifact_that_shows_late_is_waited_for(
-    cluster: Cluster, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
+    cluster: Profile, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
     has = Store.has
@@ -197,16 +177,3 @@ def test_an_artifact_that_shows_late_is_waited_for(
     monkeypatch.setattr(Store, "has", late)
     outcome = go([only], store, cluster, log=log)
     assert outcome.finished == [only.key]
-
-
-def test_the_meeting_is_locked_also_when_a_sweeper_was_faster(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its lock the next run's start would take it for a leftover, while workers come late."""
-    real, answers = leases.try_lock, [None]
-    monkeypatch.setattr(leases, "try_lock", lambda path: answers.pop() if answers else real(path))
-    cluster = Cluster(Profile())
-    cluster._meet(store)
-    sweep(store.root)
-    assert cluster._meeting is not None
-    assert (cluster._meeting / "token").is_file()
-    cluster.close()
-    assert len(list((store.root / "tmp").iterdir())) <= 1, "the lock file that the sweeper holds"

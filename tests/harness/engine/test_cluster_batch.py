@@ -18,8 +18,7 @@ from cluster_kit import HERE, ROOT, go, wait_until
 from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import EngineOptions
-from harness.engine.cluster.connection import Cluster
-from harness.engine.cluster.profile import Profile, batch_class, cluster_options, need, start_cluster
+from harness.engine.cluster import Profile, cluster_class, cluster_options, need, start_cluster
 from harness.errors import UserError
 
 COMMANDS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub"}
@@ -57,7 +56,7 @@ def test_the_job_script_holds_what_the_profile_says(kind: str, more: dict[str, A
     walltime = "02:00" if kind == "lsf" else "02:00:00"
     options = {"cores": 4, "processes": 2, "memory": "8GB", "walltime": walltime, "interface": "lo", **more}
     profile = Profile(kind, workers=2, offers={"GPU": 1, "memory": 16e9}, options=options)
-    cluster = batch_class(profile)(**cluster_options(profile))
+    cluster = cluster_class(profile)(**cluster_options(profile))
     try:
         text = cluster.job_script()
     finally:
@@ -76,11 +75,7 @@ def test_a_batch_system_from_submission_to_the_end_of_its_jobs(
     store, recorder = ToyStore(tmp_path / "toy"), Recorder()
     options = {"cores": 1, "processes": 1, "memory": "1GB", "interface": "lo"}
     profile = Profile("slurm", workers=2, offers={"GPU": 1}, resources={"train": {"GPU": 1}}, options=options)
-    cluster = Cluster(profile)
-    try:
-        outcome = go([stage(f"s{i}", do="delay") for i in range(6)], store, cluster, body=BODY, observer=recorder)
-    finally:
-        cluster.close()
+    outcome = go([stage(f"s{i}", do="delay") for i in range(6)], store, profile, body=BODY, observer=recorder)
     assert len(outcome.finished) == 6
     assert all("SLURMCluster-" in event.worker for event in recorder.events if event.kind == "finished")
     cancelled = commands / "scancel.out"
@@ -102,7 +97,7 @@ def test_a_machine_that_may_not_submit(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match=f"there is no command '{command}' here"):
-        batch_class(Profile(kind, workers=1))
+        cluster_class(Profile(kind, workers=1))
 
 
 @pytest.mark.parametrize(("kind", "package"), [("local", "distributed"), ("slurm", "dask_jobqueue")])

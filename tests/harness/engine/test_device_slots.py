@@ -63,11 +63,11 @@ def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) ->
     store, recorder = ToyStore(tmp_path), Recorder()
     trainings = [stage(f"t{i}", do="sleep", seconds=0.3) for i in range(4)]
     others = [of_kind("quantify", f"q{i}", do="sleep", seconds=0.3) for i in range(2)]
-    engine = Processes(jobs=1, devices=("cuda:0", "cuda:1"), jobs_per_device=2)
-    assert (engine.slots, engine.device_slots) == (1, 4)
-    outcome = run(
-        [*trainings, *others], store=store, body=BODY, context=store.context, engine=engine, observer=recorder
-    )
+    with Processes(jobs=1, devices=("cuda:0", "cuda:1"), jobs_per_device=2) as engine:
+        assert (engine.slots, engine.device_slots) == (1, 4)
+        outcome = run(
+            [*trainings, *others], store=store, body=BODY, context=store.context, engine=engine, observer=recorder
+        )
     assert outcome.failures == {}
     places = {key: recorder.last(key).detail["place"] for key in outcome.finished}
     assert sorted(places[item.key] for item in trainings) == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
@@ -79,9 +79,9 @@ def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) ->
 
 def test_a_worker_with_a_spoilt_device_runs_nothing_more(tmp_path: Path) -> None:
     store, recorder = ToyStore(tmp_path), Recorder()
-    engine = Processes(jobs=1, devices=("cuda:0",), jobs_per_device=1)
     stages = [stage("a", do="spoil"), stage("b")]
-    outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine, observer=recorder)
+    with Processes(jobs=1, devices=("cuda:0",), jobs_per_device=1) as engine:
+        outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine, observer=recorder)
     assert outcome.finished == ["b"]
     assert outcome.failures["a"].status == "device"
     assert store.failure("a") is None, "it runs again next time"
@@ -121,7 +121,7 @@ def test_spent_is_told_of_no_other_failure() -> None:
     [
         ({"jobs_per_device": 2}, "--jobs-per-device goes with"),
         ({"jobs_per_device": 0, "device": "cuda:0"}, "--jobs-per-device must be positive"),
-        ({"engine": "inline", "device": "cuda"}, "2 devices need worker processes"),
+        ({"engine": "inline", "device": "cuda"}, "several devices need worker processes"),
     ],
 )
 def test_what_an_engine_cannot_do_is_refused(

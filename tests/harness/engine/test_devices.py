@@ -26,6 +26,7 @@ from harness.randomness import seeded
         ("cuda", 2, ("cuda:0", "cuda:1")),
         ("cuda:1", 2, ("cuda:1",)),
         ("cuda:1, cuda:0", 2, ("cuda:1", "cuda:0")),
+        ("cuda:0,cuda:0", 2, ("cuda:0",)),
     ],
 )
 def test_devices_by_name(text: str, count: int, found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +40,6 @@ def test_devices_by_name(text: str, count: int, found: tuple[str, ...], monkeypa
         ("gpu", 2, "'gpu' is no device"),
         ("cudo", 2, "did you mean 'cuda'"),
         ("cuda:x", 2, "write auto, cpu, cuda, or cuda:0,cuda:1"),
-        ("cuda:0,cuda:0", 2, "cuda:0 is named twice; --jobs-per-device"),
         ("cuda:2", 2, "there is no cuda:2; torch sees cuda:0, cuda:1"),
         ("cuda", 0, "torch sees no GPU here"),
         ("cuda:0", 0, "`bench doctor` lists what it sees"),

@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[3]
 
 
 def go(stages: list[Stage], store: Store, log: ToyStore, engine: str = "processes", **options: Any) -> StageOutcomes:
-    made = EngineOptions(engine, jobs=2 if engine == "processes" else None).make()
     context = {"root": str(store.root), "log": str(log.root)}
-    return run(stages, store=store, body=STORED_BODY, context=context, engine=made, **options)
+    with EngineOptions(engine, jobs=2 if engine == "processes" else None).make() as made:
+        return run(stages, store=store, body=STORED_BODY, context=context, engine=made, **options)
 
 
 @pytest.mark.parametrize("engine", ["inline", "processes"])
@@ -55,9 +55,9 @@ def test_a_damaged_artifact_is_made_again(store: Store, log: ToyStore, damage: s
 
 def test_a_worker_killed_while_it_writes_leaves_no_artifact(store: Store, log: ToyStore) -> None:
     slow = stored_stage("slow", slow=60)
-    engine = EngineOptions("processes", jobs=1, timeout=1).make()
     context = {"root": str(store.root), "log": str(log.root)}
-    outcome = run([slow], store=store, body=STORED_BODY, context=context, engine=engine)
+    with EngineOptions("processes", jobs=1, timeout=1).make() as engine:
+        outcome = run([slow], store=store, body=STORED_BODY, context=context, engine=engine)
     assert outcome.failures[slow.key].status == "timeout"
     assert not store.has(slow.key)
     assert store.failure(slow.key) is None
@@ -73,8 +73,9 @@ from harness.store import Store
 
 if __name__ == "__main__":
     context = {"root": sys.argv[1], "log": sys.argv[2]}
-    outcome = run(diamond(slow=float(sys.argv[3])), store=Store(Path(sys.argv[1])), body=STORED_BODY, context=context,
-                  engine=Processes(jobs=2, preload=[]))
+    with Processes(jobs=2, preload=[]) as engine:
+        outcome = run(diamond(slow=float(sys.argv[3])), store=Store(Path(sys.argv[1])), body=STORED_BODY,
+                      context=context, engine=engine)
     sys.exit(1 if outcome.failures else 0)
 """
 

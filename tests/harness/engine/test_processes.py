@@ -36,8 +36,8 @@ def store(tmp_path: Path) -> ToyStore:
 def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
     limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "log") if name in options}
     log = limits.pop("log", None)
-    engine = EngineOptions(**{"jobs": 2, **limits}).make(log)
-    return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
+    with EngineOptions(**{"jobs": 2, **limits}).make(log) as engine:
+        return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
 
 
 def test_a_diamond_runs_once_in_workers(store: ToyStore) -> None:
@@ -240,9 +240,9 @@ if __name__ == "__main__":
     seconds, count = float(sys.argv[2]), int(sys.argv[3])
     stages = [stage("first")] + [stage(f"s{i}", "first", do="sleep", seconds=seconds) for i in range(count)]
     recorder = Recorder()
-    engine = Processes(jobs=2, preload=sys.argv[4:])
     try:
-        outcome = run(stages, store=store, body=BODY, engine=engine, context=store.context, observer=recorder)
+        with Processes(jobs=2, preload=sys.argv[4:]) as engine:
+            outcome = run(stages, store=store, body=BODY, engine=engine, context=store.context, observer=recorder)
     except Terminated as stop:
         sys.exit(stop.exit_code)
     except KeyboardInterrupt:

@@ -75,7 +75,7 @@ def test_an_input_that_nobody_has_is_refused(store: ToyStore) -> None:
 
 
 def test_a_circle_is_refused(store: ToyStore) -> None:
-    with pytest.raises(ValueError, match="circle: stage b"):
+    with pytest.raises(ValueError, match=r"circle: stage [bc]"):
         go([stage("a"), stage("b", "a", "c"), stage("c", "b")], store)
 
 
@@ -304,7 +304,7 @@ def test_limits_are_positive(option: str, value: int) -> None:
 
 
 def test_inline_runs_one_stage_at_a_time() -> None:
-    with pytest.raises(UserError, match="--jobs 4 needs worker processes"):
+    with pytest.raises(UserError, match="need worker processes"):
         EngineOptions("inline", jobs=4).make()
     assert EngineOptions("inline", jobs=1).make().in_process
 

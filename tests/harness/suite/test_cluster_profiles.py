@@ -11,7 +11,7 @@ import pytest
 import yaml
 from suite_kit import DATA, HEAD, Load
 
-from harness.engine.cluster.profile import Profile
+from harness.engine.cluster import Profile
 from harness.errors import SuiteError, UserError
 from harness.registry.catalog import Catalog
 from harness.suite import json_schema

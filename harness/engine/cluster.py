@@ -1,4 +1,4 @@
-"""The profile of a cluster, checked, and the Dask cluster that it describes. Dask is imported when it is used."""
+"""The profile of a cluster, and the Dask cluster that it describes. Dask is an extra, imported when it is used."""
 
 from __future__ import annotations
 
@@ -67,6 +67,14 @@ class Profile:
             return f"the cluster at {self.address}"
         return "the local cluster" if self.kind == "local" else f"the {self.kind.upper()} cluster"
 
+    @property
+    def most_threads(self) -> int:
+        """The threads of all the workers that may be started; 0 where the profile does not say."""
+        workers = self.adapt[1] if self.adapt is not None else self.workers or 0
+        if self.kind in QUEUES:
+            return workers * max(1, int(self.options.get("cores", 1)) // int(self.options.get("processes", 1)))
+        return workers * int(self.options.get("threads_per_worker", 1))
+
 
 def need(module: str) -> Any:
     """Import a module of the extra ``cluster``.
@@ -79,13 +87,9 @@ def need(module: str) -> Any:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         return import_module(module)
-    except ImportError as error:
-        if error.name is not None and error.name.partition(".")[0] in ("dask", "distributed", "dask_jobqueue"):
-            raise UserError(
-                f"--engine dask needs the package {error.name.partition('.')[0].replace('_', '-')}: "
-                "pip install equad-bench[cluster]"
-            ) from None
-        raise
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0].replace("_", "-")
+        raise UserError(f"--engine dask needs the package {package}: pip install equad-bench[cluster]") from None
     finally:
         for number, handler in before.items():
             if signal.getsignal(number) is not handler:
@@ -93,24 +97,21 @@ def need(module: str) -> Any:
 
 
 def start_cluster(profile: Profile, jobs: int | None) -> Any:
-    """Start a cluster; None for one that runs already.
+    """Start a cluster; None for one that runs already. Dask's log is silenced: what matters is told in our words.
 
     Raises:
         UserError: a package is missing, or Dask refuses the profile's options.
     """
-    distributed, dask = need("distributed"), need("dask")
-    quiet()
+    dask = need("dask")
+    for name in ("distributed", "distributed.client", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if profile.kind == "address":
         return None
-    options = cluster_options(profile, jobs)
     with dask.config.set({"distributed.scheduler.allowed-failures": profile.retries, _SILENT: "critical"}):
         try:
-            if profile.kind == "local":
-                cluster = distributed.LocalCluster(**options)
-            else:
-                cluster = batch_class(profile)(**options)
+            cluster = cluster_class(profile)(**cluster_options(profile, jobs))
         except (TypeError, ValueError, OSError, RuntimeError) as error:
-            raise UserError(f"{profile.title} cannot be started with these options: {_first_line(error)}") from None
+            raise UserError(f"{profile.title} cannot be started with these options: {first_line(error)}") from None
     if profile.adapt is not None:
         cluster.adapt(minimum=profile.adapt[0], maximum=profile.adapt[1])
     elif profile.kind in QUEUES:
@@ -118,12 +119,14 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     return cluster
 
 
-def batch_class(profile: Profile) -> Any:
-    """Return the class of dask-jobqueue for a batch system.
+def cluster_class(profile: Profile) -> Any:
+    """Return Dask's class for a cluster that is to be started.
 
     Raises:
         UserError: this machine cannot submit jobs, or the package is missing.
     """
+    if profile.kind == "local":
+        return need("distributed").LocalCluster
     name, command = _BATCH[profile.kind]
     if shutil.which(command) is None:
         raise UserError(f"there is no command '{command}' here: run this on a machine that may submit jobs")
@@ -145,40 +148,7 @@ def cluster_options(profile: Profile, jobs: int | None = None) -> dict[str, Any]
     return options
 
 
-def connect(cluster: Any, profile: Profile) -> Any:
-    """Return a client of a cluster or of an address.
-
-    Raises:
-        UserError: nobody answers, or not a Dask scheduler.
-    """
-    distributed = need("distributed")
-    try:
-        return _client_class(distributed)(cluster, timeout=min(profile.patience, 60.0), set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{profile.title} does not answer: {_first_line(error)}") from None
-
-
-def _client_class(distributed: Any) -> Any:
-    class Client(distributed.Client):  # type: ignore[misc]
-        """One that holds up nothing where it could not start."""
-
-        def start(self, **options: Any) -> None:
-            try:
-                super().start(**options)
-            except BaseException:
-                self.status = "closed"  # else its ``__del__`` waits minutes for the connection that there is not
-                raise
-
-    return Client
-
-
-def quiet() -> None:
-    """Silence Dask's log in this process: what matters of it is told in our words."""
-    for name in ("distributed", "distributed.client", "tornado.application"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of the error that the others came from."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -1,0 +1,321 @@
+"""The Dask engine: each stage is a task of a Dask cluster, which runs it in a process beside the Dask worker."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import sys
+import time
+import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from harness.engine.cluster import QUEUES, Profile, first_line, need, start_cluster
+from harness.engine.contract import Engine, Job, StageReport
+from harness.engine.failures import failure_of
+from harness.engine.process_state import interrupts_held_back
+from harness.engine.processes import PRELOAD
+from harness.engine.provenance import machine, versions
+from harness.engine.slot import Slot
+from harness.errors import UserError
+from harness.store import Failure, Stage
+
+_log = logging.getLogger(__name__)
+_BEAT: Final = 0.5  # seconds between two looks at the cluster's state, or at a stage in its worker
+_RECOUNT: Final = 5.0  # seconds between two counts of the workers
+_RUSH: Final = 10.0  # seconds for a call that must not hold up the run
+_FIRST_WORD: Final = 30.0  # seconds without a worker until the user is told
+_IDLE: Final = 60.0  # seconds without a stage after which a process beside a worker leaves
+
+
+@dataclass(frozen=True)
+class Order:
+    """Settings of a run that a worker needs beside the stage.
+
+    Attributes:
+        run: name of the run: its stages share the processes beside a worker.
+        job: as for every worker, with paths as the workers see them.
+        timeout, memory: limits of a stage, in seconds and bytes.
+        logs: folder for what is printed in stages, a file per Dask worker; their own output where absent.
+        versions: of Python and the packages where the run was started.
+        environment: variables of the processes that run stages.
+        preload: modules that each of these processes loads first.
+    """
+
+    run: str
+    job: Job
+    timeout: float | None
+    memory: int | None
+    logs: Path | None
+    versions: Mapping[str, str]
+    environment: Mapping[str, str]
+    preload: Sequence[str]
+
+
+class Dask(Engine):
+    """Stages as tasks of a Dask cluster.
+
+    A stage that ends its own process is reported by the worker as the local pool reports it. Dask runs the stages of a
+    lost worker elsewhere. When the scheduler is lost, what is left fails, and the next run takes it up from the store.
+    The cluster is found or started at the first start and serves until :meth:`close`. The profile's resources say where
+    stages of a kind run, so there are no slots for devices.
+
+    Args:
+        profile: which cluster.
+        jobs: most stages at a time; for ``local`` also the number of workers where the profile gives none.
+        timeout: seconds per stage, the start of its process not counted.
+        memory: bytes of resident memory per stage's process.
+        log: a file; what workers print in stages goes beside it, a file for each.
+        preload: modules that are loaded once on each worker for all its stages.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        jobs: int | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        log: Path | None = None,
+        preload: Sequence[str] = PRELOAD,
+    ) -> None:
+        need("dask_jobqueue" if profile.kind in QUEUES else "distributed")
+        self._profile, self._jobs = profile, jobs
+        self._limits = timeout, memory
+        self._logs = None if log is None else log.parent
+        self._preload = tuple(preload)
+        self._cluster: Any = None
+        self._client: Any = None
+        self._threads = 0
+        self._counted = 0.0
+        self._seen = 0.0
+        self._gone: Failure | None = None
+        self._remotes: dict[Future[StageReport], Future[StageReport]] = {}
+
+    @property
+    def slots(self) -> int:
+        """Stages to keep submitted: the workers' threads, or as many as the largest cluster may have."""
+        threads = max(1, self._threads, self._profile.most_threads)
+        return threads if self._jobs is None else min(threads, self._jobs)
+
+    def start(self, job: Job) -> None:
+        """Take the job; find or start the cluster, and make sure that its workers can do the work.
+
+        Raises:
+            UserError: there is no such cluster, no worker comes, or a worker cannot do this run's work.
+        """
+        if self._client is not None:
+            return
+        self._order = self._order_of(job)
+        try:
+            self._connect()
+            self._await_workers()
+            self._check_workers()
+        except OSError as error:  # those of Dask's connections
+            raise UserError(f"{self._profile.title} was lost when the run started: {error}") from None
+        except (ImportError, AttributeError) as error:
+            raise UserError(
+                f"the workers of {self._profile.title} cannot load bench ({error}); install the same version of "
+                "equad-bench[cluster] there"
+            ) from None
+
+    def submit(self, stage: Stage) -> Future[StageReport]:
+        """Run a stage on the cluster."""
+        report = Future[StageReport]()
+        self._remotes[report] = remote = self._remote(stage)
+        remote.add_done_callback(partial(self._done, report))
+        return report
+
+    def tick(self) -> float | None:
+        """Give up where the scheduler or all workers are lost. Limits are the workers' business."""
+        if self._client.status != "running":
+            self._give_up(self._lost())
+        elif time.monotonic() - self._counted > _RECOUNT:
+            patience = self._profile.patience
+            if not self._count() and time.monotonic() - self._seen > patience:
+                self._give_up(Failure("killed", f"{self._profile.title} has had no worker for {patience:.0f} s"))
+        return _BEAT
+
+    def kill(self) -> None:
+        """End every running stage on every worker."""
+        self._give_up(Failure("killed", "the run was interrupted"))
+
+    def close(self) -> None:
+        """Let go of the cluster; one that was started here ends."""
+        self._give_up(Failure("killed", "the run ended"))
+        for part in (self._client, self._cluster):
+            if part is not None:
+                with suppress(Exception):
+                    part.close(timeout=_RUSH / 2)
+        self._client = self._cluster = None
+
+    def _order_of(self, job: Job) -> Order:
+        """Return the order for a job, with paths as the workers see them."""
+        context, logs = dict(job.context), None
+        if "store" in context:
+            here = Path(context["store"])
+            there = Path(self._profile.store or here)
+            context["store"] = str(there)
+            if self._logs is not None and self._logs.is_relative_to(here):
+                logs = there / self._logs.relative_to(here)
+        if self._profile.data is not None and "data_dir" in context:
+            context["data_dir"] = self._profile.data
+        run, job = f"bench-{uuid.uuid4().hex[:12]}", replace(job, context=context)
+        return Order(run, job, *self._limits, logs, versions(), self._profile.environment, self._preload)
+
+    def _connect(self) -> None:
+        with interrupts_held_back():
+            self._cluster = start_cluster(self._profile, self._jobs)
+        place = self._cluster or self._profile.address
+        try:
+            wait_for = min(self._profile.patience, 60.0)
+            self._client = need("distributed").Client(place, timeout=wait_for, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{self._profile.title} does not answer: {first_line(error)}") from None
+
+    def _await_workers(self) -> None:
+        """Wait for the first worker. A task that waits makes an adaptive cluster start one."""
+        patience, title = self._profile.patience, self._profile.title
+        first = self._client.submit(int, pure=False)
+        with suppress(TimeoutError):
+            first.result(timeout=min(patience, _FIRST_WORD))
+        if not first.done() and patience > _FIRST_WORD:
+            _log.warning("waiting for a worker of %s", title)
+            with suppress(TimeoutError):
+                first.result(timeout=patience - _FIRST_WORD)
+        if not first.done():
+            raise UserError(
+                f"{title} has had no worker for {patience:.0f} s; look at what the workers print, or start some with "
+                f"`dask worker {self._client.scheduler.address}` ('wait' in the profile changes how long)"
+            )
+        self._count()
+
+    def _check_workers(self) -> None:
+        found = self._client.run(lacking, self._order)
+        problems = [f"{worker}: {text}" for worker, text in sorted(found.items()) if text]
+        workers = self._client.scheduler_info()["workers"].values()
+        for kind, needs in self._profile.resources.items():
+            for name, amount in needs.items():
+                most = max((worker["resources"].get(name, 0) for worker in workers), default=0)
+                if most < amount:  # such stages would wait for ever
+                    problems.append(
+                        f"a stage of kind '{kind}' takes {name}={amount:g}; a worker offers at most {most:g}"
+                    )
+        if problems:
+            head = f"workers of {self._profile.title} cannot do this run's work:"
+            raise UserError("\n  ".join([head, *problems]))
+
+    def _remote(self, stage: Stage) -> Future[StageReport]:
+        """Submit a stage to Dask; a future that is cancelled where the scheduler is lost."""
+        remote = Future[StageReport]()
+        remote.cancel()
+        needs = self._profile.resources.get(stage.kind)
+        if self._gone is None:
+            with suppress(Exception):  # where the connection was lost a moment ago
+                executor = self._client.get_executor(pure=False, resources=dict(needs) if needs else None)
+                remote = executor.submit(run_stage, self._order, stage)
+        return remote
+
+    def _done(self, report: Future[StageReport], remote: Future[StageReport]) -> None:
+        """Take the end of a task; called in a thread of Dask's."""
+        if remote.cancelled():
+            self._gone = self._gone or self._lost()
+            result = StageReport(self._gone)
+        elif (error := remote.exception()) is None:
+            result = remote.result()
+        elif type(error).__name__ == "KilledWorker":
+            deaths = getattr(error, "allowed_failures", 0) + 1
+            result = StageReport(Failure("killed", f"{deaths} Dask workers died running it"))
+        else:
+            result = StageReport(failure_of(error))
+        if self._remotes.pop(report, None) is not None:
+            report.set_result(result)
+
+    def _lost(self) -> Failure:
+        return Failure("killed", f"the scheduler of {self._profile.title} was lost; the same command goes on from here")
+
+    def _give_up(self, failure: Failure) -> None:
+        """Fail every stage that runs or comes later."""
+        self._gone = self._gone or failure
+        for report, remote in list(self._remotes.items()):
+            remote.cancel()
+            if self._remotes.pop(report, None) is not None:
+                report.set_result(StageReport(self._gone))
+
+    def _count(self) -> int:
+        """Ask how many threads the workers have now; the last known number where the scheduler does not answer."""
+        with suppress(Exception):
+            self._threads = sum(self._client.sync(self._client.scheduler.ncores, callback_timeout=_RUSH).values())
+        self._counted = time.monotonic()
+        if self._threads:
+            self._seen = self._counted
+        return self._threads
+
+
+def lacking(order: Order) -> str:
+    """Say why this worker cannot do a run's work: other versions, or another store; empty where it can."""
+    here = versions()
+    found = [
+        f"{name} {here.get(name, 'is missing')} instead of {version}"
+        for name, version in order.versions.items()
+        if here.get(name) != version
+    ]
+    store = order.job.context.get("store")
+    if store is not None and not os.access(store, os.W_OK):
+        found.append(f"cannot write to the store at {store}")
+    elif order.logs is not None and not order.logs.is_dir():
+        found.append(f"{store} is another store: it has no {order.logs}")
+    return "; ".join(found)
+
+
+def run_stage(order: Order, stage: Stage) -> StageReport:
+    """Run a stage beside this Dask worker, and end it as soon as nobody wants it; the task of a stage.
+
+    It does not run in the worker itself: it may hang or crash, and the worker may have loaded older code than is on
+    the disk now.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", str(worker.name)).strip("-")[-80:] or "worker"
+    if reason := lacking(order):
+        return StageReport(Failure("killed", f"{name}: {reason}"), {}, name)
+    key = worker.get_current_task()
+    idle: deque[Slot] = vars(worker).setdefault(order.run, deque())
+    slot = _slot(order, name, idle)
+    future = slot.submit(stage)
+    while not wait([future], timeout=_BEAT).done:
+        slot.over_limit(order.timeout, order.memory)
+        if not (slot.condemned or _wanted(worker, key)):
+            slot.condemn(Failure("killed", "the run has ended on this worker"))
+    idle.append(slot)
+    report = future.result()
+    return replace(report, detail={**report.detail, "machine": {"host": socket.gethostname(), **machine()}})
+
+
+def _slot(order: Order, name: str, idle: deque[Slot]) -> Slot:
+    """Return an idle process of the run's, or a new one."""
+    with suppress(IndexError):
+        while True:
+            if (slot := idle.pop()).usable:
+                return slot
+    log = None if order.logs is None else order.logs / f"workers-{name}.log"
+    # without a variable that the worker's nanny sets, which costs time
+    kept = {name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"}
+    environment = {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **order.environment}
+    return Slot(name, order.job, log, preload=order.preload, environment=environment, idle=_IDLE)
+
+
+def _wanted(worker: Any, key: str) -> bool:
+    """Return True unless a running task was cancelled or orphaned, or its worker is about to close."""
+    if worker.status.name not in ("running", "paused", "closing_gracefully"):
+        return False
+    task = worker.state.tasks.get(key)
+    return task is not None and task.state not in ("cancelled", "released", "forgotten")

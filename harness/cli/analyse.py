@@ -53,7 +53,7 @@ def analyse(
 
 def _specs(session: Session, names: list[str], sets: list[str], globs: dict[str, list[str]]) -> list[AnalysisSpec]:
     """Return the suite's own analyses, or the named ones with the options' values."""
-    from harness.suite.analyses import named_components, read_analyses
+    from harness.suite.analyses import named_analyses, read_analyses
     from harness.suite.components import Parts
     from harness.suite.tree import Problems
 
@@ -66,10 +66,11 @@ def _specs(session: Session, names: list[str], sets: list[str], globs: dict[str,
             raise UserError(f"the suite has no 'analyses'; name one or more: {known}")
         return list(suite.analyses)
     problems = Problems()
+    parts = Parts(session.catalog, problems)
     declared = {dataset.label: session.facts.declare(dataset.component) for dataset in suite.datasets}
     specs = read_analyses(
-        named_components(names, sets, globs, problems),
-        Parts(session.catalog, problems),
+        named_analyses(names, sets, globs, parts),
+        parts,
         datasets=declared,
         known={"datasets": list(declared), "methods": list(suite.methods)},
     )

@@ -90,7 +90,7 @@ def _labels(section: str) -> Source:
         line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
         for word in line.split()[2:]:  # an option without its value hides the suite from typer
             with suppress(UserError):
-                labels = gather(find_suite(word), Problems()).tree.table(section)
+                labels = gather(find_suite(word), Problems()).labels(section)
                 yield from ((re.sub(r"[^\w@%+=:,./-]", "?", label), label) for label in labels)
                 return
 

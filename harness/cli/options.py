@@ -281,13 +281,14 @@ def component(catalog: Catalog, kind: str, name: str, sets: Sequence[str] | None
     Raises:
         UserError: an unknown name, or a value that does not fit.
     """
-    from harness.suite.analyses import named_components
     from harness.suite.components import Parts
-    from harness.suite.tree import Problems
+    from harness.suite.layers import Flattener, read_sets
+    from harness.suite.tree import Leaf, Place, Problems
 
     problems = Problems()
-    table = named_components([name], sets or (), {}, problems).table(name)
-    part = Parts(catalog, problems).component(kind, table)
+    flat = Flattener(catalog, problems).component(kind, Leaf(name, Place("command line")))
+    flat |= read_sets(sets or (), problems, f"{kind}.")
+    part = Parts(catalog, problems).component(kind, flat)
     problems.check()
     assert part is not None  # otherwise there is a problem
     return part.spec

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.plan.build import Cell, Plan
-from harness.plan.components import identity, reference
+from harness.plan.components import Components
 from harness.registry.catalog import Catalog
 from harness.results.rows import RunResults
 from harness.results.selection import rule_of
@@ -76,20 +76,20 @@ def _selected(plan: Plan, results: RunResults) -> Iterator[tuple[Cell, str, str]
 
 
 def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpoint: str, fields: list[str]) -> Stage:
-    entry = catalog.get("analysis", spec.component.name)
+    components = Components(catalog)
     train = plan.stages[cell.train]
     prepared = plan.stages[plan.producers[train.payload.data]]
     encoders = _encoders(plan, train)
     preimage: dict[str, Any] = {
         "stage": "analyse",
         "protocol": PROTOCOL_VERSION,
-        "analysis": identity(entry, spec.component),
+        "analysis": components.identity(spec.component),
         "train": train.key,
         "checkpoint": checkpoint,
         "oracle": fields,
     }
     payload = AnalysePayload(
-        analysis=reference(entry, spec.component),
+        analysis=components.reference(spec.component),
         trained=train.key,
         train=train.payload,
         checkpoint=checkpoint,
@@ -100,11 +100,11 @@ def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpo
     return Stage(
         kind="analyse",
         key=digest(preimage),
-        place=f"analyse/{train.place.partition('/')[2]}/{entry.name}",
+        place=f"analyse/{train.place.partition('/')[2]}/{spec.component.name}",
         preimage=preimage,
         inputs=(train.key, prepared.key, *train.payload.quantify, *(item.key for item in encoders)),
         payload=payload,
-        title=f"{entry.name} of {train.title.removeprefix('train ')}",
+        title=f"{spec.component.name} of {train.title.removeprefix('train ')}",
     )
 
 

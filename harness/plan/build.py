@@ -71,8 +71,8 @@ def build_plan(suite: Suite, catalog: Catalog, facts: Declarations) -> Plan:
     datasets = {label: factory.data(suite.dataset(label)) for label in {row.dataset: None for row in suite.rows}}
     for row in suite.rows:
         for configuration in row.configurations:
-            chains = factory.cells(datasets[row.dataset], row, configuration, suite.seeds)
-            for seed, chain in zip(suite.seeds, chains, strict=True):
+            for seed in suite.seeds:
+                chain = factory.cell(datasets[row.dataset], row, configuration, seed)
                 plan.add(chain)
                 plan.cells.append(_cell(row, configuration, seed, chain))
     return plan

@@ -33,29 +33,8 @@ class Upstream:
     checkpoint: str
 
 
-def identity(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
-    """Return a component's part of a key: kind, name, source and the values that differ from the defaults."""
-    paths = {*entry.traits.get("names_code", ()), *entry.traits.get("names_files", ())}
-    changed = entry.changed(spec.params).items()
-    params = {name: _last_part(value) if name in paths else value for name, value in changed}
-    return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": params}
-
-
 def _last_part(path: Any) -> Any:
     return [_last_part(item) for item in path] if isinstance(path, list) else path and PurePath(path).name
-
-
-def reference(entry: Entry, spec: ComponentSpec) -> dict[str, Any]:
-    """Return the facts from which a worker constructs a component."""
-    place = {name: getattr(entry, name) for name in ("kind", "name", "module", "qualname", "file", "plugin", "files")}
-    return {**place, "params": effective(entry.hparams, spec.params)[0]}
-
-
-def brief(entry: Entry, spec: ComponentSpec) -> str:
-    """Return a component for people: its name, and in parentheses the values that differ from the defaults."""
-    changed = entry.changed(spec.params)
-    inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
-    return f"{entry.name} ({inner})" if inner else entry.name
 
 
 def upstream_identity(upstream: Mapping[str, UpstreamStage]) -> dict[str, Any]:
@@ -99,16 +78,24 @@ class Components:
         return self._catalog.get(spec.kind, spec.name)
 
     def identity(self, spec: ComponentSpec) -> dict[str, Any]:
-        """Return :func:`identity` of a component."""
-        return identity(self.entry(spec), spec)
+        """Return a component's part of a key: kind, name, source and the values that differ from the defaults."""
+        entry = self.entry(spec)
+        paths = {*entry.traits.get("names_code", ()), *entry.traits.get("names_files", ())}
+        changed = entry.changed(spec.params).items()
+        params = {name: _last_part(value) if name in paths else value for name, value in changed}
+        return {"kind": entry.kind, "name": entry.name, "source": entry.digest, "params": params}
 
     def reference(self, spec: ComponentSpec) -> dict[str, Any]:
-        """Return :func:`reference` to a component."""
-        return reference(self.entry(spec), spec)
+        """Return the facts from which a worker constructs a component."""
+        entry = self.entry(spec)
+        names = ("kind", "name", "module", "qualname", "file", "plugin", "files")
+        return {name: getattr(entry, name) for name in names} | {"params": effective(entry.hparams, spec.params)[0]}
 
     def brief(self, spec: ComponentSpec) -> str:
-        """Return :func:`brief` of a component."""
-        return brief(self.entry(spec), spec)
+        """Return a component for people: its name, and in parentheses the values that differ from the defaults."""
+        changed = self.entry(spec).changed(spec.params)
+        inner = ", ".join(f"{name}={value}" for name, value in changed.items() if not isinstance(value, list))
+        return f"{spec.name} ({inner})" if inner else spec.name
 
     def networks(self, configuration: Configuration) -> NetworkSettings:
         """Return the facts from which a worker makes and trains the suite's networks."""

@@ -14,7 +14,7 @@ from harness.hparams import effective
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one, plugins_off
 from harness.registry.returned import expect
-from harness.store import FileMark, digest, file_mark
+from harness.store import FileMark, file_mark
 from harness.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
@@ -121,10 +121,6 @@ class Declarations:
         listed = isinstance(found, (list, tuple)) and all(isinstance(item, Download) for item in found)
         expect(listed, dataset, "downloads", found, "a list of Download")
         return list(found)
-
-    def identity(self, spec: ComponentSpec) -> str:
-        """Return a short digest of the files of a dataset, for messages."""
-        return digest(self.files(spec))[:12]
 
 
 def _marks(paths: Iterable[Path]) -> dict[Path, FileMark]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,10 +11,7 @@ from harness.data import Declaration
 from harness.errors import UserError
 from harness.plan.components import (
     Components,
-    Upstream,
-    identity,
     model_identity,
-    reference,
     train_identity,
     upstream_identity,
     with_used_settings,
@@ -35,8 +32,6 @@ from harness.store import PROTOCOL_VERSION, Stage, digest, tier_key
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 
 _MAX_UPSTREAM = 8
-Chain = Callable[[int], list[Stage]]
-"""Makes a stage for a seed: those on which it builds come first, itself last."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ class Data:
 
 
 class StageFactory:
-    """Makes the chain of stages of a cell; equal inputs give equal keys, whatever the suite around them."""
+    """Makes the stages of a cell; equal inputs give equal keys, whatever the suite around them."""
 
     def __init__(self, catalog: Catalog, facts: Declarations) -> None:
         self._facts = facts
@@ -109,11 +104,11 @@ class StageFactory:
     def prepare(self, dataset: DatasetSpec) -> Stage:
         """Return the stage that builds a dataset."""
         spec = dataset.component
-        entry, declared = self._components.entry(spec), self._facts.declare(spec)
+        components, declared = self._components, self._facts.declare(spec)
         preimage = {
             "stage": "prepare",
             "protocol": PROTOCOL_VERSION,
-            "dataset": identity(entry, spec),
+            "dataset": components.identity(spec),
             "files": self._facts.files(spec),
         }
         key = digest(preimage)
@@ -122,177 +117,131 @@ class StageFactory:
             key=key,
             place=f"prepare/{spec.name}",
             preimage=preimage,
-            payload=PreparePayload(dataset=reference(entry, spec), declared=asdict(declared)),
+            payload=PreparePayload(dataset=components.reference(spec), declared=asdict(declared)),
             title=f"prepare {dataset.label}",
             outputs=(tier_key(key, "oracle"), tier_key(key, "sealed")),
         )
 
-    def cells(self, data: Data, row: Row, configuration: Configuration, seeds: Iterable[int]) -> Iterator[list[Stage]]:
-        """Yield all stages of each seed's cell, inputs first; the last two are its training and its score."""
+    def cell(self, data: Data, row: Row, configuration: Configuration, seed: int) -> list[Stage]:
+        """Return all stages of a cell, inputs first; the last two are its training and its score."""
         monitor = data.declared.default_val if row.select.split == "auto" else row.select.split
-        training = self._training(data, monitor, configuration, row.method)
-        for seed in seeds:
-            chain = training(seed)
-            yield [data.prepared, *chain, _score(data, configuration.learner.name, chain[-1])]
+        chain = self._training(data, monitor, configuration, seed, row.method)
+        return [data.prepared, *chain, _score(data, configuration.learner.name, chain[-1])]
 
     def _training(
-        self, data: Data, monitor: str, configuration: Configuration, method: str = "", depth: int = 0
-    ) -> Chain:
-        """Return the chain of a configuration's training."""
+        self, data: Data, monitor: str, configuration: Configuration, seed: int, method: str = "", depth: int = 0
+    ) -> list[Stage]:
+        """Return the stages of a training, itself last."""
         components, spec = self._components, configuration.learner
         traits = components.entry(spec).traits
         environment = configuration.environment if "environments" in traits.get("needs", ()) else None
         drawn = environment if environment and components.entry(environment).traits.get("per_batch") else None
         fixed = None if drawn else environment
         trained = with_used_settings(configuration, "fixed" if fixed else "none")
-        pipeline = self._pipeline(data, trained.pipeline) if trained.pipeline else []
-        annotation = self._annotation(data, monitor, fixed, trained, depth) if fixed else None
-        upstream = self._upstream(data, monitor, spec, trained, depth)
+        quantified = self._encode_and_quantify(data, trained.pipeline, seed) if trained.pipeline else []
+        quantify = [stage.key for stage in quantified if stage.kind == "quantify"]
+        annotated = self._annotation(data, monitor, fixed, trained, seed, depth) if fixed else []
+        annotate = annotated[-1].key if annotated else None
+        roles, before = self._upstream(data, monitor, spec, trained, seed, depth)
         preimage = {
             "learner": components.identity(spec),
             "backbone": components.identity(trained.model.backbone),
             "model": model_identity(trained),
             "train": train_identity(trained.train),
             "data": data.prepared.key,
-            "environment": components.identity(drawn) if drawn else None,
+            "environment": components.identity(drawn) if drawn else annotate,
             "monitor": monitor,
+            "quantify": quantify,
+            "upstream": upstream_identity(roles),
+            "seed": seed,
         }
-        payload = {
+        payload = TrainPayload(
             **data.payload,
-            "networks": components.networks(trained),
-            "learner": components.reference(spec),
-            "environment": components.reference(drawn) if drawn else None,
-            "monitor": monitor,
-        }
+            networks=components.networks(trained),
+            learner=components.reference(spec),
+            environment=components.reference(drawn) if drawn else None,
+            monitor=monitor,
+            annotate=annotate,
+            quantify=quantify,
+            upstream=roles,
+            seed=seed,
+        )
+        inputs = [*([annotate] if annotate else []), *quantify, *(item.key for item in roles.values())]
         suffix = "" if trained.id == "-" else f" ({trained.id})"
+        title = f"train {method or spec.name} on {data.spec.label}, seed {seed}{suffix}"
+        return [*quantified, *annotated, *before, data.stage("train", spec.name, preimage, payload, inputs, title)]
 
-        def chain(seed: int) -> list[Stage]:
-            quantified = [stage for pair in pipeline for stage in pair(seed)]
-            quantify = [stage.key for stage in quantified if stage.kind == "quantify"]
-            annotated = annotation(seed) if annotation else []
-            annotate = annotated[-1].key if annotated else None
-            roles, before = upstream(seed)
-            training = data.stage(
-                "train",
-                spec.name,
-                {
-                    **preimage,
-                    "environment": annotate or preimage["environment"],
-                    "quantify": quantify,
-                    "upstream": upstream_identity(roles),
-                    "seed": seed,
-                },
-                TrainPayload(**payload, annotate=annotate, quantify=quantify, upstream=roles, seed=seed),
-                [*([annotate] if annotate else []), *quantify, *(item.key for item in roles.values())],
-                f"train {method or spec.name} on {data.spec.label}, seed {seed}{suffix}",
-            )
-            return [*quantified, *annotated, *before, training]
+    def _encode_and_quantify(self, data: Data, pipeline: Pipeline, seed: int) -> list[Stage]:
+        """Return one encode and one quantify stage for each architecture of the pool."""
+        components, quantifier = self._components, pipeline.quantifier
+        stages = []
+        for encoder in pipeline.encoders:
+            title = f"{components.brief(encoder)} on {data.spec.label}, seed {seed}"
+            preimage = {"encoder": components.identity(encoder), "data": data.prepared.key, "seed": seed}
+            payload = EncodePayload(**data.payload, encoder=components.reference(encoder), seed=seed)
+            encode = data.stage("encode", encoder.name, preimage, payload, (), f"encode {title}")
+            stages += [encode, self._quantify(data, quantifier, encode, f"{quantifier.name}/{encoder.name}", title)]
+        return stages
 
-        return chain
-
-    def _pipeline(self, data: Data, pipeline: Pipeline) -> list[Chain]:
-        """Return a chain of one encode and one quantify stage for each architecture of the pool."""
-        return [self._encode_and_quantify(data, encoder, pipeline.quantifier) for encoder in pipeline.encoders]
-
-    def _encode_and_quantify(self, data: Data, encoder: ComponentSpec, quantifier: ComponentSpec) -> Chain:
-        components = self._components
-        encoding = {"encoder": components.identity(encoder), "data": data.prepared.key}
-        encoding_payload = {**data.payload, "encoder": components.reference(encoder)}
-        quantifying = {"quantifier": components.identity(quantifier)}
-        quantify_payload = {**data.payload, "quantifier": components.reference(quantifier)}
-        brief = f"{components.brief(encoder)} on {data.spec.label}"
-
-        def chain(seed: int) -> list[Stage]:
-            own: dict[str, Any] = {"seed": seed}
-            title = f"{brief}, seed {seed}"
-            encode_payload = EncodePayload(**encoding_payload, seed=seed)
-            encode = data.stage("encode", encoder.name, encoding | own, encode_payload, (), f"encode {title}")
-            own = {"seed": seed, "encode": encode.key}
-            quantify = data.stage(
-                "quantify",
-                f"{quantifier.name}/{encoder.name}",
-                quantifying | own,
-                QuantifyPayload(**quantify_payload, encode=encode.key, seed=seed),
-                (encode.key,),
-                f"quantify {title}",
-            )
-            return [encode, quantify]
-
-        return chain
+    def _quantify(self, data: Data, quantifier: ComponentSpec, encode: Stage, place: str, title: str) -> Stage:
+        components, seed = self._components, encode.payload.seed
+        preimage = {"quantifier": components.identity(quantifier), "seed": seed, "encode": encode.key}
+        reference = components.reference(quantifier)
+        payload = QuantifyPayload(**data.payload, quantifier=reference, encode=encode.key, seed=seed)
+        return data.stage("quantify", place, preimage, payload, [encode.key], f"quantify {title}")
 
     def _annotation(
-        self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, depth: int
-    ) -> Chain:
-        """Return the chain of an environment component's annotate stage."""
+        self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, seed: int, depth: int
+    ) -> list[Stage]:
+        """Return the stages of an environment component, that which annotates last."""
         components = self._components
         entry = components.entry(spec)
         trains = bool(entry.traits.get("trains_networks"))
         fields = sorted(entry.traits.get("oracle", ()))
-        upstream = self._upstream(data, monitor, spec, configuration, depth)
+        roles, before = self._upstream(data, monitor, spec, configuration, seed, depth)
         preimage = {
             "environment": components.identity(spec),
             "data": data.prepared.key,
             "oracle": fields,
             **(components.networks_identity(configuration) if trains else {}),
+            "upstream": upstream_identity(roles),
+            "seed": seed,
         }
-        payload = {
+        payload = AnnotatePayload(
             **data.payload,
-            "networks": components.networks(configuration) if trains else None,
-            "environment": components.reference(spec),
-            "oracle": data.prepared.outputs[0],
-            "fields": fields,
-        }
-        brief = f"annotate {components.brief(spec)} on {data.spec.label}"
-
-        def chain(seed: int) -> list[Stage]:
-            roles, before = upstream(seed)
-            annotate = data.stage(
-                "annotate",
-                entry.name,
-                {**preimage, "upstream": upstream_identity(roles), "seed": seed},
-                AnnotatePayload(**payload, upstream=roles, seed=seed),
-                [item.key for item in roles.values()],
-                f"{brief}, seed {seed}",
-            )
-            return [*before, annotate]
-
-        return chain
+            networks=components.networks(configuration) if trains else None,
+            environment=components.reference(spec),
+            oracle=data.prepared.outputs[0],
+            fields=fields,
+            upstream=roles,
+            seed=seed,
+        )
+        title = f"annotate {components.brief(spec)} on {data.spec.label}, seed {seed}"
+        inputs = [item.key for item in roles.values()]
+        return [*before, data.stage("annotate", entry.name, preimage, payload, inputs, title)]
 
     def _upstream(
-        self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, depth: int
-    ) -> Callable[[int], tuple[dict[str, UpstreamStage], list[Stage]]]:
-        """Return a function of the seed: role -> the stage on which a component builds, and all stages of these.
+        self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, seed: int, depth: int
+    ) -> tuple[dict[str, UpstreamStage], list[Stage]]:
+        """Return role -> the stage on which a component builds, and all stages of these.
 
         Raises:
             UserError: the component builds on itself.
         """
         if depth > _MAX_UPSTREAM:
             raise UserError(f"'{spec.name}' builds on stages that build on it")
-        declared = [
-            (item, self._built_on(data, monitor, item, depth + 1))
-            for item in self._components.upstream(spec, configuration)
-        ]
-
-        def stages(seed: int) -> tuple[dict[str, UpstreamStage], list[Stage]]:
-            roles: dict[str, UpstreamStage] = {}
-            before: list[Stage] = []
-            for item, chain in declared:
-                made = chain(seed)
-                before += made
-                roles[item.role] = UpstreamStage(
-                    kind=item.component.kind,
-                    key=made[-1].key,
-                    checkpoint=item.checkpoint,
-                    payload=made[-1].payload,
-                )
-            return roles, before
-
-        return stages
-
-    def _built_on(self, data: Data, monitor: str, item: Upstream, depth: int) -> Chain:
-        if item.component.kind in LEARNER_KINDS:
-            return self._training(data, monitor, item.configuration, depth=depth)
-        return self._annotation(data, monitor, item.component, item.configuration, depth)
+        roles: dict[str, UpstreamStage] = {}
+        before: list[Stage] = []
+        for item in self._components.upstream(spec, configuration):
+            kind = item.component.kind
+            if kind in LEARNER_KINDS:
+                made = self._training(data, monitor, item.configuration, seed, depth=depth + 1)
+            else:
+                made = self._annotation(data, monitor, item.component, item.configuration, seed, depth + 1)
+            before += made
+            key, payload = made[-1].key, made[-1].payload
+            roles[item.role] = UpstreamStage(kind=kind, key=key, checkpoint=item.checkpoint, payload=payload)
+        return roles, before
 
 
 def _score(data: Data, learner: str, train: Stage) -> Stage:

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from harness.plan.build import Plan
     from harness.store import Failure, Stage, Store
 
-_COMPARED = 200
+_COMPARED = 1_000
 """Stored artifacts that are compared with a stage, the newest."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_Settings = frozenset[tuple[str, str]]
 State = Literal["cached", "unneeded", "new", "stale", "failed"]
 
 
@@ -51,16 +50,18 @@ class StageStatus:
 
 
 def needed(
-    plan: Plan, store: Store, targets: Iterable[str] | None = None, *, retry_failed: bool = False
+    plan: Plan,
+    store: Store,
+    targets: Iterable[str] | None = None,
+    *,
+    retry_failed: bool = False,
+    look: _Look | None = None,
 ) -> list[Stage]:
     """Return the stages that must run for the targets (all scores by default), inputs first.
 
     A stage that is missing from the store but only feeds stages that are there is not needed.
     """
-    return _needed(plan, _Look(plan, store), targets, retry_failed=retry_failed)
-
-
-def _needed(plan: Plan, look: _Look, targets: Iterable[str] | None = None, *, retry_failed: bool) -> list[Stage]:
+    look = look or _Look(plan, store)
     wanted: set[str] = set()
     waiting = list(targets) if targets is not None else [cell.score for cell in plan.cells]
     while waiting:
@@ -95,10 +96,10 @@ class _Look:
         return self._store.failure(key) if key in self._failed else None
 
 
-def survey(plan: Plan, store: Store, *, retry_failed: bool = False) -> list[StageStatus]:
+def survey(plan: Plan, store: Store) -> list[StageStatus]:
     """Return every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
     look = _Look(plan, store)
-    run = {stage.key for stage in _needed(plan, look, retry_failed=retry_failed)}
+    run = {stage.key for stage in needed(plan, store, look=look)}
     clock, nearest = Clock(store), Nearest(store)
     return [_status(stage, look, run, clock, nearest) for stage in plan.stages.values()]
 
@@ -127,37 +128,37 @@ class Nearest:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._places: dict[str, dict[_Settings, list[_Stored]]] = {}
+        self._places: dict[str, list[_Stored]] = {}
 
     def find(self, stage: Stage) -> Mapping[str, Any] | None:
         """Return the preimage with the fewest different values at the stage's place, None where nothing is stored.
 
         Of many, those with the same settings are compared, which differ in code or data; where there are none, the
-        newest with each setting.
+        newest.
         """
         if stage.place not in self._places:
-            self._places[stage.place] = self._read(stage.place)
-        groups = self._places[stage.place]
-        wanted = dict(_leaves(stage.preimage))
-        same = groups.get(_settings(wanted))
-        candidates = same or [group[-1] for group in groups.values()]
-        wanted_items = wanted.items()
+            self._places[stage.place] = [_stored(preimage) for _, preimage in self._store.preimages(stage.place)]
+        wanted, there = _stored(stage.preimage), self._places[stage.place]
+        same = [stored for stored in there if stored.settings == wanted.settings]
         nearest = min(
-            candidates[-_COMPARED:], key=lambda stored: len(stored.leaves.items() ^ wanted_items), default=None
+            (same or there)[-_COMPARED:],
+            key=lambda stored: len(stored.leaves.items() ^ wanted.leaves.items()),
+            default=None,
         )
         return nearest and nearest.preimage
 
-    def _read(self, place: str) -> dict[_Settings, list[_Stored]]:
-        groups: dict[_Settings, list[_Stored]] = defaultdict(list)
-        for _, preimage in self._store.preimages(place):
-            leaves = dict(_leaves(preimage))
-            groups[_settings(leaves)].append(_Stored(preimage, leaves))
-        return dict(groups)
-
 
 class _Stored(NamedTuple):
+    """A preimage, its values by path, and those that are no digests of code or data."""
+
     preimage: Mapping[str, Any]
     leaves: dict[str, str]
+    settings: frozenset[tuple[str, str]]
+
+
+def _stored(preimage: Mapping[str, Any]) -> _Stored:
+    leaves = dict(_leaves(preimage))
+    return _Stored(preimage, leaves, frozenset(item for item in leaves.items() if not _DIGEST.search(item[1])))
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -167,11 +168,6 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from _leaves(item, f"{path}.{name}")
     else:
         yield path, repr(value)
-
-
-def _settings(leaves: Mapping[str, str]) -> _Settings:
-    """Return the values that are no digests of code or data."""
-    return frozenset(item for item in leaves.items() if not _DIGEST.search(item[1]))
 
 
 class Clock:

@@ -120,13 +120,10 @@ class Catalog:
             raise UserError(self.unknown(kind, name))
         return entry
 
-    def unknown(self, kind: str, name: str, why: str = "") -> str:
-        """Return the message for an unknown name; ``why`` takes the place of the list of known names."""
+    def unknown(self, kind: str, name: str) -> str:
+        """Return the message for an unknown name."""
         known = self.names(kind)
-        text = f"no {kind} is called '{name}'{did_you_mean(name, known)}; "
-        if why:
-            return text + why
-        text += f"there are: {', '.join(known) or 'none'}"
+        text = f"no {kind} is called '{name}'{did_you_mean(name, known)}; there are: {', '.join(known) or 'none'}"
         broken = ", ".join(item.plugin for item in self.broken)
         text += f" (these plugins could not be loaded: {broken})" if broken else ""
         return f"{text} (not loaded, as --no-plugins asks: {', '.join(self.withheld)})" if self.withheld else text

@@ -1,4 +1,4 @@
-"""Read the ``analyses`` of a suite, which look at its cells after the run, and its ``trackers``."""
+"""Read the ``analyses`` of a suite, which look at its cells after the run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from fnmatch import fnmatchcase
 from harness.data import Declaration
 from harness.errors import did_you_mean
 from harness.suite.components import Parts
-from harness.suite.spec import AnalysisSpec, ComponentSpec
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe
-from harness.suite.yaml import read_value
+from harness.suite.layers import Decision, Flattener, Row, read_sets
+from harness.suite.settings import FAULTY
+from harness.suite.spec import AnalysisSpec
+from harness.suite.tree import Items, Leaf, Place, Tree, describe
 
 OWN = ("datasets", "methods")
 """Keys of an analysis that are not its component's hyperparameters."""
 
 
 def read_analyses(
-    table: Table,
+    rows: Mapping[str, Row],
     parts: Parts,
     *,
     datasets: Mapping[str, Declaration],
@@ -26,69 +27,42 @@ def read_analyses(
     """The analyses of a suite, in the order of the file; faults are noted and left out.
 
     Args:
-        table: label -> component in normal form, which may also hold ``datasets`` and ``methods``.
-        parts: checks components.
-        datasets: what is taken of the suite, with what it declares.
+        datasets: those taken of the suite, with what they declare.
         known: ``datasets`` and ``methods`` -> every label of the suite, taken or not.
     """
     specs = []
-    for label in table:
-        own = table.table(label)
+    for label, row in rows.items():
         before = len(parts.problems)
-        globs = {name: _globs(own, name, label, parts, known[name]) for name in OWN}
-        part = parts.alone("analysis", own.without(OWN))
+        part = None if FAULTY in row.flat else parts.alone("analysis", row.flat, OWN)
+        globs = {name: _globs(row, name, label, parts, known[name]) for name in OWN}
         if part is None or len(parts.problems) > before:
             continue
-        spec = AnalysisSpec(label, part.spec, globs["datasets"], globs["methods"])
-        if _fields_there(spec, part.entry.traits.get("oracle", ()), datasets, parts, table):
-            specs.append(spec)
+        fields = set(part.entry.traits.get("oracle", ()))
+        looked = {name: declared for name, declared in datasets.items() if fits(name, globs["datasets"])}
+        lacking = [name for name, declared in looked.items() if fields - set(declared.oracle)]
+        if lacking:
+            text = f"analysis '{label}' reads the oracle field {', '.join(sorted(fields))}, which these datasets lack: "
+            parts.problems.add(row.place, f"{text}{', '.join(lacking)}; name others with datasets: [...]")
+        else:
+            specs.append(AnalysisSpec(label, part.spec, globs["datasets"], globs["methods"]))
     return tuple(specs)
 
 
-def named_components(
-    names: Sequence[str], sets: Sequence[str], globs: Mapping[str, Sequence[str]], problems: Problems
-) -> Table:
-    """The table of components that a command line means: each name is its own label.
-
-    Args:
-        names: components, as a suite writes them.
-        sets: ``KEY=VALUE`` texts with hyperparameters of the one component that is named.
-        globs: ``datasets`` and ``methods`` -> globs.
-        problems: receives what is wrong.
-    """
-    line = Place("command line")
-    table = Table(line)
+def named_analyses(
+    names: Sequence[str], sets: Sequence[str], globs: Mapping[str, Sequence[str]], parts: Parts
+) -> dict[str, Row]:
+    """The ``analyses`` that a command line means: each name is a component with its own label."""
+    line, rows = Place("command line"), {}
+    if sets and len(names) > 1:
+        parts.problems.add(line, "--set gives a hyperparameter of one named analysis, not of several")
     for name in names:
-        part = Table(line).put("use", Leaf(name, line))
-        for text in sets:
-            place = Place(f"--set {text}")
-            key, equals, written = text.partition("=")
-            if not equals or len(names) > 1:
-                problems.add(place, "expected KEY=VALUE with a hyperparameter of the one component that is named")
-                continue
-            value = read_value(written, place, problems)
-            part = part if value is None else part.put(key.strip(), value, place)
+        flat = Flattener(parts.catalog, parts.problems).component("analysis", Leaf(name, line))
+        flat |= read_sets(sets, parts.problems, "analysis.")
         for key, values in globs.items():
             if values:
-                part = part.put(key, Items(tuple(Leaf(value, line) for value in values), line), line)
-        table = table.put(name, part, line)
-    return table
-
-
-def read_trackers(tree: Tree | None, more: Sequence[str], parts: Parts) -> tuple[ComponentSpec, ...]:
-    """The trackers of a suite (in normal form) and those that the command line adds; faults are noted."""
-    tables = [item for item in tree.items if isinstance(item, Table)] if isinstance(tree, Items) else []
-    for name in more:
-        place = Place(f"--tracker {name}")
-        tables.append(Table(place).put("use", Leaf(name, place)))
-    components = [parts.alone("tracker", table) for table in tables]
-    return tuple(part.spec for part in components if part is not None)
-
-
-def written_analysis(spec: AnalysisSpec) -> dict[str, object]:
-    """An analysis as a suite writes it."""
-    globs = {name: list(getattr(spec, name)) for name in OWN if getattr(spec, name)}
-    return {"use": spec.component.name, **spec.component.params, **globs}
+                flat[f"analysis.{key}"] = Decision(Items(tuple(Leaf(value, line) for value in values), line), line)
+        rows[name] = Row(line, flat)
+    return rows
 
 
 def fits(label: str, globs: Sequence[str]) -> bool:
@@ -96,36 +70,19 @@ def fits(label: str, globs: Sequence[str]) -> bool:
     return not globs or any(label == glob or fnmatchcase(label, glob) for glob in globs)
 
 
-def _globs(own: Table, name: str, label: str, parts: Parts, known: Sequence[str]) -> tuple[str, ...]:
-    tree = own.get(name)
-    if tree is None:
-        return ()
-    items: Sequence[Tree] = tree.items if isinstance(tree, Items) else (tree,)
+def _globs(row: Row, name: str, label: str, parts: Parts, known: Sequence[str]) -> tuple[str, ...]:
+    given = row.flat.get(f"analysis.{name}")
+    value = given and given.value
+    items: Sequence[Tree] = value.items if isinstance(value, Items) else [value] if value else []
     globs = []
     for item in items:
-        if not (isinstance(item, Leaf) and isinstance(item.value, str) and item.value.strip()):
-            message = f"analysis '{label}': '{name}' lists names or globs of the suite's {name}, found {describe(item)}"
-            parts.problems.add(item.place, message)
+        if not (isinstance(item, Leaf) and isinstance(item.value, str)):
+            text = f"analysis '{label}': '{name}' lists names or globs, found {describe(item)}"
+            parts.problems.add(item.place, text)
         elif known and not any(fits(other, (item.value,)) for other in known):
-            hint = did_you_mean(item.value, known)
-            message = f"analysis '{label}': '{item.value}' fits none of the suite's {name}{hint}; there are: "
-            parts.problems.add(item.place, message + ", ".join(known))
+            hint = f"{did_you_mean(item.value, known)}; there are: {', '.join(known)}"
+            text = f"analysis '{label}': '{item.value}' fits none of the suite's {name}{hint}"
+            parts.problems.add(item.place, text)
         else:
             globs.append(item.value)
     return tuple(globs)
-
-
-def _fields_there(
-    spec: AnalysisSpec, fields: Sequence[str], datasets: Mapping[str, Declaration], parts: Parts, table: Table
-) -> bool:
-    """An analysis that opens oracle fields needs datasets that have them."""
-    lacking = [
-        label
-        for label, declared in datasets.items()
-        if fits(label, spec.datasets) and set(fields) - set(declared.oracle)
-    ]
-    if lacking:
-        text = f"analysis '{spec.label}' reads the oracle field {', '.join(fields)}, which these datasets lack: "
-        hint = f"{', '.join(lacking)}; name others with datasets: [...]"
-        parts.problems.add(table.key(spec.label), text + hint)
-    return not lacking

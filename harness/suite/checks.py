@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.data import Declaration
@@ -10,57 +10,50 @@ from harness.errors import did_you_mean
 from harness.hparams import holds
 from harness.registry.catalog import Catalog, Entry
 from harness.suite.components import Part
-from harness.suite.effects import Hindered, Uses
+from harness.suite.layers import Flat
 from harness.suite.settings import SelectSettings
 from harness.suite.spec import ComponentSpec, Configuration
-from harness.suite.tree import Place, Problems, Table
+from harness.suite.tree import Place, Problems
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A method on a dataset: the names for messages, and what the dataset declares."""
+    """A method on a dataset: the names for messages, what the dataset declares, and what receives faults."""
 
     method: str
     place: Place
     dataset: str
     declared: Declaration
+    problems: Problems
 
 
-def check_tasks(pair: Pair, parts: Mapping[str, Part], problems: Problems) -> None:
-    """Check that every component supports the dataset's task."""
-    kind = pair.declared.task.kind
-    for role, part in parts.items():
-        supported = part.entry.traits.get("tasks")
-        if supported and kind not in supported:
-            message = (
-                f"{role} '{part.entry.name}' of method '{pair.method}' supports {_join(supported)} tasks; "
-                f"dataset '{pair.dataset}' is {kind}"
-            )
-            problems.add(part.place, message)
-
-
-def check_oracle(pair: Pair, parts: Iterable[Part], problems: Problems) -> None:
-    """Check that the dataset has the oracle fields that the components open."""
+def check_parts(pair: Pair, parts: Iterable[Part]) -> None:
+    """Check that every component supports the dataset's task, and that the dataset has what it reads."""
+    declared = pair.declared
     for part in parts:
-        missing = sorted(set(part.entry.traits.get("oracle", ())) - set(pair.declared.oracle))
-        if missing:
-            has = f"it has: {', '.join(pair.declared.oracle)}" if pair.declared.oracle else "it has none"
-            message = (
-                f"{part.entry.kind} '{part.entry.name}' reads the oracle field {_join(missing)}, "
-                f"which dataset '{pair.dataset}' lacks; {has}"
-            )
-            problems.add(part.place, message)
+        traits, title = part.entry.traits, f"{part.entry.kind} '{part.entry.name}'"
+        tasks, group = traits.get("tasks"), traits.get("requires")
+        if tasks and declared.task.kind not in tasks:
+            text = f"supports {', '.join(sorted(tasks))} tasks; dataset '{pair.dataset}' is {declared.task.kind}"
+            pair.problems.add(part.place, f"{title} {text}")
+        if group == "env" and not declared.environments:
+            text = f"reads the dataset's own environments; dataset '{pair.dataset}' has none"
+            pair.problems.add(part.place, f"{title} {text}")
+        groups = [] if group in (None, "env") else [group]
+        fields = [("oracle field", traits.get("oracle", ()), declared.oracle), ("grouping", groups, declared.groups)]
+        for what, wanted, there in fields:
+            missing = ", ".join(sorted(set(wanted) - set(there)))
+            if missing:
+                text = f"reads the {what} {missing}, which dataset '{pair.dataset}' lacks"
+                pair.problems.add(part.place, f"{title} {text}; it has: {', '.join(there) or 'none'}")
 
 
-def check_split(pair: Pair, select: SelectSettings, table: Table, problems: Problems) -> None:
+def check_split(pair: Pair, select: SelectSettings, settings: Flat) -> None:
     """Check that ``select.split`` names a validation split of the dataset."""
-    splits = [name for name, role in pair.declared.splits.items() if role == "val"]
-    if select.split != "auto" and select.split not in splits:
-        message = (
-            f"dataset '{pair.dataset}' has no validation split '{select.split}'{did_you_mean(select.split, splits)}; "
-            f"allowed: {', '.join(['auto', *splits])}"
-        )
-        problems.add(table.entries["split"].place if "split" in table else pair.place, message)
+    splits = ["auto", *(name for name, role in pair.declared.splits.items() if role == "val")]
+    if select.split not in splits:
+        text = f"dataset '{pair.dataset}' has no validation split '{select.split}'{did_you_mean(select.split, splits)}"
+        pair.problems.add(settings["select.split"].value.place, f"{text}; allowed: {', '.join(splits)}")
 
 
 def wants_environments(learner: Entry) -> bool:
@@ -76,67 +69,30 @@ def environments_of(learner: Part, given: Part | None) -> str:
     return "drawn per batch" if given.entry.traits.get("per_batch") else "fixed"
 
 
-def environment_uses(learner: Part, method: Table, *, wanted: bool) -> Uses:
-    """Return the effect of a method's ``envs``: none where its learner takes none."""
-    uses, written = Uses(), (method.key("envs"), "envs")
-    if wanted:
-        uses.active.add(written)
-    else:
-        text = f"'envs' has no meaning with {learner.entry.kind} '{learner.entry.name}', which takes none"
-        uses.idle[written] = Hindered(text)
-    return uses
-
-
-def _check_provided(pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems) -> None:
-    """Check that an environment provides all that its learner needs beside ids."""
-    provided = set(given.entry.traits.get("provides", ())) if given is not None else set()
-    missing = set(learner.entry.traits.get("needs", ())) - {"environments"} - provided
-    if not missing:
-        return
-    able = [entry.name for entry in catalog.of_kind("environment") if missing <= set(entry.traits.get("provides", ()))]
-    message = (
-        f"method '{pair.method}' ({learner.entry.name}) needs environments that come with {_join(missing)}; "
-        f"{'none does' if not able else 'these do: ' + ', '.join(able)}"
-    )
-    problems.add(pair.place if given is None else given.place, message)
-
-
-def supplied_environment(
-    pair: Pair, learner: Part, given: Part | None, catalog: Catalog, problems: Problems
-) -> Part | None:
+def supplied_environment(pair: Pair, learner: Part, given: Part | None, catalog: Catalog) -> Part | None:
     """Return what supplies environments to a learner that needs some: what is given, or else the dataset's own.
 
-    Faults are noted: there are none, they are not of a kind that the dataset allows, or lack what the learner needs.
+    Noted: there are none, or they lack what the learner needs beside ids.
     """
-    _check_provided(pair, learner, given, catalog, problems)
-    has_own = pair.declared.environments > 0
-    if given is not None:
-        _check_groups(pair, given, problems)
-        if _reads_own(given.entry) and not has_own:
-            message = (
-                f"environment '{given.entry.name}' reads the dataset's own environments; "
-                f"dataset '{pair.dataset}' has none"
-            )
-            problems.add(given.place, message + _others(catalog, given.entry.name))
-        return given
-    own = next((entry for entry in catalog.of_kind("environment") if _reads_own(entry)), None)
-    if has_own and own is not None:
+    who, entries = f"method '{pair.method}' ({learner.entry.name})", catalog.of_kind("environment")
+    missing = set(learner.entry.traits.get("needs", ())) - {"environments"}
+    missing -= set(given.entry.traits.get("provides", ())) if given else set()
+    if missing:
+        able = [entry.name for entry in entries if missing <= set(entry.traits.get("provides", ()))]
+        text = f"needs environments that come with {', '.join(sorted(missing))}; these do: {', '.join(able) or 'none'}"
+        pair.problems.add(given.place if given else pair.place, f"{who} {text}")
+    own = next((entry for entry in entries if entry.traits.get("requires") == "env"), None)
+    if given is None and own and pair.declared.environments:
         return Part(own, ComponentSpec("environment", own.name), pair.place)
-    message = (
-        f"method '{pair.method}' ({learner.entry.name}) needs environments and dataset '{pair.dataset}' has none; "
-        f"say which with 'envs:'"
-    )
-    problems.add(pair.place, message + _others(catalog))
-    return None
+    if given is None:
+        known = ", ".join(entry.name for entry in entries if entry is not own)
+        text = f"needs environments and dataset '{pair.dataset}' has none; say which with 'envs:'; there are: {known}"
+        pair.problems.add(pair.place, f"{who} {text}")
+    return given
 
 
 def check_number(
-    pair: Pair,
-    given: Part | None,
-    train: Table,
-    configurations: Iterable[Configuration],
-    catalog: Catalog,
-    problems: Problems,
+    pair: Pair, given: Part | None, settings: Flat, configurations: Iterable[Configuration], catalog: Catalog
 ) -> None:
     """Check that a method that compares environments gets two or more of them, in a batch if it compares them there."""
     for configuration in configurations:
@@ -146,50 +102,14 @@ def check_number(
         if spec is None or not holds(owner.traits.get("compares_environments", False), values):
             continue
         in_batch = not holds(owner.traits.get("compares_over_batches", False), values)
-        entry, place = catalog.get("environment", spec.name), pair.place
-        if _most(entry, spec, pair.declared) == 1:
-            alone, place = f"environment '{spec.name}' gives one", pair.place if given is None else given.place
+        entry = catalog.get("environment", spec.name)
+        counts = [{**entry.defaults, **spec.params}.get(str(entry.traits.get("counted_by")))]
+        counts += [pair.declared.environments] if entry.traits.get("requires") == "env" else []
+        if 1 in counts:
+            alone, place = f"environment '{spec.name}' gives one", given.place if given else pair.place
         elif in_batch and configuration.train.groups_per_batch == 1 and not entry.traits.get("per_batch"):
-            alone = "'groups_per_batch: 1' puts one into each batch"
-            place = train.entries["groups_per_batch"].place if "groups_per_batch" in train else place
+            alone, place = "'groups_per_batch: 1' puts one into each batch", settings["train.groups_per_batch"].place
         else:
             continue
-        message = f"method '{pair.method}' ({learner.name}) compares environments, and {alone}; it needs two or more"
-        problems.add(place, message)
-
-
-def _most(environment: Entry, spec: ComponentSpec, declared: Declaration) -> int | None:
-    """The largest number of environments that there can be, as far as the suite tells."""
-    named = environment.traits.get("counted_by")
-    most = [{**environment.defaults, **spec.params}[named]] if named else []
-    own = [declared.environments] if _reads_own(environment) else []
-    return min((number for number in (*most, *own) if number is not None), default=None)
-
-
-def _check_groups(pair: Pair, given: Part, problems: Problems) -> None:
-    wanted = str(given.entry.traits.get("requires") or "env")
-    if wanted != "env" and wanted not in pair.declared.groups:
-        has = f"it has: {', '.join(pair.declared.groups)}" if pair.declared.groups else "it has none"
-        message = (
-            f"environment '{given.entry.name}' reads the grouping '{wanted}', which dataset '{pair.dataset}' lacks; "
-            f"{has}; an option of the dataset may add it"
-        )
-        problems.add(given.place, message)
-
-
-def _reads_own(entry: Entry) -> bool:
-    return bool(entry.traits.get("requires") == "env")
-
-
-def _others(catalog: Catalog, skip: str = "") -> str:
-    texts = []
-    for entry in catalog.of_kind("environment"):
-        target = entry.traits.get("positional")
-        if entry.name != skip and not _reads_own(entry):
-            texts.append(f"{entry.name}({target})" if target else entry.name)
-    return f"; there are: {', '.join(texts)}" if texts else ""
-
-
-def _join(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+        text = f"method '{pair.method}' ({learner.name}) compares environments, and {alone}; it needs two or more"
+        pair.problems.add(place, text)

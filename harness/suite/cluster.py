@@ -14,17 +14,15 @@ from harness.suite.tree import Problems, Table, Tree, describe
 from harness.suite.validation import KEY, Loc, checked, checked_type, fault, faults, table_of, typed
 from harness.suite.yaml import read_file
 
-_ADDRESS: Final = re.compile(
-    r"(?:tcp|tls|ucx)://(?:[^\s/:\[\]]+|\[[^\s/\[\]]+\]):0*(?P<port>[1-9][0-9]{0,4})|wss?://[^\s/:]\S*"
-)
-ADDRESS_FORM: Final = "write tcp://HOST:PORT or tls://HOST:PORT, with a port from 1 to 65535"
+_FORM: Final = "write tcp://HOST:PORT or tls://HOST:PORT, with a port from 1 to 65535"
+_ADDRESS: Final = re.compile(r"(tcp|tls|ucx|wss?)://[^\s/]*[^\s/:]:[1-9][0-9]{0,4}")
+_STARTED: Final = ("workers", "adapt", "offers", "retries", "options")
+"""What is said of clusters that bench starts."""
 
 
 def _check_adapt(adapt: Any) -> tuple[int, int]:
-    if adapt.maximum is None:
-        raise fault("'adapt' takes the most workers: {minimum: 0, maximum: 20}")
-    if (adapt.minimum or 0) > adapt.maximum:
-        raise fault(f"'adapt': the minimum {adapt.minimum} is above the maximum {adapt.maximum}")
+    if adapt.maximum is None or (adapt.minimum or 0) > adapt.maximum:
+        raise fault("'adapt' takes the fewest and the most workers: {minimum: 0, maximum: 20}")
     return adapt.minimum or 0, adapt.maximum
 
 
@@ -34,26 +32,13 @@ def _variable(value: Any) -> str:
     return str(value)
 
 
-def is_address(text: str) -> bool:
-    """Return True if a Dask scheduler can have this address."""
-    match = _ADDRESS.fullmatch(text)
-    return match is not None and int(match["port"] or 1) < 2**16
-
-
 def _check_cluster(cluster: Any) -> Profile:
     given = cluster.model_fields_set
     kind = cluster.kind or ("address" if "address" in given else "local")
-    texts: dict[Loc, str] = {}
-    if kind == "address":
-        if "address" not in given:
-            texts[()] = "'kind: address' takes the scheduler's address: tcp://host:8786"
-        elif not is_address(cluster.address):
-            texts["address",] = f"'{cluster.address}' is no scheduler's address; {ADDRESS_FORM}"
-        for name in ("workers", "adapt", "offers", "retries", "options"):
-            if name in given:
-                texts[name, KEY] = f"'{name}' is for clusters that bench starts; this one runs already"
-    elif "address" in given:
-        texts["address", KEY] = f"'address' belongs to kind: address, not to {kind}"
+    idle = given.intersection(_STARTED if kind == "address" else ("address",))
+    texts: dict[Loc, str] = {(name, KEY): f"'{name}' has no meaning with 'kind: {kind}'" for name in idle}
+    if kind == "address" and not _ADDRESS.fullmatch(cluster.address or ""):
+        texts["address",] = f"'{cluster.address or ''}' is no scheduler's address; {_FORM}"
     if {"workers", "adapt"} <= given:
         texts["workers", KEY] = "give either 'workers' or 'adapt'"
     if kind in QUEUES and not {"workers", "adapt"} & given:
@@ -113,14 +98,12 @@ def named_cluster(text: str) -> Profile:
     """
     if text == "local":
         return Profile()
-    if "://" in text:
-        if not is_address(text):
-            raise UserError(f"--cluster {text}: that is no scheduler's address; {ADDRESS_FORM}")
+    if _ADDRESS.fullmatch(text):
         return Profile("address", address=text)
     path = Path(text).expanduser()
     if not path.is_file():
-        known = "write 'local', a scheduler's address such as tcp://host:8786, or a profile file"
-        raise UserError(f"--cluster {text}: there is no such file; {known}{did_you_mean(text, ['local'])}")
+        known = f"write 'local', a scheduler's address or a profile file{did_you_mean(text, ['local'])}"
+        raise UserError(f"--cluster {text}: there is no such file, and that is no scheduler's address; {known}")
     problems = Problems()
     tree = read_file(path, problems)
     inner = tree.entries["cluster"] if isinstance(tree, Table) and list(tree) == ["cluster"] else tree

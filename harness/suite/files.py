@@ -8,8 +8,7 @@ from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
 from harness.store import hash_file
-from harness.suite.normal import over_suite, read_method, read_protocol_table, read_suite
-from harness.suite.tree import Items, Leaf, Place, Problems, Table
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, describe, plain
 from harness.suite.yaml import read_file
 
 MAX_INCLUDES = 200
@@ -72,7 +71,7 @@ def peek_plugins(path: Path) -> tuple[Path, ...]:
         SuiteError: a suite file that does not exist, cannot be read or is not YAML.
     """
     problems = Problems()
-    gathered = gather(path, problems, shape_problems=Problems())
+    gathered = gather(path, problems)
     if gathered.broken:
         problems.check()
     return tuple(dict.fromkeys(plugin for plugin, _ in gathered.plugins))
@@ -80,19 +79,23 @@ def peek_plugins(path: Path) -> tuple[Path, ...]:
 
 @dataclass
 class Gathered:
-    """A suite with its fragments merged in.
+    """A suite and what it includes.
 
     Attributes:
-        tree: the merged suite in normal form, without ``include`` and ``plugins``.
+        layers: the table of each file, what is included first.
         plugins: plugin files with the place that lists each.
         files: every file read.
         broken: a file is missing, unreadable, not YAML or no table, so that what depends on it cannot be judged.
     """
 
-    tree: Table
+    layers: list[Table] = field(default_factory=list)
     plugins: list[tuple[Path, Place]] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     broken: bool = False
+
+    def labels(self, section: str) -> list[str]:
+        """The labels of all datasets or methods, as they are written."""
+        return list(dict.fromkeys(label for layer in self.layers for label in layer.table(section)))
 
 
 def digests(path: Path, gathered: Gathered) -> dict[str, str]:
@@ -104,81 +107,67 @@ def digests(path: Path, gathered: Gathered) -> dict[str, str]:
     return {name: hash_file(file) for name, file in files.items() if name.isprintable() and file.is_file()}
 
 
-def gather(path: Path, problems: Problems, *, shape_problems: Problems | None = None) -> Gathered:
-    """Read a suite and what it includes.
-
-    Args:
-        path: the suite file.
-        problems: receives files that are missing, unreadable or not YAML, and include cycles.
-        shape_problems: receives what is wrong inside the files; ``problems`` by default.
-    """
-    gathered = Gathered(Table(Place(str(path))))
-    reader = _Includes(problems, problems if shape_problems is None else shape_problems, gathered)
-    gathered.tree = reader.read(path, str(path), ())
-    return gathered
+def gather(path: Path, problems: Problems) -> Gathered:
+    """Read a suite and what it includes; what is wrong inside the files is not looked at."""
+    reader = _Includes(problems, Gathered())
+    reader.read(path, str(path), ())
+    return reader.gathered
 
 
 @dataclass
 class _Includes:
     problems: Problems
-    shape_problems: Problems
     gathered: Gathered
 
-    def read(self, path: Path, name: str, above: tuple[Path, ...]) -> Table:
-        here = path.resolve()
-        before = len(self.problems)
-        content = read_file(path, self.problems, name=name)
-        self.gathered.files.append(path)
-        self.gathered.broken |= not isinstance(content, Table)
-        if content is None and len(self.problems) > before:
-            return Table(Place(name, 1, 1))
-        own = read_suite(content, name, self.shape_problems, fragment=bool(above))
-        result = Table(own.place)
-        for item in _leaves(own, "include"):
+    def read(self, path: Path, name: str, above: tuple[Path, ...]) -> None:
+        here, before, gathered = path.resolve(), len(self.problems), self.gathered
+        own = read_file(path, self.problems, name=name)
+        gathered.files.append(path)
+        if not isinstance(own, Table):
+            gathered.broken = True
+            if len(self.problems) == before:
+                place = Place(name, 1, 1) if own is None else own.place
+                text = f"a suite is a table that starts with 'bench: 1', found {describe(own and plain(own))}"
+                self.problems.add(place, text)
+            return
+        for item in _names(own, "include"):
             found = self.locate(path, item)
             if found is None:
                 continue
             if found.resolve() in (*above, here):
                 cycle = " → ".join(file.name for file in (*above, here, found))
                 self.problems.add(item.place, f"include cycle: {cycle}")
-            elif len(self.gathered.files) >= MAX_INCLUDES:
+            elif len(gathered.files) >= MAX_INCLUDES:
                 self.problems.add(item.place, f"more than {MAX_INCLUDES} files are included")
                 break
             else:
-                result = over_suite(result, self.read(found, _shown(found, path), (*above, here)))
-        self.plugins(path, own)
-        own = own.without(["include", "plugins"])
-        return own if not result else over_suite(result, own)
+                shown = str(found) if path.is_absolute() else os.path.relpath(found)
+                self.read(found, shown, (*above, here))
+        for item in _names(own, "plugins"):
+            file = Path(os.path.normpath((path.parent / str(item.value)).absolute()))
+            if file.is_file():
+                gathered.plugins.append((file, item.place))
+            else:
+                what = "is a folder" if file.is_dir() else "not found"
+                self.problems.add(item.place, f"plugin file {what}: {file}")
+        gathered.layers.append(own)
 
     def locate(self, path: Path, item: Leaf) -> Path | None:
         name = str(item.value)
         for folder in (path.parent, suites_folder()):
             if (folder / name).is_file():
                 return folder / name
-        known = [file + ".yaml" for file in _named_files(suites_folder())]
-        where = f"{path.parent / name}, and not among the installed suites"
+        hint = did_you_mean(name, [file + ".yaml" for file in _named_files(suites_folder())])
         self.gathered.broken = True
-        self.problems.add(item.place, f"included file not found: {where}{did_you_mean(name, known)}")
+        where = f"{path.parent / name}, and not among the installed suites"
+        self.problems.add(item.place, f"included file not found: {where}{hint}")
         return None
 
-    def plugins(self, path: Path, own: Table) -> None:
-        for item in _leaves(own, "plugins"):
-            file = Path(os.path.normpath((path.parent / str(item.value)).absolute()))
-            if file.is_file():
-                self.gathered.plugins.append((file, item.place))
-            else:
-                what = "is a folder" if file.is_dir() else "not found"
-                self.problems.add(item.place, f"plugin file {what}: {file}")
 
-
-def _leaves(table: Table, name: str) -> list[Leaf]:
-    items = table.get(name)
-    return [leaf for leaf in items.items if isinstance(leaf, Leaf)] if isinstance(items, Items) else []
-
-
-def _shown(found: Path, path: Path) -> str:
-    """Return the name of an included file in messages: relative where the suite's is."""
-    return str(found) if path.is_absolute() else os.path.relpath(found)
+def _names(table: Table, name: str) -> list[Leaf]:
+    value = table.get(name)
+    items = value.items if isinstance(value, Items) else (value,)
+    return [leaf for leaf in items if isinstance(leaf, Leaf) and isinstance(leaf.value, str)]
 
 
 def _named_files(folder: Path) -> list[str]:
@@ -198,12 +187,14 @@ def bundles() -> list[str]:
 
 def read_protocol(name: Leaf, problems: Problems) -> Table:
     """A protocol's defaults by name."""
-    label = f"protocols/{name.value}.yaml"
-    return read_protocol_table(read_file(_CORE / label, problems, name=label), label, problems)
+    return _shipped(f"protocols/{name.value}.yaml", problems)
 
 
 def read_bundle(name: Leaf, problems: Problems) -> Table:
     """A bundle: part of a method's table."""
-    label = f"bundles/{name.value}.yaml"
-    content = read_file(_CORE / label, problems, name=label)
-    return read_method(content, str(name.value), problems) if content is not None else Table(name.place)
+    return _shipped(f"bundles/{name.value}.yaml", problems)
+
+
+def _shipped(label: str, problems: Problems) -> Table:
+    tree = read_file(_CORE / label, problems, name=label)
+    return tree if isinstance(tree, Table) else Table(Place(label))

@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unicodedata import combining, normalize
 
 from harness.data import Declaration
-from harness.errors import BenchError, UserError, did_you_mean
+from harness.errors import BenchError, did_you_mean
+from harness.hparams import effective
 from harness.registry.catalog import Catalog
-from harness.suite.analyses import read_analyses, read_trackers, written_analysis
+from harness.suite.analyses import OWN, read_analyses
 from harness.suite.checks import (
     Pair,
     check_number,
-    check_oracle,
+    check_parts,
     check_split,
-    check_tasks,
-    environment_uses,
     environments_of,
     supplied_environment,
     wants_environments,
 )
 from harness.suite.components import Part, Parts
-from harness.suite.effects import Effects, facts_of
+from harness.suite.effects import Hindered, Uses, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
-from harness.suite.methods import (
-    CheckedDataset,
-    CheckedMethod,
-    Method,
-    resolve_methods,
-    written_dataset,
-    written_method,
-)
-from harness.suite.normal import drop, over_sections
-from harness.suite.overrides import Overrides, apply_overrides, chosen
+from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sections, under, written
+from harness.suite.layers import Row as WrittenRow
+from harness.suite.methods import Method, resolve_methods
+from harness.suite.overrides import Overrides, chosen
 from harness.suite.search import Base, Search
-from harness.suite.settings import KIND_OF, ROLES, SECTIONS, SelectSettings, seeds_of
+from harness.suite.settings import FAULTY, ROLES, SelectSettings, seeds_of
 from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
-from harness.suite.tree import FAULTY, Leaf, Place, Problems, Table, plain, shortened
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, plain
 
 Declare = Callable[[ComponentSpec], Declaration]
 
 DEFAULT_PROTOCOL = "equad"
-MAX_CELLS = "BENCH_MAX_CELLS"
-"""The variable with the most cells of a suite, so that a slip in a grid does not fill the memory."""
+MAX_CELLS = 1_000_000
+"""The most cells of a suite, so that a slip in a grid does not fill the memory."""
 
 
 def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Overrides | None = None) -> Suite:
@@ -64,199 +56,218 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
         SuiteError: every fault found, each with its place.
     """
     problems = Problems()
-    overrides = overrides or Overrides()
     gathered = gather(path, problems)
     if gathered.broken:
         problems.check()
-    tree = apply_overrides(gathered.tree, overrides, problems)
-    return _Loader(path, Parts(catalog, problems, str(path)), declare, overrides, tree, gathered).suite()
+    parts = Parts(catalog, problems, str(path))
+    return _Loader(path, parts, declare, overrides or Overrides(), gathered).suite()
 
 
-def max_cells() -> int:
-    """The most cells that a suite may have, as the variable :data:`MAX_CELLS` says; a million unless it is set.
+@dataclass(frozen=True)
+class _Dataset:
+    """A dataset of the suite, checked: ``settings`` are those of its rows before the method's own."""
 
-    Raises:
-        UserError: the variable is no number.
-    """
-    text = os.environ.get(MAX_CELLS) or "1000000"
-    if not re.fullmatch(r"[0-9]{1,19}", text):
-        raise UserError(f"{MAX_CELLS}={shortened(text)}: expected a whole number of cells")
-    return int(text)
+    label: str
+    part: Part
+    declared: Declaration
+    settings: Flat
+    environment: Part | None
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method of the suite, checked: its parts by role, its encoder's pool, the environment it names."""
+
+    row: Method
+    parts: Mapping[str, Part]
+    pool: tuple[ComponentSpec, ...]
+    environment: Part | None
+
+    @property
+    def learner(self) -> Part:
+        """The component that trains the classifier."""
+        return self.parts.get("baseline") or self.parts["decorrelator"]
 
 
 class _Loader:
     """One loading: each step notes its problems and goes on with what is sound."""
 
-    def __init__(
-        self, path: Path, parts: Parts, declare: Declare, overrides: Overrides, tree: Table, gathered: Gathered
-    ) -> None:
-        self.path, self.parts, self.declare, self.overrides = path, parts, declare, overrides
-        self.tree, self.gathered = tree, gathered
-        self.catalog, self.problems, self.effects = parts.catalog, parts.problems, Effects(parts.own)
+    def __init__(self, path: Path, parts: Parts, declare: Declare, overrides: Overrides, gathered: Gathered) -> None:
+        self.path, self.parts, self.declare, self.overrides, self.gathered = path, parts, declare, overrides, gathered
+        self.catalog, self.problems = parts.catalog, parts.problems
+        self.flattener = Flattener(self.catalog, self.problems)
+        self.place = gathered.layers[-1].place
+        self.uses: defaultdict[str, Uses] = defaultdict(Uses)
+        """What values do, by the dataset or method with which they are written down again; under ``""`` all."""
 
     def suite(self) -> Suite:
         """The resolved suite."""
         from harness.suite.cluster import read_cluster
 
-        named = self.tree.get("protocol")
-        self.protocol_name = named if isinstance(named, Leaf) else Leaf(DEFAULT_PROTOCOL, self.tree.place)
-        self.protocol = read_protocol(self.protocol_name, self.problems)
-        self.epochs = self._epochs()
-        seeds = seeds_of(plain(self.tree.entries.get("seeds", self.protocol.entries["seeds"])))
         self._plugins()
-        self._present()
-        self.search = Search(self.parts, plain(self.tree.only(["budget"])).get("budget"))
-        self.settings = over_sections(over_sections(Table(self.tree.place), self.protocol), self.tree)
-        self.parts.model(self.settings.table("model"))  # also where no dataset or method is sound
-        all_methods = resolve_methods(self.tree.table("methods"), self.problems)
-        if self.epochs:
-            all_methods = [replace(method, tree=drop(method.tree, "train.epochs")) for method in all_methods]
-        labels = [method.label for method in all_methods]
-        methods = self._checked_methods(all_methods)
-        report = self._report(labels, [method.row.label for method in methods])
-        datasets = self._datasets()
-        known = {"datasets": list(self.tree.table("datasets")), "methods": labels}
+        self.layers = self._layers()
+        top, rows = self.layers.top, self.layers.rows
+        protocol_name = top.get("protocol")
+        protocol_name = protocol_name if isinstance(protocol_name, Leaf) else Leaf(DEFAULT_PROTOCOL, self.place)
+        protocol = read_protocol(protocol_name, self.problems)
+        seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
+        budget = top.get("budget")
+        self.search = Search(self.parts, plain(budget) if budget else None)
+        settings = over(self.flattener.row("protocol", protocol), self.layers.settings)
+        self.parts.model(settings)  # also where no dataset or method is sound
+        all_methods = resolve_methods(rows.get("methods", {}), self.flattener)
+        methods = self._methods(all_methods)
+        datasets = self._datasets(protocol)
+        known = {"datasets": list(rows.get("datasets", {})), "methods": [method.label for method in all_methods]}
         declared = {dataset.label: dataset.declared for dataset in datasets}
-        analyses = read_analyses(self.tree.table("analyses"), self.parts, datasets=declared, known=known)
-        trackers = read_trackers(self.tree.get("trackers"), self.overrides.trackers, self.parts)
-        written = self.tree.get("cluster")
-        cluster = read_cluster(written, self.problems) if isinstance(written, Table) else None
-        rows = self._rows(datasets, methods, len(seeds))
-        if len(rows) == len(self.tree.table("datasets")) * len(all_methods):
-            swept = [(f"methods.{method.label}", written) for method in all_methods for written in method.swept]
-            self.effects.refuse(self.problems, self.tree.table("train"), swept)
+        analyses = read_analyses(rows.get("analyses", {}), self.parts, datasets=declared, known=known)
+        report = self._report(known["methods"], [method.row.label for method in methods])
+        trackers = self._trackers()
+        cluster = top.get("cluster")
+        profile = read_cluster(cluster, self.problems) if isinstance(cluster, Table) else None
+        suite_rows = self._rows(datasets, methods, len(seeds))
+        if len(suite_rows) == len(known["datasets"]) * len(all_methods):
+            self._refuse_idle(all_methods)
         self.problems.check()
-        suite = Suite(
-            name=self._name(),
+        tree: dict[str, Any] = {
+            "bench": 1,
+            "name": self._name(),
+            "protocol": protocol_name.value,
+            "seeds": list(seeds),
+            "plugins": list(dict.fromkeys(str(plugin) for plugin, _ in self.gathered.plugins)),
+            "budget": self.search.budget,
+            "datasets": {dataset.label: self._written_dataset(dataset) for dataset in datasets},
+            "methods": {method.row.label: self._written_method(method) for method in methods},
+            "analyses": {
+                spec.label: {"use": spec.component.name, **spec.component.params}
+                | {name: list(getattr(spec, name)) for name in OWN if getattr(spec, name)}
+                for spec in analyses
+            },
+            "trackers": [{"use": spec.name, **spec.params} for spec in trackers],
+            "report": {key: value for key, value in vars(report).items() if value not in (None, False)},
+        }
+        return Suite(
+            name=tree["name"],
             path=self.path,
-            protocol=str(self.protocol_name.value),
+            protocol=tree["protocol"],
             seeds=tuple(seeds),
             datasets=tuple(DatasetSpec(dataset.label, dataset.part.spec) for dataset in datasets),
             methods=tuple(method.row.label for method in methods),
-            rows=rows,
+            rows=suite_rows,
             report=report,
             analyses=analyses,
             trackers=trackers,
-            cluster=cluster,
-            plugins=tuple(dict.fromkeys(plugin for plugin, _ in self.gathered.plugins)),
+            cluster=profile,
+            plugins=tuple(map(Path, tree["plugins"])),
             files=digests(self.path, self.gathered),
             overrides=self.overrides.texts(),
+            resolved={key: value for key, value in tree.items() if value not in (None, [], {})},
         )
-        return replace(suite, resolved=self._resolved(suite, datasets, methods))
 
-    def _rows(self, datasets: list[CheckedDataset], methods: list[CheckedMethod], seeds: int) -> tuple[Row, ...]:
-        rows: list[Row] = []
-        count = len(datasets) * len(methods) * seeds
-        for dataset, method in product(datasets, methods) if self._few(count) else ():
-            row = self._row(dataset, method)
-            if row is not None:
-                rows.append(row)
-                count += seeds * (len(row.configurations) - 1)
-            if not self._few(count):
-                break
-        return tuple(rows)
-
-    def _few(self, count: int) -> bool:
-        """Return True if a suite may have so many cells; else this is noted."""
-        most = max_cells()
-        if count > most:
-            message = f"the suite has {count:,} cells or more; at most {most:,} are allowed ({MAX_CELLS}=N allows N)"
-            self.problems.add(self.tree.place, message)
-        return count <= most
-
-    def _name(self) -> str:
-        leaf = self.tree.get("name")
-        if isinstance(leaf, Leaf):
-            return str(leaf.value)
-        letters = "".join(c for c in normalize("NFKD", self.path.stem) if not combining(c))
-        return re.sub(r"[^A-Za-z0-9._ -]", "-", letters).lstrip("._ -")[:100] or "suite"
-
-    def _epochs(self) -> Table:
-        """Return the settings that ``--epochs`` lays over those of every training."""
-        epochs = self.overrides.epochs
-        if epochs is None:
-            return Table(self.tree.place)
-        place = Place(f"--epochs {epochs}")
-        if epochs < 1:
-            self.problems.add(place, "expected at least 1")
-            return Table(place)
-        return Table(place).put("train", Table(place).put("epochs", Leaf(epochs, place)))
+    # What the file and the command line say
 
     def _plugins(self) -> None:
         broken = {Path(item.file).resolve(): item.reason for item in self.catalog.broken if item.file}
         for file, place in self.gathered.plugins:
             if file.resolve() in broken:
-                self.parts.lacking = True
                 self.problems.add(place, f"the plugin {file} could not be loaded: {broken[file.resolve()]}")
 
-    def _present(self) -> None:
-        from harness.suite.validation import EXAMPLES
+    def _layers(self) -> Layers:
+        """The suite over what it includes, the command line over both."""
+        from harness.suite.models import SUITE
+        from harness.suite.validation import EXAMPLES, checked
 
+        if "bench" not in self.gathered.layers[-1]:
+            self.problems.add(self.place, "the key 'bench' is missing; a suite starts with 'bench: 1'")
+        layers = Layers(self.flattener, Table(self.place))
+        for table in self.gathered.layers:
+            layers.lay(checked(SUITE, table, self.problems, "a suite")[0])
         for section in ("datasets", "methods"):
-            if section not in self.tree:
+            if section not in layers.rows:
                 message = f"the key '{section}' is missing; it is a table such as {EXAMPLES[section]}"
-                self.problems.add(self.tree.place, message)
+                self.problems.add(self.place, message)
+        for table in self.overrides.tables(layers, self.problems):
+            layers.lay(checked(SUITE, table, self.problems, "a suite")[0])
+        return layers
+
+    def _name(self) -> str:
+        name = self.layers.top.get("name")
+        if name is not None:
+            return str(plain(name))
+        return re.sub(r"[^A-Za-z0-9._ -]", "-", self.path.stem).lstrip("._ -")[:100] or "suite"
 
     def _report(self, labels: list[str], taken: list[str]) -> ReportSettings:
-        table = self.tree.table("report")
+        table = self.layers.top.table("report")
         values = plain(table)
         reference = values.get("reference")
         if reference is not None and reference not in labels and labels:
-            message = f"'reference' names no row: '{reference}'{did_you_mean(reference, labels)}"
-            self.problems.add(table.entries["reference"].place, f"{message}; there are: {', '.join(labels)}")
+            hint = f"{did_you_mean(reference, labels)}; there are: {', '.join(labels)}"
+            self.problems.add(table.entries["reference"].place, f"'reference' names no row: '{reference}'{hint}")
         reference = reference if reference in taken else None
         return ReportSettings(reference, values.get("published"), values.get("statistics", False))
 
-    def _checked_methods(self, methods: list[Method]) -> list[CheckedMethod]:
+    def _trackers(self) -> tuple[ComponentSpec, ...]:
+        named = self.layers.top.get("trackers")
+        trees = list(named.items) if isinstance(named, Items) else [named] if named else []
+        trees += [Leaf(name, Place(f"--tracker {name}")) for name in self.overrides.trackers]
+        parts = [self.parts.alone("tracker", self.flattener.component("tracker", tree)) for tree in trees]
+        return tuple(part.spec for part in parts if part is not None)
+
+    # Methods and datasets by themselves
+
+    def _methods(self, methods: list[Method]) -> list[_Method]:
         families = {method.label: method.family for method in methods}
-        labels = [method.label for method in methods]
-        taken = chosen(self.overrides.methods, labels, "methods", self.problems, families.__getitem__) if labels else []
-        sound = []
-        for method in methods:
-            checked = self._checked(method)
-            if checked is not None and method.label in taken:
-                sound.append(checked)
-        return sound
+        taken = chosen(self.overrides.methods, list(families), "methods", self.problems, families.__getitem__)
+        checked = [self._method(method) for method in methods]
+        return [method for method in checked if method is not None and method.row.label in taken]
 
-    def _checked(self, method: Method) -> CheckedMethod | None:
-        before = len(self.problems)
-        parts: dict[str, Part] = {}
-        pool: tuple[ComponentSpec, ...] = ()
-        for role in ROLES:
-            if role not in method.tree:
-                continue
-            table = method.tree.table(role)
-            part = self.parts.component(KIND_OF[role], table.without(["pool"]))
-            if part is not None:
-                parts[role] = part
-            if part is not None and role == "encoder":
-                pool = self.parts.pool(part, table.table("pool")) or ()
-        envs = self._environment_part(method.tree.table("envs"))
-        self.search.check(method.tree, parts)
-        sound = len(self.problems) == before and FAULTY not in method.tree
-        return CheckedMethod(method, parts, pool, envs) if sound else None
+    def _method(self, method: Method) -> _Method | None:
+        if self.overrides.epochs is not None:
+            flat = {path: one for path, one in method.flat.items() if path != "train.epochs"}
+            method = replace(method, flat=flat)
+        before, flat = len(self.problems), method.flat
+        found = {role: self.parts.component(role, flat) for role in ROLES if role in flat}
+        parts = {role: part for role, part in found.items() if part is not None}
+        pool = self.parts.pool(parts["encoder"], flat) if "encoder" in parts else ()
+        envs = self.parts.component("envs", flat) if "envs" in flat else None
+        sound = len(self.problems) == before and FAULTY not in flat
+        return _Method(method, parts, pool, envs) if sound else None
 
-    def _environment_part(self, table: Table) -> Part | None:
-        """The environment that a method or dataset names; None where it names none."""
-        return self.parts.component("environment", table) if "use" in table else None
+    def _datasets(self, protocol: Table) -> list[_Dataset]:
+        rows = self.layers.rows.get("datasets", {})
+        taken = chosen(self.overrides.datasets, list(rows), "datasets", self.problems)
+        found = [self._dataset(label, row, label in taken, protocol) for label, row in rows.items()]
+        return [dataset for dataset in found if dataset is not None]
 
-    def _datasets(self) -> list[CheckedDataset]:
-        table = self.tree.table("datasets")
-        taken = chosen(self.overrides.datasets, list(table), "datasets", self.problems) if table else []
-        datasets = []
-        for label in table:
-            own = table.table(label).without([*SECTIONS, "envs"])
-            if "use" not in own:
-                message = f"dataset '{label}' has no component; write {{use: NAME, …}}"
-                self.problems.add(table.key(label), message)
-                continue
-            part = self.parts.alone("dataset", own)
-            if part is None or label not in taken:
-                continue
-            declared = self._declared(part, label)
-            if declared is not None:
-                datasets.append(self._dataset(label, part, declared, table.table(label)))
-        return datasets
+    def _dataset(self, label: str, row: WrittenRow, taken: bool, protocol: Table) -> _Dataset | None:
+        if FAULTY in row.flat:
+            return None
+        if "dataset" not in row.flat:
+            self.problems.add(row.place, f"dataset '{label}' has no component; write {{use: NAME, …}}")
+            return None
+        part = self.parts.alone("dataset", row.flat)
+        declared = self._declared(part, label) if part and taken else None
+        if part is None or declared is None:
+            return None
+        family = protocol.table("families").table(str(part.entry.traits.get("family", "")))
+        settings: Flat = {}
+        for table in (protocol, family):
+            settings = over(settings, self.flattener.row("protocol", table))
+        for flat in (self.layers.settings, sections(row.flat), self._epochs()):
+            settings = over(settings, flat)
+        envs = {path: one for path, one in row.flat.items() if path.partition(".")[0] == "envs"}
+        environment = self.parts.component("envs", envs) if envs else None
+        return None if envs and not environment else _Dataset(label, part, declared, settings, environment)
+
+    def _epochs(self) -> Flat:
+        epochs = self.overrides.epochs
+        if epochs is None:
+            return {}
+        place = Place(f"--epochs {epochs}")
+        if epochs < 1:
+            self.problems.add(place, "expected at least 1")
+            return {}
+        return {"train.epochs": Decision(Leaf(epochs, place), place)}
 
     def _declared(self, part: Part, label: str) -> Declaration | None:
         try:
@@ -268,71 +279,85 @@ class _Loader:
             self.problems.add(part.place, f"dataset '{label}': describing it raised {reason}")
         return None
 
-    def _dataset(self, label: str, part: Part, declared: Declaration, tree: Table) -> CheckedDataset:
-        family = self.protocol.table("families").table(str(part.entry.traits.get("family", "")))
-        settings = Table(self.tree.place)
-        for top in (self.protocol, family, self.tree, tree, self.epochs):
-            settings = over_sections(settings, top)
-        envs = tree.table("envs")
-        return CheckedDataset(label, part, declared, settings, envs, self._environment_part(envs))
+    # Methods on datasets
 
-    def _row(self, dataset: CheckedDataset, method: CheckedMethod) -> Row | None:
-        before = len(self.problems)
-        tree = method.row.tree
-        settings = over_sections(dataset.settings, tree)
-        of_training, of_selection = settings.table("train"), settings.table("select")
-        pair = Pair(method.row.label, method.row.place, dataset.label, dataset.declared)
+    def _rows(self, datasets: list[_Dataset], methods: list[_Method], seeds: int) -> tuple[Row, ...]:
+        rows: list[Row] = []
+        count, pairs = len(datasets) * len(methods) * seeds, product(datasets, methods)
+        while count <= MAX_CELLS and (pair := next(pairs, None)):
+            row = self._row(*pair)
+            if row is not None:
+                rows.append(row)
+                count += seeds * (len(row.configurations) - 1)
+        if count > MAX_CELLS:
+            message = f"the suite has {count:,} cells or more; at most {MAX_CELLS:,} are allowed"
+            self.problems.add(self.place, message)
+        return tuple(rows)
+
+    def _row(self, dataset: _Dataset, method: _Method) -> Row | None:
+        before, label = len(self.problems), method.row.label
+        settings = over(dataset.settings, sections(method.row.flat))
+        pair = Pair(label, method.row.place, dataset.label, dataset.declared, self.problems)
         environment = self._environment(pair, dataset, method)
-        model, train = self.parts.model(settings.table("model")), self.parts.train(of_training)
-        select = SelectSettings(**plain(of_selection))
-        check_split(pair, select, of_selection, self.problems)
-        check_tasks(pair, method.parts, self.problems)
-        used = [*method.parts.values(), *([environment] if environment else [])]
-        check_oracle(pair, used, self.problems)
+        model, train = self.parts.model(settings), self.parts.train(settings)
+        select = SelectSettings(**{name: plain(one.value) for name, one in under(settings, "select").items()})
+        check_split(pair, select, settings)
+        parts = {**method.parts, **({"envs": environment} if environment else {})}
+        check_parts(pair, parts.values())
         if model is None or len(self.problems) > before:
             return None
         facts = facts_of(dataset.declared, environments_of(method.learner, environment))
-        written = {name: (of_training.key(name), name) for name in of_training}
-        base = Base(method.parts, method.pool, environment, model[0], model[1], train, written, facts)
-        found = self.search.configurations(tree, base)
-        if found is None:
-            return None
-        self.effects.add(found.uses, f"datasets.{dataset.label}", f"methods.{method.row.label}")
-        check_number(pair, environment, of_training, found.configurations, self.catalog, self.problems)
-        tuned = sorted({path for configuration in found.configurations for path in configuration.values})
-        return Row(method.row.label, dataset.label, found.configurations, select, tuple(tuned))
+        decisions = {**settings, **method.row.flat}
+        base = Base({**parts, "model": model[0]}, method.pool, model[1], train, decisions, facts)
+        uses, named = Uses(), method.row.flat.get("envs")
+        if named and environment:
+            uses.active.add((named.place, "envs"))
+        elif named:
+            name = f"{method.learner.entry.kind} '{method.learner.entry.name}'"
+            uses.idle[named.place, "envs"] = Hindered(f"'envs' has no meaning with {name}, which takes none")
+        found = self.search.configurations(method.row.flat, base, uses)
+        for owner in ("", f"datasets.{dataset.label}", f"methods.{label}"):
+            self.uses[owner].add(uses)
+        check_number(pair, environment, settings, found, self.catalog)
+        tuned = sorted({path for configuration in found for path in configuration.values})
+        return Row(label, dataset.label, found, select, tuple(tuned)) if found else None
 
-    def _environment(self, pair: Pair, dataset: CheckedDataset, method: CheckedMethod) -> Part | None:
-        learner, written = method.learner, method.row.tree
-        wanted = wants_environments(learner.entry)
-        if "envs" in written:
-            self.effects.add(environment_uses(learner, written, wanted=wanted), f"methods.{method.row.label}")
-        if not wanted:
+    def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:
+        learner = method.learner
+        if not wants_environments(learner.entry):
             return None
-        given = method.environment
-        default = learner.entry.traits.get("default_environment")
+        given, default = method.environment, learner.entry.traits.get("default_environment")
         if given is None and default:
-            use = Table(learner.place).put("use", Leaf(default, learner.place))
-            given = self.parts.component("environment", use)
+            given = self.parts.component("envs", self.flattener.component("envs", Leaf(default, learner.place)))
+            if given is None:
+                return None  # the problem is noted
         elif given is None:
             given = dataset.environment
-        if given is None and (default or dataset.envs):
-            return None  # the problem is noted
-        return supplied_environment(pair, learner, given, self.catalog, self.problems)
+        return supplied_environment(pair, learner, given, self.catalog)
 
-    def _resolved(self, suite: Suite, datasets: list[CheckedDataset], methods: list[CheckedMethod]) -> dict[str, Any]:
-        """The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere."""
-        tree: dict[str, Any] = {
-            "bench": 1,
-            "name": suite.name,
-            "protocol": suite.protocol,
-            "seeds": list(suite.seeds),
-            "plugins": list(map(str, suite.plugins)),
-            "budget": self.search.budget,
-            "datasets": {dataset.label: written_dataset(dataset, self.effects) for dataset in datasets},
-            "methods": {method.row.label: written_method(method, self.effects) for method in methods},
-            "analyses": {spec.label: written_analysis(spec) for spec in suite.analyses},
-            "trackers": [{"use": spec.name, **spec.params} for spec in suite.trackers],
-            "report": {key: value for key, value in vars(suite.report).items() if value not in (None, False)},
-        }
-        return {key: value for key, value in tree.items() if value not in (None, [], {})}
+    def _refuse_idle(self, methods: list[Method]) -> None:
+        """Refuse values without effect, where no row was left out that could have a use for them."""
+        own, general = self.parts.own, self.layers.settings
+        self.uses[""].refuse(self.problems, own, spared=general)
+        for method in methods:
+            self.uses[f"methods.{method.label}"].refuse(self.problems, own, spared=general, among=method.swept)
+
+    # The suite as one self-contained file: no includes, copies, matrices or defaults from elsewhere
+
+    def _written_dataset(self, dataset: _Dataset) -> dict[str, Any]:
+        """A dataset with all its settings, so that no protocol is needed to read it, but those without effect."""
+        settings = self.uses[f"datasets.{dataset.label}"].kept(dataset.settings)
+        envs = {"envs": _written_part(dataset.environment)} if dataset.environment else {}
+        return {**_written_part(dataset.part), **written(settings), **envs}
+
+    def _written_method(self, method: _Method) -> dict[str, Any]:
+        """A method without copies, matrices, and values without effect."""
+        flat = self.uses[f"methods.{method.row.label}"].kept(method.row.flat)
+        envs = {"envs": _written_part(method.environment)} if method.environment and "envs" in flat else {}
+        if "envs" not in flat:
+            flat = {path: one for path, one in flat.items() if not path.startswith("envs.")}
+        return {**written(flat), **envs}
+
+
+def _written_part(part: Part) -> dict[str, Any]:
+    return {"use": part.spec.name, **effective(part.entry.hparams, part.spec.params)[0]}

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, TypeAdapter, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, WithJsonSchema
 
 from harness.errors import did_you_mean
 from harness.hparams import HParam
@@ -58,26 +58,10 @@ def _named(value: Any) -> Any:
     raise fault(f"{{title}}: found {describe(value)}; a component is NAME or {{use: NAME, hyperparameters…}}{hint}")
 
 
-def component(kind: str, fields: Fields, check: Any = None) -> Any:
+def component(kind: str, fields: Fields) -> Any:
     """A component as a file writes it; its hyperparameters are checked later, once it is complete."""
-    table = table_of(kind, {"use": (Name, ""), **fields}, rest=True, check=check)
+    table = table_of(kind, {"use": (Name, ""), **fields}, rest=True)
     return Annotated[table, BeforeValidator(_named), WithJsonSchema({"definition": kind})]
-
-
-def _path_text(kind: str, path: str, value: Any) -> str:
-    """Return the fault of a path in a method's ``tune`` or ``matrix``; empty where there is none."""
-    head, dot, _ = path.partition(".")
-    heads = (*PARTS, "model", "train")
-    default = kind == "tune" and value == "default"
-    if path == "*" and default:
-        return ""
-    if head not in heads:
-        example = "model.layers" if dot else "baseline.penalty"
-        known = f"a path starts with {', '.join(heads)} (for example {example})"
-        return f"'{path}' in '{kind}': {known}{did_you_mean(head, heads)}"
-    if dot or (default and head in ROLES) or (kind == "matrix" and head in PARTS):
-        return ""
-    return f"'{path}' in '{kind}' names no value; write for example {head}.NAME: [1, 2]"
 
 
 def _axes(kind: str, *, paths: bool) -> Any:
@@ -88,6 +72,7 @@ def _axes(kind: str, *, paths: bool) -> Any:
 
 
 _DEFAULT = {"const": "default"}
+_HEADS = (*PARTS, "model", "train")
 
 
 def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
@@ -95,13 +80,15 @@ def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
         return value
     if not isinstance(value, dict):
         also = "'default' or " if kind == "tune" else ""
-        example = "{layers: [2, 3]}" if kind == "pool" else "{penalty: [1, 10]}"
-        raise fault(f"'{kind}' takes {also}a table of lists, such as {example}, found {describe(value)}")
+        raise fault(f"'{kind}' takes {also}a table of lists, found {describe(value)}")
     texts: dict[Loc, str] = {}
     for path, options in value.items():
-        if paths and (text := _path_text(kind, path, options)):
-            texts[path, KEY] = text
-        elif not (isinstance(options, list) and options) and not (kind == "tune" and options == "default"):
+        default = kind == "tune" and options == "default"
+        if paths and not _is_path(path, kind, default=default):
+            hint = did_you_mean(path.partition(".")[0], _HEADS)
+            known = f"a path starts with {', '.join(_HEADS)} (for example baseline.penalty){hint}"
+            texts[path, KEY] = f"'{path}' in '{kind}': {known}"
+        elif not (isinstance(options, list) and options) and not default:
             what = "an empty list" if options == [] else describe(options)
             texts[path,] = f"'{path}' in '{kind}' takes a list of values, found {what}"
         elif paths and path in (*PARTS, "model.backbone"):
@@ -112,42 +99,20 @@ def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
     return value
 
 
+def _is_path(path: str, kind: str, *, default: bool) -> bool:
+    head, dot, name = path.partition(".")
+    if dot:
+        return head in _HEADS and name not in ("", "*")
+    return (default and head in ("*", *ROLES)) or (kind == "matrix" and head in PARTS)
+
+
 # Tables
-
-
-def _check_model(model: Any) -> Any:
-    written = {*model.model_fields_set, *model.model_extra}
-    backbone = model.backbone.model_extra if model.backbone else {}
-    twice = sorted(written.intersection(backbone))
-    texts = {name: f"'{name}' is given twice, here and under 'backbone'" for name in twice}
-    if "use" in written:
-        texts["use"] = "unknown key 'use' in 'model'; write backbone: NAME"
-    faults(((name, KEY), text) for name, text in texts.items())
-    return model
-
-
-def _check_dataset(dataset: Any) -> Any:
-    axes = [name for name in _AXES if name in dataset.model_extra]
-    faults(((name, KEY), f"'{name}' belongs to a method; give each dataset a row of its own") for name in axes)
-    return dataset
-
-
-def _check_part(part: Any) -> Any:
-    if "pool" in part.model_extra:
-        faults([(("pool", KEY), "'pool' belongs to an encoder: outputs of several architectures")])
-    return part
 
 
 def _check_method(method: Any) -> Any:
     if {"like", "bundle"} <= method.model_fields_set:
         faults([(("bundle", KEY), "give either 'like' or 'bundle'")])
     return method
-
-
-def _check_tracker(part: Any) -> Any:
-    if part.use is None:
-        raise fault("a tracker has a name: NAME or {use: NAME, hyperparameters…}")
-    return part
 
 
 _AXES = {
@@ -158,9 +123,9 @@ _AXES = {
 _OF_METHOD: Fields = {kind: (_axes(kind, paths=True), _AXES[kind]) for kind in ("tune", "matrix")}
 _OF_PART: Fields = {kind: (_axes(kind, paths=False), _AXES[kind]) for kind in ("tune", "matrix")}
 _OF_ENCODER: Fields = {**_OF_PART, "pool": (_axes("pool", paths=False), _AXES["pool"])}
-BACKBONE = (component("backbone", _OF_PART, _check_part), "the graph network; its hyperparameters may stand beside it")
-_MODEL = settings("model", MODEL, {"backbone": BACKBONE}, rest=True, check=_check_model)
-_ENVIRONMENT = component("environment", _OF_PART, _check_part)
+BACKBONE = (component("backbone", _OF_PART), "the graph network; its hyperparameters may stand beside it")
+_MODEL = settings("model", MODEL, {"backbone": BACKBONE}, rest=True)
+_ENVIRONMENT = component("environment", _OF_PART)
 SECTIONS: Fields = {
     "model": (Annotated[_MODEL, WithJsonSchema({"definition": "model"})], "backbone, readout and head"),
     "train": (settings("train", TRAIN), "epochs, batches and optimizer"),
@@ -175,21 +140,15 @@ BESIDE: dict[str, Fields] = {
     "analysis": _OF_ANALYSIS,
 }
 """Kind of component -> the keys that it may have beside its hyperparameters."""
-DATASET = component("dataset", _OF_DATASET, _check_dataset)
+DATASET = component("dataset", _OF_DATASET)
 METHOD = table_of(
     "method",
     {
-        "baseline": (
-            component("baseline", _OF_PART, _check_part),
-            "a method that trains in one go; or all three of the next",
-        ),
+        "baseline": (component("baseline", _OF_PART), "a method that trains in one go; or all three of the next"),
         "encoder": (component("encoder", _OF_ENCODER), "first step: embeddings learned without labels"),
-        "quantifier": (
-            component("quantifier", _OF_PART, _check_part),
-            "second step: class probabilities from embeddings",
-        ),
+        "quantifier": (component("quantifier", _OF_PART), "second step: class probabilities from embeddings"),
         "decorrelator": (
-            component("decorrelator", _OF_PART, _check_part),
+            component("decorrelator", _OF_PART),
             "third step: a classifier that those probabilities do not explain",
         ),
         "like": (Name, "another method of the suite to copy"),
@@ -215,29 +174,25 @@ REPORT = table_of(
 )
 
 
-def _check_seeds(value: Any) -> Any:
+def _seeds(value: Any) -> list[Any]:
     if value is None or value == []:
         raise fault("'seeds' is empty; write for example 'seeds: [1, 2, 3]'")
     try:
-        seeds = seeds_of(value)
+        return seeds_of(value)
     except ValueError:
         raise fault(f"seeds are whole numbers, such as 1,2,3; found {value!r}") from None
-    texts: dict[Loc, str] = {}
-    seen: set[int] = set()
-    for position, seed in enumerate(seeds):
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-            texts[position,] = f"a seed is a whole number from 0 to {MAX_SEED}, found {describe(seed)}"
-        elif seed in seen:
-            texts[position,] = f"the seed {seed} is given twice"
-        else:
-            seen.add(seed)
-    faults(texts.items())
-    return value
 
 
-MAX_SEED = 2**31 - 1
+def _distinct(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) < len(seeds):
+        raise fault("a seed is given twice in 'seeds'")
+    return seeds
+
+
 _SEED: Schema = {"type": "integer", "minimum": 0}
 _SEEDS: Schema = {"anyOf": [{"type": "array", "items": _SEED, "minItems": 1, "uniqueItems": True}, _SEED]}
+_EACH: Any = list_of(typed(HParam("seeds", "int", None, low=0, high=2**31 - 1)))
+SEEDS = Annotated[_EACH, BeforeValidator(_seeds), AfterValidator(_distinct), WithJsonSchema(_SEEDS)]
 _BUDGET = HParam("budget", "int", None, optional=True, low=1)
 SUITE = table_of(
     "suite",
@@ -248,32 +203,20 @@ SUITE = table_of(
         "plugins": (Names, "plugin files, relative to this file"),
         "protocol": (name_of(protocols(), "protocol is"), "a named set of defaults of seeds, model, train and select"),
         "seeds": (
-            checked_type(_check_seeds, schema=_SEEDS),
+            SEEDS,
             "training seeds: initialisation, batch order, random environments; the protocol's unless given",
         ),
         **SECTIONS,
-        "budget": (
-            typed(_BUDGET),
-            "most configurations of any tuned method; null, the default, for the whole grid",
-        ),
+        "budget": (typed(_BUDGET), "most configurations of any tuned method; null, the default, for the whole grid"),
         "datasets": (rows_of(DATASET), "the columns: name -> dataset"),
         "methods": (rows_of(METHOD), "the rows: name -> method"),
         "analyses": (
             rows_of(component("analysis", _OF_ANALYSIS), 0),
             "what to ask of the cells once they have run: label -> analysis",
         ),
-        "trackers": (list_of(component("tracker", {}, _check_tracker)), "tools that are told of the run"),
+        "trackers": (list_of(component("tracker", {})), "tools that are told of the run"),
         "cluster": (CLUSTER | None, "where `bench run --engine dask` runs the stages; part of no key"),
         "report": (REPORT, "what the report shows"),
-    },
-)
-PROTOCOL = table_of(
-    "protocol",
-    {
-        "name": (Name, ""),
-        "seeds": (Any, ""),
-        **SECTIONS,
-        "families": (rows_of(table_of("family", SECTIONS), 0), ""),
     },
 )
 

@@ -1,18 +1,18 @@
-"""Apply the command line's changes to a suite: ``--seeds``, ``--epochs``, ``--set KEY=VALUE``, and globs of rows."""
+"""Apply the command line's changes to a suite: ``--seeds``, ``--set KEY=VALUE``, and globs of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from harness.errors import did_you_mean
-from harness.suite.normal import over_suite, read_top
-from harness.suite.tree import Leaf, Place, Problems, Table, Tree
-from harness.suite.yaml import read_value
+from harness.suite.layers import Layers
+from harness.suite.settings import ROWS
+from harness.suite.tree import Leaf, Place, Problems, Table
+from harness.suite.yaml import read_pair
 
 _FIXED = ("bench", "include", "plugins")
-_LABELLED = ("datasets", "methods", "analyses")
 _DOTTED_BELOW = ("tune", "matrix", "pool")
 
 
@@ -43,66 +43,43 @@ class Overrides:
             texts += [f"--{option} {value}" for value in values]
         return tuple(texts)
 
-
-def apply_overrides(tree: Table, overrides: Overrides, problems: Problems) -> Table:
-    """The suite (normal form) with each ``KEY=VALUE`` laid over it, in order, and then the seeds."""
-    for text in overrides.sets:
-        place = Place(f"--set {text}")
-        split = _split(text, tree, place, problems)
-        if split is None:
-            continue
-        path, written = split
-        value = read_value(written, place, problems)
-        if value is not None:
-            tree = over_suite(tree, read_top(_nest(path, value, place), problems))
-    if overrides.seeds is not None:
-        place = Place(f"--seeds {overrides.seeds}")
-        tree = over_suite(tree, read_top(Table(place).put("seeds", Leaf(overrides.seeds, place)), problems))
-    return tree
+    def tables(self, layers: Layers, problems: Problems) -> Iterator[Table]:
+        """Each ``KEY=VALUE``, in order, and then the seeds, as tables of a suite; ``layers`` has the rows."""
+        for text in self.sets:
+            table = _table(text, layers, problems)
+            if table is not None:
+                yield table
+        if self.seeds is not None:
+            place = Place(f"--seeds {self.seeds}")
+            yield Table(place).put("seeds", Leaf(self.seeds, place))
 
 
-def _split(text: str, tree: Table, place: Place, problems: Problems) -> tuple[list[str], str] | None:
-    """The key's steps and the value; labels of rows may hold dots and equals signs."""
-    section, dot, rest = text.partition(".")
-    if dot and section in _LABELLED:
-        labels = tree.table(section)
-        fitting = [label for label in labels if rest.startswith((f"{label}.", f"{label}="))]
-        if not fitting:
-            wanted = rest.partition("=")[0]
-            problems.add(place, _no_row(section, wanted, labels))
-            return None
-        label = max(fitting, key=len)
-        key, equals, value = rest[len(label) :].partition("=")
-        steps = [section, label, *key.removeprefix(".").split(".")] if key else [section, label]
-    else:
-        key, equals, value = text.partition("=")
-        steps = key.strip().split(".")
-    if not equals or not all(steps):
-        problems.add(place, "expected KEY=VALUE with a dotted key, such as train.lr=1e-3")
+def _table(text: str, layers: Layers, problems: Problems) -> Table | None:
+    place = Place(f"--set {text}")
+    section, _, rest = text.partition(".")
+    labels = layers.rows.get(section, {}) if section in ROWS else {}
+    # Labels may hold dots and equals signs; one that is unknown ends at the first of them.
+    fitting = [label for label in labels if rest.startswith((f"{label}.", f"{label}="))]
+    label = max(fitting, key=len, default="")
+    pair = read_pair(section + rest.removeprefix(label) if label else text, place, problems)
+    if pair is None:
+        return None
+    key, value = pair
+    steps = [section, label, *key.split(".")[1:]] if label else key.split(".")
+    if section in ROWS and not label and len(steps) > 1:
+        hint = f"{did_you_mean(steps[1], labels)}; there are: {', '.join(labels)}"
+        problems.add(place, f"no row of '{section}' is called '{steps[1]}'{hint}")
         return None
     if steps[0] in _FIXED:
         problems.add(place, f"'{steps[0]}' cannot be set from the command line")
         return None
-    return steps, value
-
-
-def _no_row(section: str, wanted: str, labels: Table) -> str:
-    steps = wanted.split(".")
-    hints = (did_you_mean(".".join(steps[:count]), labels) for count in range(len(steps), 0, -1))
-    hint = next((hint for hint in hints if hint), "")
-    return f"no row of '{section}' is called '{steps[0]}'{hint}; there are: {', '.join(labels)}"
-
-
-def _nest(steps: list[str], value: Tree, place: Place) -> Table:
-    first = 2 if steps[0] in _LABELLED else 0
-    for position, step in enumerate(steps):
-        if position >= first and step in _DOTTED_BELOW:
-            steps = [*steps[: position + 1], *filter(None, [".".join(steps[position + 1 :])])]
+    for position, step in enumerate(steps[2:] if label else steps, 2 if label else 0):
+        if step in _DOTTED_BELOW and steps[position + 1 :]:
+            steps = [*steps[: position + 1], ".".join(steps[position + 1 :])]
             break
-    for step in reversed(steps):
+    for step in reversed(steps[1:]):
         value = Table(place).put(step, value, place)
-    assert isinstance(value, Table)
-    return value
+    return Table(place).put(steps[0], value, place)
 
 
 def chosen(
@@ -110,12 +87,7 @@ def chosen(
 ) -> list[str]:
     """The labels that fit any of the globs, in the suite's order; all without globs.
 
-    Args:
-        globs: patterns; one that equals a label takes that label literally.
-        labels: the rows.
-        option: the option's name, for messages.
-        problems: receives globs that fit nothing.
-        also: another name under which a label may be taken.
+    A glob that equals a label takes that label literally; ``also`` gives another name under which one may be taken.
     """
     if not globs:
         return list(labels)
@@ -124,8 +96,8 @@ def chosen(
         literal = [label for label in labels if glob in (label, also(label))]
         found = literal or [x for x in labels if fnmatchcase(x, glob) or fnmatchcase(also(x), glob)]
         if not found:
-            place = Place(f"--{option} {glob}")
             what = "column" if option == "datasets" else "row"
-            problems.add(place, f"fits no {what}{did_you_mean(glob, labels)}; there are: {', '.join(labels)}")
+            hint = f"{did_you_mean(glob, labels)}; there are: {', '.join(labels)}"
+            problems.add(Place(f"--{option} {glob}"), f"fits no {what}{hint}")
         taken.update(found)
     return [label for label in labels if label in taken]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -17,12 +17,12 @@ from typing import Any
 from harness.errors import did_you_mean
 from harness.hparams import DATASET, HParam, effective
 from harness.suite.components import Part, Parts
-from harness.suite.effects import Scope, Uses, Written
+from harness.suite.effects import Scope, Uses
+from harness.suite.layers import Decision, Flat
 from harness.suite.methods import value_text
-from harness.suite.normal import decisions
-from harness.suite.settings import PARTS, TRAIN, TrainSettings
+from harness.suite.settings import ROLES, TRAIN, TrainSettings
 from harness.suite.spec import MODEL, ComponentSpec, Configuration, ModelSettings, Pipeline
-from harness.suite.tree import Leaf, Place, Table
+from harness.suite.tree import Leaf, Place
 
 MAX_GRID = 100_000
 
@@ -32,41 +32,20 @@ class Base:
     """A method on a dataset before anything is tuned.
 
     Attributes:
-        parts: the baseline, or the pipeline's three parts, by role.
+        parts: the baseline, or the pipeline's three parts, and what supplies environments, by role; the backbone as
+            ``model``.
         pool: the encoder's architectures; empty for a baseline.
-        environment: what supplies environments, or None.
-        backbone, model, train: the settings after all overrides; ``written`` says where those of ``train`` stand.
+        model, train: the settings after all overrides.
+        written: the decisions on them and on the method's parts.
         facts: what else decides whether a value has an effect, see :func:`harness.suite.effects.facts_of`.
     """
 
     parts: Mapping[str, Part]
     pool: tuple[ComponentSpec, ...]
-    environment: Part | None
-    backbone: Part
     model: ModelSettings
     train: TrainSettings
-    written: Mapping[str, Written]
+    written: Flat
     facts: Mapping[str, Any]
-
-    def part(self, head: str) -> Part | None:
-        """The component that a path's first step names."""
-        if head == "envs":
-            return self.environment
-        return self.backbone if head == "model" else self.parts.get(head)
-
-    @property
-    def components(self) -> dict[str, Part]:
-        """All components by the first step of a path."""
-        others = {"model": self.backbone, **({"envs": self.environment} if self.environment else {})}
-        return {**self.parts, **others}
-
-
-@dataclass(frozen=True)
-class Found:
-    """The configurations of a row, and what the values written for it do."""
-
-    configurations: tuple[Configuration, ...]
-    uses: Uses
 
 
 class Search:
@@ -75,121 +54,97 @@ class Search:
     def __init__(self, parts: Parts, budget: int | None) -> None:
         self.parts, self.problems, self.budget = parts, parts.problems, budget
 
-    def configurations(self, tree: Table, base: Base) -> Found | None:
-        """All configurations, at most ``budget``; None after a noted problem."""
-        axes = self._axes(tree, base)
-        if axes is None:
-            return None
+    def configurations(self, flat: Flat, base: Base, uses: Uses) -> tuple[Configuration, ...]:
+        """All configurations, at most ``budget``; none after a noted problem. ``uses`` receives what values do."""
+        before = len(self.problems)
+        axes = self._axes(flat, base)
         size = prod(map(len, axes.values()))
         if size > MAX_GRID:
-            message = f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed"
-            self.problems.add(tree.table("tune").place, message)
-            return None
-        row = _Row(base, tree)
+            place = next(one.place for one in flat.values() if one.way == "tune")
+            self.problems.add(place, f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed")
+        if len(self.problems) > before:
+            return ()
+        row = _Row(base, uses)
         points = _distinct(row.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
         drawn = _draw(points, self.budget)
-        return Found(tuple(row.configuration(_name(point, list(axes)), point) for point in drawn), row.uses)
+        return tuple(row.configuration(_name(point, list(axes)), point) for point in drawn)
 
-    def check(self, tree: Table, parts: Mapping[str, Part]) -> None:
-        """Note what is wrong with the axes of a method's own components, on whatever dataset."""
-        tune = tree.table("tune")
-        for path in tune:
-            head, dot, _ = path.partition(".")
-            if dot and head in parts:
-                self._values(path, tune, parts.get)
-
-    def _axes(self, tree: Table, base: Base) -> dict[str, tuple[Any, ...]] | None:
-        """Path -> the values to try, in the order of the paths; None after a noted problem."""
-        before = len(self.problems)
-        tune = tree.table("tune")
-        axes = {path: self._values(path, tune, base.part) for path in tune if "." in path}
-        whole = [path for path in tune if "." not in path]
-        taken = {*decisions(tree), *axes} if whole else set()
-        for path in whole:
-            heads = [role for role in PARTS if role in base.parts] if path == "*" else [path]
-            spaces = [space for head in heads for space in _search_spaces(head, base, taken)]
+    def _axes(self, flat: Flat, base: Base) -> dict[str, Sequence[Any]]:
+        """Path -> the values to try, in the order of the paths; faults are noted."""
+        tune = {path: one for path, one in flat.items() if one.way == "tune"}
+        axes = {path: self._values(path, one, base) for path, one in tune.items() if not path.endswith("*")}
+        for path in [path for path in tune if path not in axes]:
+            head = path.removesuffix(".*")
+            heads = [role for role in ROLES if role in base.parts] if head == "*" else [head]
+            spaces = {path: space for head in heads for path, space in _search_spaces(head, base, flat).items()}
             if not spaces:
-                whose = "this method's components declare" if path == "*" else f"this {path} declares"
-                message = f"'tune: default', but {whose} no search space for what is left to tune"
-                self.problems.add(tune.key(path), message)
+                whose = "this method's components declare" if head == "*" else f"this {head} declares"
+                text = f"'tune: default', but {whose} no search space for what is left to tune"
+                self.problems.add(tune[path].place, text)
             axes.update(spaces)
-        return dict(sorted(axes.items())) if len(self.problems) == before else None
+        return dict(sorted(axes.items()))
 
-    def _values(self, path: str, tune: Table, part_of: Callable[[str], Part | None]) -> tuple[Any, ...]:
-        tree = tune.entries[path]
-        declared = self._declared(path, tune.key(path), part_of)
-        if declared is None:
-            return ()
-        if not isinstance(tree, Leaf) or tree.value != "default":
-            return self.parts.axis(declared, tree)
+    def _values(self, path: str, one: Decision, base: Base) -> Sequence[Any]:
+        declared = self._declared(path, one.place, base)
+        if declared is None or not isinstance(one.value, Leaf):
+            return self.parts.axis(declared, one.value)
         if declared.search is None:
-            self.problems.add(tree.place, f"'{path}' has no search space on its class; list the values to try")
+            self.problems.add(one.value.place, f"'{path}' has no search space on its class; list the values to try")
         return declared.search or ()
 
-    def _declared(self, path: str, place: Place, part_of: Callable[[str], Part | None]) -> HParam | None:
+    def _declared(self, path: str, place: Place, base: Base) -> HParam | None:
         head, _, name = path.partition(".")
-        if head == "train":
-            if name not in TRAIN:
-                message = f"'train' has no '{name}' to tune{did_you_mean(name, TRAIN)}; it has: {', '.join(TRAIN)}"
-                self.problems.add(place, message)
-            return TRAIN.get(name)
-        if head == "model" and name in MODEL:
-            return MODEL[name]
-        if head == "model" and name == "backbone":
-            self.problems.add(place, "'tune' takes hyperparameters; to compare backbones use 'matrix'")
-            return None
-        part = part_of(head)
-        if part is None:
-            self.problems.add(place, f"'{path}' is tuned, but this method uses no {head}")
-            return None
-        return self.parts.hparam(part.entry, name, place)
+        settings = {"train": TRAIN, "model": MODEL}.get(head, {})
+        if name in settings:
+            return settings[name]
+        part = base.parts.get(head)
+        if part is not None:
+            return self.parts.hparam(part.entry, name, place)
+        why = f"'{head}' has no '{name}'{did_you_mean(name, settings)}" if settings else f"this method uses no {head}"
+        self.problems.add(place, f"'{path}' is tuned, but {why}")
+        return None
 
 
-def _search_spaces(head: str, base: Base, taken: set[str]) -> list[tuple[str, tuple[Any, ...]]]:
+def _search_spaces(head: str, base: Base, taken: Container[str]) -> dict[str, tuple[Any, ...]]:
     """The search spaces that a component's class declares, of hyperparameters that nothing else decides."""
-    part = base.part(head)
+    part = base.parts.get(head)
     if part is None:
-        return []
+        return {}
     spaces = {name: item for name, item in part.entry.hparams.items() if item.search and f"{head}.{name}" not in taken}
     fixed = {name: value for name, value in part.values.items() if name not in spaces}
-    return [(f"{head}.{name}", item.search or ()) for name, item in spaces.items() if item.is_active(fixed)]
+    return {f"{head}.{name}": item.search or () for name, item in spaces.items() if item.is_active(fixed)}
 
 
 class _Row:
     """A method on a dataset: its points without what has no effect there, and the configurations that they make."""
 
-    def __init__(self, base: Base, tree: Table) -> None:
-        self.base, self.uses = base, Uses()
-        self._tune = tree.table("tune")
-        self._scopes = {head: self._scope(head, part, tree) for head, part in base.components.items()}
-        self._scopes["train"] = Scope("'train'", TRAIN, [vars(base.train)], base.written)
+    def __init__(self, base: Base, uses: Uses) -> None:
+        self.base, self.uses = base, uses
+        self._scopes = [self._scope(head, part) for head, part in base.parts.items()]
+        self._scopes.append(Scope("'train'", "train", TRAIN, [vars(base.train)], base.written))
         self._idle: dict[tuple[str, str], set[str]] = {}
 
-    def _scope(self, head: str, part: Part, tree: Table) -> Scope:
-        title, declared = f"{part.entry.kind} '{part.entry.name}'", part.entry.hparams
-        if head != "encoder":
-            return Scope(title, declared, [part.spec.params], part.places)
-        pooled = tree.table(head).table("pool")
-        places = {**part.places, **{name: (pooled.key(name), name) for name in pooled}}
-        return Scope(title, declared, [spec.params for spec in self.base.pool], places)
+    def _scope(self, head: str, part: Part) -> Scope:
+        given = [spec.params for spec in self.base.pool] if head == "encoder" else [part.spec.params]
+        title = f"{part.entry.kind} '{part.entry.name}'"
+        return Scope(title, head, part.entry.hparams, given, {**part.written, **self.base.written})
 
     def point(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The tuned values that have an effect beside each other."""
-        gone = {f"{head}.{name}" for head in self._scopes for name in self._without_effect(head, _below(head, values))}
+        gone = {f"{scope.head}.{name}" for scope in self._scopes for name in self._without_effect(scope, values)}
         return {path: value for path, value in values.items() if path not in gone}
 
-    def _without_effect(self, head: str, own: Mapping[str, Any]) -> set[str]:
-        known = (head, repr(own))
+    def _without_effect(self, scope: Scope, values: Mapping[str, Any]) -> set[str]:
+        own = _below(scope.head, values)
+        known = (scope.head, repr(own))
         if known not in self._idle:
-            paths = {name: f"{head}.{name}" for name in own}
-            axes = {name: (self._tune.key(path), path) for name, path in paths.items() if path in self._tune}
-            self._idle[known] = self._scopes[head].idle(own, axes, self.base.facts, self.uses)
+            self._idle[known] = scope.idle(own, self.base.facts, self.uses)
         return self._idle[known]
 
     def configuration(self, name: str, values: Mapping[str, Any]) -> Configuration:
         """The configuration with these tuned values."""
         base = self.base
-        specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in base.components.items()}
+        specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in base.parts.items()}
         pipeline = None
         if "baseline" not in specs:
             own = _below("encoder", values)

@@ -16,8 +16,12 @@ from harness.hparams import DATASET, ENVIRONMENTS, SEVERAL_TASKS, Condition, HPa
 PIPELINE = ("encoder", "quantifier", "decorrelator")
 ROLES = ("baseline", *PIPELINE)
 PARTS = (*ROLES, "envs")
-KIND_OF = {**{role: role for role in ROLES}, "envs": "environment"}
+BACKBONE = "model.backbone"
+KIND_OF = {**{role: role for role in ROLES}, "envs": "environment", BACKBONE: "backbone"}
 SECTIONS = ("model", "train", "select")
+ROWS = {"datasets": "dataset", "methods": "method", "analyses": "analysis"}
+FAULTY = "!"
+"""A key that no file can give: this row has a noted fault, so what it lacks must not be noted as well."""
 CALL = re.compile(r"^([^()\s]+)\s*\((.*)\)$", re.DOTALL)
 """``NAME(value)``."""
 
@@ -128,5 +132,3 @@ class SelectSettings:
 
 TRAIN, SELECT = declared(TrainSettings), declared(SelectSettings)
 _OF_DATASET = {name: item for name, item in TRAIN.items() if DATASET in (item.active or {})}
-POSITIONAL = "()"
-"""The key for the value in parentheses of a component that a later table changes."""

@@ -84,11 +84,6 @@ class Table:
             return self
         return Table(self.place, {k: v for k, v in self.entries.items() if k not in gone}, self.keys)
 
-    def only(self, names: Iterable[str]) -> Table:
-        """A copy with these keys alone."""
-        kept = set(names)
-        return self.without(name for name in self.entries if name not in kept)
-
 
 Tree = Leaf | Items | Table
 
@@ -100,25 +95,6 @@ def plain(tree: Tree) -> Any:
     if isinstance(tree, Items):
         return [plain(item) for item in tree.items]
     return {name: plain(value) for name, value in tree.entries.items()}
-
-
-def planted(value: Any, place: Place) -> Tree:
-    """The inverse of :func:`plain`, with one place for everything."""
-    if isinstance(value, Mapping):
-        entries = {str(name): planted(item, place) for name, item in value.items()}
-        return Table(place, entries, dict.fromkeys(entries, place))
-    if isinstance(value, (list, tuple)):
-        return Items(tuple(planted(item, place) for item in value), place)
-    return Leaf(value, place)
-
-
-FAULTY = "!"
-"""A key that no file can give: this row has a noted fault, so what it lacks must not be noted as well."""
-
-
-def mark_faulty(table: Table) -> Table:
-    """The table with the mark."""
-    return table.put(FAULTY, Leaf(True, table.place))
 
 
 def describe(value: Any) -> str:
@@ -138,29 +114,16 @@ class Problems:
     """Collects the faults of a suite, so that all are reported at once."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int, int, str], Problem] = {}
+        self._found: dict[tuple[int, int, int, str], Problem] = {}
         self._files: dict[str, int] = {}
         self._noted = 0
 
     def add(self, place: Place, message: str) -> None:
-        """Note one fault; the same fault twice is reported once.
-
-        Raises:
-            SuiteError: there are more than :data:`MAX_PROBLEMS`.
-        """
+        """Note one fault; the same fault twice is reported once."""
         self._noted += 1
         message = shortened(message, MAX_MESSAGE)
-        self._files.setdefault(place.file, len(self._files))
-        key = (place.file, place.line, place.column, message)
-        self._found.setdefault(key, Problem(str(place), message))
-        if len(self._found) > MAX_PROBLEMS:
-            del self._found[key]
-            raise SuiteError(
-                [*self._ordered(), Problem(str(place), f"more than {MAX_PROBLEMS} faults; the rest is not shown")]
-            )
-
-    def __bool__(self) -> bool:
-        return bool(self._found)
+        file = self._files.setdefault(place.file, len(self._files))
+        self._found.setdefault((file, place.line, place.column, message), Problem(str(place), message))
 
     def __len__(self) -> int:
         # Repeats count, so that a copied fault is seen in each copy.
@@ -172,8 +135,9 @@ class Problems:
         Raises:
             SuiteError: there is at least one problem.
         """
-        if self._found:
-            raise SuiteError(self._ordered())
-
-    def _ordered(self) -> list[Problem]:
-        return [self._found[key] for key in sorted(self._found, key=lambda key: (self._files[key[0]], *key[1:]))]
+        found = [self._found[key] for key in sorted(self._found)]
+        if len(found) > MAX_PROBLEMS:
+            more = Problem(found[MAX_PROBLEMS].where, f"more than {MAX_PROBLEMS} faults; the rest is not shown")
+            found = [*found[:MAX_PROBLEMS], more]
+        if found:
+            raise SuiteError(found)

@@ -26,7 +26,8 @@ from pydantic_core import PydanticCustomError
 from harness.errors import did_you_mean
 from harness.hparams import HParam
 from harness.suite.components import coerced
-from harness.suite.tree import Items, Place, Problems, Table, Tree, describe, mark_faulty, plain, shortened
+from harness.suite.settings import FAULTY, ROWS
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 
 Loc = tuple[Any, ...]
 Schema = dict[str, Any]
@@ -162,13 +163,10 @@ Names = list_of(Name)
 
 
 def checked(model: Any, tree: Any, problems: Problems, title: str) -> tuple[Any, Any]:
-    """A table without its faults, which are noted, and the model's instance where there are none.
+    """A table without its faulty parts, whose faults are noted, and the model's instance where there are none.
 
-    Args:
-        model: what the table should be.
-        tree: the table.
-        problems: receives every fault at the place of its key or value.
-        title: the table's name in messages.
+    A faulty row is emptied and marked, so that what it lacks is not noted as well; else a faulty key is left out.
+    ``title`` is the table's name in messages.
     """
     try:
         return tree, _adapter(model).validate_python(plain(tree))
@@ -178,17 +176,8 @@ def checked(model: Any, tree: Any, problems: Problems, title: str) -> tuple[Any,
         loc = line["loc"]
         value, place = _at(tree, (*loc, KEY) if line["type"] in ("extra_forbidden", "too_short") else loc)
         problems.add(place, _text(model, line, value, title))
-    for line in reversed(lines):
-        loc = tuple(step for step in line["loc"] if step != KEY)
-        loc = loc[:-1] if loc[-1:] == ("use",) else loc
-        tree = (
-            _without(tree, loc)
-            if len(loc) != 1 or loc[0] not in ("datasets", "methods")
-            else tree.put(loc[0], Table(tree.place))
-        )
-        if loc[:1] == ("methods",) and loc[1:] and loc[1] in tree.table("methods"):
-            methods = tree.table("methods")
-            tree = tree.put("methods", methods.put(loc[1], mark_faulty(methods.table(loc[1]))))
+    for loc in {line["loc"][:2] for line in lines}:
+        tree = _without(tree, loc)
     return tree, None
 
 
@@ -210,17 +199,14 @@ def _at(tree: Tree, loc: Loc) -> tuple[Tree, Place]:
 
 
 def _without(tree: Any, loc: Loc) -> Any:
-    """A tree without the value at a location."""
-    if not loc:
+    if not isinstance(tree, Table) or not loc:
         return tree
-    step, rest = loc[0], loc[1:]
-    if isinstance(tree, Items):
-        items = list(tree.items)
-        items[step : step + 1] = [_without(items[step], rest)] if rest else []
-        return Items(tuple(items), tree.place)
-    if not isinstance(tree, Table) or step not in tree:
-        return tree
-    return tree.put(step, _without(tree.entries[step], rest)) if rest else tree.without([step])
+    if loc[0] not in ROWS:
+        return tree.without(loc[:1])
+    rows = tree.table(loc[0])
+    if loc[1:] and loc[1] in rows:
+        rows = rows.put(loc[1], Table(rows.place, {FAULTY: Leaf(True, rows.place)}))
+    return tree.put(loc[0], rows)
 
 
 def _text(model: Any, line: Any, value: Tree, title: str) -> str:
@@ -237,21 +223,15 @@ def _text(model: Any, line: Any, value: Tree, title: str) -> str:
     example = EXAMPLES.get(what.strip("'"))
     if kind == "too_short":
         return f"{what} is empty; it is a table such as {example}"
-    found = plain(value)
-    if len(loc) == 2 and loc[0] == "methods" and isinstance(found, str):
-        example = f"{{baseline: {shortened(found)}}}"
-    return f"{what} is a table{f' such as {example}' if example else ''}, found {describe(found)}"
-
-
-_ROW = {"datasets": "dataset", "methods": "method", "analyses": "analysis"}
+    return f"{what} is a table{f' such as {example}' if example else ''}, found {describe(value)}"
 
 
 def _title(loc: Loc, title: str) -> str:
     """Return the name of the value at a location in messages."""
     if not loc:
         return title
-    if len(loc) == 2 and loc[0] in _ROW:
-        return f"{_ROW[str(loc[0])]} '{loc[1]}'"
+    if len(loc) == 2 and loc[0] in ROWS:
+        return f"{ROWS[str(loc[0])]} '{loc[1]}'"
     return f"'{loc[-1]}'" if isinstance(loc[-1], str) else _title(loc[:-1], title)
 
 

@@ -135,8 +135,6 @@ class TestOptions:
         given = options.component(TOY, "dataset", "toy", ["bias=1e-3", "name=a #1"])
         assert given.params == {"bias": 0.001, "name": "a #1"}
         assert options.component(TOY, "dataset", "toy", ["name=yes"]).params == {"name": "yes"}
-        with pytest.raises(UserError, match="#1: YAML would leave out"):
-            options.component(TOY, "dataset", "toy", ["name='a' #1"])
 
 
 class TestInterrupted:

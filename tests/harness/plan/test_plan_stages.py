@@ -103,10 +103,8 @@ def chain(learner: str, *, environment: str | None = None, train: dict[str, Any]
     )
     factory = StageFactory(CATALOG, cast("Declarations", Facts()))
     dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
-    (stages,) = factory.cells(
-        factory.data(dataset), Row("M", "D", (configuration,), SelectSettings()), configuration, [1]
-    )
-    return stages[:-1]
+    row = Row("M", "D", (configuration,), SelectSettings())
+    return factory.cell(factory.data(dataset), row, configuration, 1)[:-1]
 
 
 def key(learner: str, **more: Any) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from suite_kit import DATA, EQUAD, HEAD, IRM, Load, ids, learners, methods, only
 
+from harness.suite.methods import MAX_COPIES
 from harness.suite.spec import ComponentSpec
 
 
@@ -95,10 +98,13 @@ class TestLike:
         assert only(suite, "B").train.lr == 0.1
         assert only(suite, "C").learner.name == "eqn7"
 
-    def test_a_long_chain(self, load: Load) -> None:
-        chain = "".join(f"  M{n}: {{like: M{n - 1}}}\n" for n in range(1999, 0, -1))
-        suite = load(methods(chain + "  M0: {baseline: erm}\n"), methods=["M1999"])
-        assert only(suite, "M1999").learner.name == "erm"
+    def test_a_long_chain(self, load: Load, faults: Any) -> None:
+        def chain(length: int) -> str:
+            copies = "".join(f"  M{n}: {{like: M{n - 1}}}\n" for n in range(length, 0, -1))
+            return methods(copies + "  M0: {baseline: erm}\n")
+
+        assert only(load(chain(MAX_COPIES), methods=["M200"]), "M200").learner.name == "erm"
+        assert "'like' copies more than 200 methods" in faults(chain(1000))[0]
 
 
 class TestBundles:

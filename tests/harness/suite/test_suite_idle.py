@@ -195,7 +195,7 @@ def test_environments_per_batch_and_environments_of_a_method_that_takes_none(loa
         "it matters with 'environments: fixed'"
     )
     (fault,) = faults(methods("  ERM: {baseline: erm, envs: random(2)}\n"))
-    assert fault == "6:24: 'envs' has no meaning with baseline 'erm', which takes none"
+    assert fault == "6:30: 'envs' has no meaning with baseline 'erm', which takes none"
     suite = load(methods("  '{baseline}': {envs: random(2), matrix: {baseline: [erm, irm]}}\n"))
     assert only(suite, "irm").environment == ComponentSpec("environment", "random", {"k": 2})
     assert "envs" not in suite.resolved["methods"]["erm"]

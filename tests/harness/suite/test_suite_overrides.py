@@ -36,8 +36,8 @@ def configurations(suite: Suite, method: str) -> tuple[Configuration, ...]:
 def test_seeds(load: Load, faults: Faults) -> None:
     assert load(TEXT, seeds="4,5").seeds == (4, 5)
     assert faults(TEXT, seeds="1,x") == ["--seeds 1,x: seeds are whole numbers, such as 1,2,3; found '1,x'"]
-    assert faults(TEXT, seeds="1,1") == ["--seeds 1,1: the seed 1 is given twice"]
-    assert "whole number from 0" in faults(TEXT, seeds="-1")[0]
+    assert faults(TEXT, seeds="1,1") == ["--seeds 1,1: a seed is given twice in 'seeds'"]
+    assert "expected at least 0" in faults(TEXT, seeds="-1")[0]
     assert "found ''" in faults(TEXT, seeds="")[0]
 
 
@@ -62,10 +62,6 @@ def test_a_value_is_the_whole_text(load: Load, faults: Faults) -> None:
     for label in ("ERM #2", "# 1", "...", "--- x"):
         assert load(two, sets=[f"report.reference={label}"]).report.reference == label
     assert load(two, sets=["report.reference='ERM #2'"]).report.reference == "ERM #2"
-    for value in ("'ERM' #2", "[ERM #2]", "{a: b} # x", "'a' # 'b'"):
-        place = f"--set report.reference={value}"
-        told = "YAML would leave out a part of the value (behind ' #' is a comment): put text in quotes"
-        assert faults(two, sets=[place.removeprefix("--set ")]) == [f"{place}: {told}"]
     assert faults(TEXT, sets=["train.epochs=5 # few"]) == [
         "--set train.epochs=5 # few: 'epochs': expected int, found '5 # few'"
     ]

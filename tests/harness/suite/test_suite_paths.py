@@ -10,12 +10,13 @@ import pytest
 
 from harness.cli.options import component
 from harness.hparams import HParam
-from harness.plan.components import identity
+from harness.plan.components import Components
 from harness.registry.catalog import Catalog, Entry
 from harness.suite import find_suite
 from harness.suite.components import located
+from harness.suite.layers import Decision
 from harness.suite.spec import ComponentSpec
-from harness.suite.tree import Items, Leaf, Place, Table
+from harness.suite.tree import Leaf, Place
 
 HPARAMS = {name: HParam(name, kind, None) for name, kind in (("code", "str"), ("file", "str"), ("more", "list[str]"))}
 TRAITS = {"names_code": ["code"], "names_files": ["file", "more"]}
@@ -33,13 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def absolute(suite: Path | str, line: int = 1, /, **values: Any) -> dict[str, Any]:
     place = Place(str(suite), line)
-    given = {
-        name: Items(tuple(Leaf(item, place) for item in value), place)
-        if isinstance(value, list)
-        else Leaf(value, place)
-        for name, value in values.items()
-    }
-    return located(ENTRY, values, Table(place, given))
+    return located(ENTRY, values, {name: Decision(Leaf(None, place), place) for name in values})
 
 
 def test_code_starts_at_the_suite_s_folder_whatever_is_in_the_current_one(folder):
@@ -78,7 +73,7 @@ def test_what_a_command_names_starts_at_the_current_folder(folder):
 
 def test_keys_have_the_last_part_of_a_path():
     def key(**params: Any) -> dict[str, Any]:
-        return identity(ENTRY, ComponentSpec("dataset", "made", params))["params"]
+        return Components(Catalog([ENTRY])).identity(ComponentSpec("dataset", "made", params))["params"]
 
     assert key(code="/x/b.py:rings", file="/y/a.csv", more=["/x/c", "d"]) == key(
         code="/elsewhere/b.py:rings", file="a.csv", more=["c", "/z/d"]

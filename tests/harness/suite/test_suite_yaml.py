@@ -48,7 +48,6 @@ def fault(text: str) -> str:
         ("", None),
         ("'1e-3'", "1e-3"),
         ("e3", "e3"),
-        ("!!str 1", "1"),
     ],
 )
 def test_scalars_follow_yaml_1_2(text: str, value: object) -> None:
@@ -78,11 +77,11 @@ def test_a_duplicate_key_is_an_error_at_any_level() -> None:
     )
 
 
-def test_anchors_and_merge_keys_work() -> None:
-    assert read("x: &x {a: 1, b: 2}\ny: {<<: *x, b: 3}\nz: *x\n") == {
-        "x": {"a": 1, "b": 2},
-        "y": {"a": 1, "b": 3},
-        "z": {"a": 1, "b": 2},
+def test_anchors_work() -> None:
+    assert read("x: &x {a: 1, b: &b [2]}\ny: *b\nz: *x\n") == {
+        "x": {"a": 1, "b": [2]},
+        "y": [2],
+        "z": {"a": 1, "b": [2]},
     }
 
 
@@ -93,7 +92,7 @@ def test_aliases_cannot_blow_up() -> None:
 
 
 def test_an_alias_cannot_hold_itself() -> None:
-    assert "contains itself" in fault("a: &a [*a]")
+    assert "the alias '*a' names nothing that ends above it" in fault("a: &a [*a]")
 
 
 @pytest.mark.parametrize("text", ["[" * 2000, "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "{a: " * 500 + "1"])
@@ -101,7 +100,9 @@ def test_depth_is_bounded(text: str) -> None:
     assert "levels deep" in fault(text)
 
 
-@pytest.mark.parametrize("text", ["a: !!python/object:os.system x", "a: !thing {b: 1}", "a: !!set {b}", "!!omap []"])
+@pytest.mark.parametrize(
+    "text", ["a: !!python/object:os.system x", "a: !thing {b: 1}", "a: !!set {b}", "!!omap []", "a: !!int 1"]
+)
 def test_tags_are_refused(text: str) -> None:
     assert "is not allowed; suites are plain YAML" in fault(text)
 
@@ -111,11 +112,6 @@ def test_syntax_errors_have_a_place_and_a_hint() -> None:
     assert "indent with spaces, not tabs" in fault("a:\n\tb: 1\n")
     assert fault("a: 1\n---\nb: 2\n").startswith("f.yaml:2:1: not valid YAML")
     assert fault("a: 1\nb: \x07\n") == "f.yaml:2:4: a character that YAML does not allow: U+0007"
-
-
-@pytest.mark.parametrize("text", ["!!int abc", "!!float x", "!!bool 3"])
-def test_a_tag_that_does_not_fit_its_text(text: str) -> None:
-    assert "not a valid" in fault(f"a: {text}")
 
 
 def test_a_number_of_absurd_length() -> None:

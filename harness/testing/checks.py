@@ -11,19 +11,9 @@ from typing import Any
 
 from harness.component import Component
 from harness.engine.failures import of_plugin
-from harness.testing import (
-    analyses,
-    backbones,
-    datasets,
-    encoders,
-    environments,
-    learners,
-    quantifiers,
-    studies,
-    trackers,
-)
+from harness.testing import analyses, backbones, datasets, encoders, environments, learners, quantifiers, trackers
 from harness.testing.learner_rig import LearnerRig
-from harness.testing.report import CheckFunction, Note, Outcome, Report, Skip
+from harness.testing.report import CheckFunction, Outcome, Report, Skip
 from harness.testing.rig import Rig, scrambled
 
 _KIT = Path(__file__).parent
@@ -35,7 +25,7 @@ _KINDS: dict[str, tuple[type[Rig[Any, Any]], tuple[CheckFunction, ...]]] = {
     "environment": (environments.EnvironmentRig, environments.CHECKS),
     "dataset": (datasets.DatasetRig, datasets.CHECKS),
     "backbone": (backbones.BackboneRig, backbones.CHECKS),
-    "analysis": (studies.AnalysisRig, analyses.CHECKS),
+    "analysis": (analyses.AnalysisRig, analyses.CHECKS),
     "tracker": (trackers.TrackerRig, trackers.CHECKS),
 }
 
@@ -57,20 +47,17 @@ def about(check: CheckFunction) -> str:
 
 def run_check(check: CheckFunction, rig: Rig[Any, Any]) -> Outcome:
     """Run one check; an exception, or an attempt to end the process, is a problem."""
-    name = check.__name__
-    texts: list[str] = []
-    lines: tuple[str, ...] = ()
+    name, problems, lines = check.__name__, list[str](), list[str]()
     try:
         with scrambled(name):
-            texts += check(rig)
+            problems.extend(check(rig))
     except Skip as reason:
         return Outcome(name, about(check), "skipped", (str(reason),))
     except (Exception, SystemExit) as error:
-        texts.append(f"raised {type(error).__name__}: {error}")
-        lines = tuple(_traceback(error))
-    problems = tuple(text for text in texts if not isinstance(text, Note))
-    notes = tuple(text for text in texts if isinstance(text, Note))
-    return Outcome(name, about(check), "failed" if problems else "ok", problems, notes, lines)
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        problems.append(f"raised {type(error).__name__}: {error}{notes}")
+        lines = _traceback(error)
+    return Outcome(name, about(check), "failed" if problems else "ok", tuple(problems), tuple(lines))
 
 
 def _traceback(error: BaseException) -> list[str]:
@@ -83,22 +70,22 @@ def _traceback(error: BaseException) -> list[str]:
 
 
 def check_component(
-    cls: type[Component], data_dir: Path | None = None, tell: Callable[[tuple[str, Any]], None] | None = None
+    cls: type[Component],
+    data_dir: Path | None = None,
+    tell: Callable[[tuple[str, str] | Outcome], object] = lambda _: None,
 ) -> Report:
     """Run every check on a component.
 
     Args:
         cls: a component's class; it need not be registered.
         data_dir: the folder of data files, for datasets that read some.
-        tell: receives ``("begins", (name, about))`` and ``("found", outcome)`` of each check.
+        tell: receives name and contract of each check that begins, and its outcome.
     """
     started = time.perf_counter()
     rig = rig_of(cls, data_dir)
     outcomes = []
     for check in checks_of(cls.kind):
-        if tell is not None:
-            tell(("begins", (check.__name__, about(check))))
+        tell((check.__name__, about(check)))
         outcomes.append(run_check(check, rig))
-        if tell is not None:
-            tell(("found", outcomes[-1]))
+        tell(outcomes[-1])
     return Report(cls.kind, cls.name, tuple(outcomes), time.perf_counter() - started)

@@ -1,14 +1,12 @@
 """A fake device: its tensors claim to be on it, while they are computed on the CPU.
 
 On it the rules of a GPU hold, so that code that breaks them is found without one: the tensors of an operation
-are all on one device, numbers are drawn on the generator's device, and NumPy reads the CPU only. It also counts what
-would make the CPU wait for a GPU.
+are all on one device, numbers are drawn on the generator's device, and NumPy reads the CPU only.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -27,8 +25,6 @@ _DEVICE: Final = torch.device(ELSEWHERE)
 _MOVES: Final = ("copy_", "_to_copy")
 _INDEXING: Final = ("index", "index_put", "index_put_", "_index_put_impl_")
 """A GPU's tensor may be indexed by one of the CPU."""
-_WAITS: Final = ("_local_scalar_dense", "nonzero", "_unique2", "unique_dim", "unique_consecutive", "equal", "bincount")
-"""Operations after which the CPU knows something of the result, such as its size."""
 
 
 class _Away(Tensor):
@@ -60,10 +56,6 @@ class _Away(Tensor):
 class _Rules(TorchDispatchMode):
     """Runs every operation on the CPU and enforces the device's rules."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.waits: Counter[str] = Counter()
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = dict(kwargs or {})
         name = func.overloadpacket.__name__
@@ -71,29 +63,16 @@ class _Rules(TorchDispatchMode):
         away = any(isinstance(tensor, _Away) for tensor in tensors)
         if named.get("device") is not None:
             to = torch.device(named["device"]) == _DEVICE
-            self._note(name == "_to_copy" and away and not to, "copy to the CPU")
             away, named["device"] = to, torch.device("cpu") if to else named["device"]
         elif away and name not in _MOVES:
             _check_devices(name, tensors)
         if name == "copy_":
-            self._note(isinstance(tensors[1], _Away) and not isinstance(tensors[0], _Away), "copy to the CPU")
             away = isinstance(tensors[0], _Away)
         if away:
             _check_generator(name, args, named)
-            self._count(name, args, named)
         result = func(*tree_map(_inside, args), **tree_map(_inside, named))
         written = _written(func, args, named)
         return written if written is not None else tree_map(_outside, result) if away else result
-
-    def _note(self, happened: bool, what: str) -> None:
-        self.waits[what] += happened
-
-    def _count(self, name: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
-        masks = name in _INDEXING and any(
-            index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
-        )
-        unsized = name == "repeat_interleave" and named.get("output_size") is None
-        self._note(name in _WAITS or masks or unsized, f"{name} by mask" if masks else name)
 
 
 class _Python(TorchFunctionMode):
@@ -143,16 +122,12 @@ def _outside(value: Any) -> Any:
 
 
 @contextmanager
-def elsewhere() -> Iterator[Counter[str]]:
-    """Let the device :data:`ELSEWHERE` exist inside the block: ``module.to(ELSEWHERE)``, ``graphs.to(ELSEWHERE)``.
-
-    Yields:
-        how often the CPU would have waited for a GPU, by cause.
-    """
-    with _Rules() as rules, _Python(), _fused_there(), warnings.catch_warnings():
+def elsewhere() -> Iterator[None]:
+    """Let the device :data:`ELSEWHERE` exist inside the block: ``module.to(ELSEWHERE)``, ``graphs.to(ELSEWHERE)``."""
+    with _Rules(), _Python(), _fused_there(), warnings.catch_warnings():  # type: ignore[no-untyped-call]
         # Of torch's own such tensors, which hold nothing, it would be true.
         warnings.filterwarnings("ignore", message="for .*: copying from a non-meta parameter")
-        yield rules.waits
+        yield
 
 
 @contextmanager

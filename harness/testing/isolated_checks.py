@@ -12,8 +12,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -23,21 +22,15 @@ from harness.registry.catalog import Entry
 from harness.safe_io import size_text
 from harness.testing.report import Outcome, Report
 
-LIMIT = 300.0
-"""Seconds that the checks of one component may take."""
-MEMORY = 4 * 10**9
-"""Bytes that they may take: toy data need a tenth of it."""
 _POLL = 0.5  # seconds between two looks at the processes' memory
 _PRELOAD = ("harness.engine.preload", "harness.testing.checks", "sklearn.cluster", "sklearn.metrics")
 """Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
-_PRINTED = 8  # lines that a report shows
-_LONGEST = 200
-_START = 120.0  # seconds that the server may take to load torch and fork; the limit counts from then on
+_PRINTED, _LONGEST = 8, 200  # lines that a report shows, and their length
 
 
 def check_apart(
-    entries: Sequence[Entry], data_dir: Path | None, jobs: int, limit: float, memory: int = MEMORY
+    entries: Sequence[Entry], data_dir: Path | None, jobs: int, limit: float, memory: int
 ) -> Iterator[Report]:
     """Yield a report for each component, in order.
 
@@ -56,9 +49,10 @@ def check_apart(
                 while position not in done:
                     while waiting and len(running) < jobs:
                         number, entry = waiting.popleft()
-                        running[number] = _Check.start(entry, data_dir, limit, memory, Path(logs) / str(number))
-                    left = min(check.left() for check in running.values())
-                    wait([check.child.line for check in running.values()], timeout=min(max(left, 0.0), _POLL))
+                        log = Path(logs) / str(number)
+                        child = Child.fork(_work, entry.to_json(), data_dir, dict(os.environ), log=log)
+                        running[number] = _Check(entry, limit, memory, child, log)
+                    wait([check.child.line for check in running.values()], timeout=_POLL)
                     done |= {n: report for n, check in running.items() if (report := check.look()) is not None}
                     running = {n: check for n, check in running.items() if n not in done}
                 yield done.pop(position)
@@ -77,85 +71,53 @@ class _Check:
     child: Child
     log: Path
     began: float = field(default_factory=time.monotonic)
-    started: bool = False
-    at: tuple[str, str] = _IMPORT
+    at: tuple[str, str] | None = None
     outcomes: list[Outcome] = field(default_factory=list)
 
-    @classmethod
-    def start(cls, entry: Entry, data_dir: Path | None, limit: float, memory: int, log: Path) -> _Check:
-        """Start the process."""
-        child = Child.fork(_work, entry.to_json(), data_dir, dict(os.environ), log=log)
-        return cls(entry, limit, memory, child, log)
-
-    def left(self) -> float:
-        """Return the seconds until its time is up."""
-        return (self.limit if self.started else _START) - (time.monotonic() - self.began)
-
     def look(self) -> Report | None:
-        """Return the report if it has ended or its time is up, with the last lines that it printed."""
-        report = self._look()
-        if report is None:
-            return None
-        lines, last = _printed(self.log)
-        return replace(report, lines=lines, printed=last)
-
-    def _look(self) -> Report | None:
-        """Read its messages; return the report if it has ended or its time is up."""
+        """Read its messages; return the report if it has ended or is over a limit."""
         try:
-            while True:
-                what, value = self.child.receive(0)
-                if what == "report":
-                    return Report.from_json(value)
-                if what == "starts":
-                    self.began, self.started = time.monotonic(), True
-                elif what == "begins":
-                    self.at = value
-                else:
-                    self.outcomes.append(value)
+            while (message := self.child.receive(0)) is not None:
+                if isinstance(message, Outcome):
+                    self.outcomes.append(message)
+                    continue
+                if self.at is None:  # the limit counts from here on: the server had to load torch before
+                    self.began = time.monotonic()
+                self.at = message
+            return self._report()
         except EOFError:
             return self._failed(f"the process {self.child.ending()} in this check")
         except TimeoutError:
             pass
         if self.child.memory() > self.memory:
-            where = self._stop()
-            return self._failed(
-                f"the component's checks took more than {size_text(self.memory)} of memory, and were stopped in this "
-                f"one{where}: something is kept from batch to batch or from call to call, or is far too large for toy "
-                "data (give smaller settings in `probes`, or more with --memory)"
-            )
-        if self.left() > 0:
-            return None
-        where = self._stop()
+            return self._stopped(f"took more than {size_text(self.memory)} of memory", "more with --memory")
+        if self.at is not None and time.monotonic() - self.began > self.limit:
+            return self._stopped(f"did not end within {self.limit:g} s", "a longer --timeout")
+        return None
+
+    def _stopped(self, what: str, more: str) -> Report:
+        """Kill the process; say where it was in the component's file or in another plugin's."""
+        place = self.child.place(self.entry.file)
+        self.child.kill()
+        where = f" ({place})" if place else ""
         return self._failed(
-            f"the component's checks did not end within {self.limit:g} s, and were stopped in this one{where}: an "
-            "endless loop, or too much work for toy data (give smaller settings in `probes`, or a longer --timeout)"
+            f"the component's checks {what}, and were stopped in this one{where}; they may need smaller settings in "
+            f"`probes`, or {more}"
         )
 
     def _failed(self, why: str) -> Report:
-        outcome = Outcome(self.at[0], self.at[1], "failed", (why,))
+        self.outcomes.append(Outcome(*(self.at or _IMPORT), "failed", (why,)))
+        return self._report()
+
+    def _report(self) -> Report:
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        printed = tuple(line.rpartition("\r")[2][:_LONGEST] for line in text.splitlines()[-_PRINTED:])
         seconds = time.monotonic() - self.began
-        return Report(self.entry.kind, self.entry.name, (*self.outcomes, outcome), seconds)
-
-    def _stop(self) -> str:
-        """Kill the process; return `` (file.py:LINE)``, where it was in the component's file or in another plugin's."""
-        place = self.child.place(self.entry.file)
-        self.child.kill()
-        return f" ({place})" if place else ""
-
-
-def _printed(log: Path) -> tuple[int, tuple[str, ...]]:
-    """Return the number of lines of a log, and the last of them without words that a carriage return overwrote."""
-    count, last = 0, deque[bytes](maxlen=_PRINTED)
-    with suppress(FileNotFoundError), log.open("rb") as stream:
-        for line in stream:
-            count += 1
-            last.append(line)
-    texts = [line.decode("utf-8", "replace").rstrip("\r\n").rpartition("\r")[2] for line in last]
-    return count, tuple(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts)
+        return Report(self.entry.kind, self.entry.name, tuple(self.outcomes), seconds, printed)
 
 
 def _work(line: Connection, entry: dict[str, Any], data_dir: Path | None, environ: dict[str, str]) -> None:
-    """Check a component and send the outcomes. Runs in the process."""
+    """Check a component; send name and contract of each check, its outcome, and None at the end."""
     from harness.registry.discovery import load_one
     from harness.testing.checks import check_component
 
@@ -163,12 +125,11 @@ def _work(line: Connection, entry: dict[str, Any], data_dir: Path | None, enviro
     os.environ.update(environ)  # the server's may be older
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that its end loses none
-    line.send(("starts", None))
+    line.send(_IMPORT)
     try:
         cls = load_one(Entry.from_json(entry))
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        report = Report(entry["kind"], entry["name"], (Outcome(*_IMPORT, "failed", (problem,)),))
+        line.send(Outcome(*_IMPORT, "failed", (f"{type(error).__name__}: {error}",)))
     else:
-        report = check_component(cls, data_dir, tell=line.send)
-    line.send(("report", report.to_json()))
+        check_component(cls, data_dir, tell=line.send)
+    line.send(None)

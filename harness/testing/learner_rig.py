@@ -200,12 +200,12 @@ def _environments(
     if environment.per_batch:
         environment.rng = generator(seed, "environment")
         return replace(data.train, env=None), {}, environment.assign_batch, environment.num_environments()
-    ids, extra = assign(environment, data, seed)
+    ids, extra = assign(environment, data, seed, [])
     return replace(data.train, env=ids), extra, None, int(ids.max()) + 1
 
 
-def assign(environment: Environment, data: Toy, seed: int) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Return ids and provided tensors of an environment component on a toy set."""
+def assign(environment: Environment, data: Toy, seed: int, draws: list[str]) -> tuple[Any, Mapping[str, Any]]:
+    """Return ids and provided tensors of an environment component on a toy set; note uses of global random state."""
     environment.rng = generator(seed, "environment")
     if environment.trains_networks:
         info = LearnerInfo(data.task, FEATURES, Features("none"), 0, len(data.train), total_steps=9, epochs=EPOCHS)
@@ -216,7 +216,7 @@ def assign(environment: Environment, data: Toy, seed: int) -> tuple[Tensor, Mapp
     oracle = {name: _oracle(name, data).to(device) for name in sorted(environment.oracle)}
     made_up = upstream_outputs(environment, replace(data, train=data.train.to("cpu")))
     upstream = {role: placed(item, device) for role, item in made_up.items()}
-    with seeded(seed, "environment"):
+    with seeded(seed, "environment"), noting_draws("assign()", draws):
         assigned = environment.assign(data.train, oracle, upstream)
     return assigned if isinstance(assigned, tuple) else (assigned, {})
 

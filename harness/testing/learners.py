@@ -1,50 +1,71 @@
-"""Checks of a learner's training, on ordinary data and on data that are odd but occur."""
+"""Checks of a learner: its training, its predictions, and data that are odd but occur."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from harness.data import TaskKind
 from harness.errors import BenchError
-from harness.testing import learner_predictions
-from harness.testing import rig as common
+from harness.graphs import Batch
+from harness.hparams import holds
 from harness.testing.hyperparameters import pairs
-from harness.testing.learner_rig import LearnerRig, LearnerTrial
+from harness.testing.learner_rig import BATCH, EPOCHS, LearnerRig, LearnerTrial, Prepared, logits
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.rig import (
     OTHER_SEED,
     SEED,
     another_device,
+    depends_on_companions,
     differences,
-    different_tensors,
     global_state,
     hyperparameters_matter,
     same_seed,
+    settings_text,
 )
-from harness.testing.toys import TASKS, PlainERM, Toy, one_node, toy, without_edges
+from harness.testing.toys import PlainERM, Toy, one_node, toy, without_edges
+from harness.training.bases import Learner
 
 
 def trains(rig: LearnerRig) -> Iterator[str]:
-    """An ordinary training runs; loss terms, the result of each step and all gradients are finite."""
-    yield from (f"{what} is not finite" for what in rig.outcome().watch.not_finite)
+    """An ordinary training runs; loss terms and gradients are finite, and predictions have a column per class."""
+    trial, data = rig.outcome(), rig.toy()
+    yield from _not_finite(trial)
+    shape, expected = trial.outputs["predictions of training graphs"].shape, (len(data.train), data.task.outputs)
+    if shape != expected:
+        yield f"predictions have shape {tuple(shape)}, expected {expected}"
+
+
+def _not_finite(trial: LearnerTrial) -> Iterator[str]:
+    after = {**trial.state, **trial.outputs}
+    names = [name for name, value in after.items() if not bool(torch.isfinite(value).all())]
+    yield from (f"{what} is not finite" for what in sorted(trial.watch.not_finite))
+    yield from (f"'{name}' is not finite after training" for name in names)
+
+
+def _each_choice(rig: LearnerRig) -> Iterator[tuple[LearnerTrial, str]]:
+    """Yield a training with the usual settings and with each choice of a text that the learner does not refuse."""
+    rig.outcome()
+    for values, given in rig.choices(flags=False):  # a flag may be there to cut a gradient
+        try:
+            trial = rig.outcome(values)
+        except BenchError:
+            continue  # refused, which is allowed, or diverged, which `hyperparameters_matter` reports
+        yield trial, given
 
 
 def live_terms(rig: LearnerRig) -> Iterator[str]:
-    """Each loss term requires gradient and has one that is not zero at some step."""
-    yield from _dead_terms(rig.outcome())
-
-
-def _dead_terms(trial: LearnerTrial) -> Iterator[str]:
-    watch = trial.watch
-    for name in sorted(watch.not_live):
-        yield f"the term '{name}' does not require gradient: it is detached, or computed without the network"
-    for name in sorted(watch.terms - watch.not_live - watch.live):
-        if trial.learner.weight(name):
-            yield f"the term '{name}' has a gradient of exactly zero in all {watch.steps} steps"
+    """Each loss term requires gradient and has one that is not zero at some step, with each choice of a text."""
+    for trial, given in _each_choice(rig):
+        watch = trial.watch
+        for name in sorted(watch.not_live):
+            yield f"{given}the term '{name}' does not require gradient: detached, or computed without the network"
+        for name in sorted(watch.terms - watch.not_live - watch.live):
+            if trial.learner.weight(name):
+                yield f"{given}the term '{name}' has a gradient of exactly zero in all steps"
 
 
 def weights_matter(rig: LearnerRig) -> Iterator[str]:
@@ -58,85 +79,19 @@ def weights_matter(rig: LearnerRig) -> Iterator[str]:
         heavy = next((values for pair in compared for values in pair if values[name]), None)
         if heavy is None:
             yield f"'{name}' has no value other than zero to try; give one in `probes`"
-            continue
-        watch = rig.outcome(heavy).watch
-        if term not in watch.terms:
-            yield f"loss() has no term '{term}', which '{name}' weighs, with {_brief(heavy)}"
-        elif term not in watch.live:
-            yield f"the term '{term}' has no gradient in {watch.steps} steps with {_brief(heavy)}"
+        elif term not in rig.outcome(heavy).watch.live:
+            yield f"the term '{term}', which '{name}' weighs, is missing or has no gradient with {settings_text(heavy)}"
         if not any(rig.differ(one, two) for one, two in compared):
-            tried = ", ".join(str(two[name]) for _, two in compared)
-            yield f"training is the same for {name}={compared[0][0][name]} and {tried}: the weight has no effect"
+            yield f"training is the same for all values of '{name}' that were tried: the weight has no effect"
 
 
 def every_module_learns(rig: LearnerRig) -> Iterator[str]:
-    """Each module whose parameters require gradient gets one within three epochs."""
-    yield from _unreached(rig.outcome())
-
-
-def _unreached(trial: LearnerTrial) -> Iterator[str]:
-    watch = trial.watch
-    for name, module in trial.learner.named_modules():
-        own = [f"{name}.{n}" if name else n for n, p in module.named_parameters(recurse=False) if p.requires_grad]
-        if own and not watch.reached & set(own):
-            yield f"no parameter of '{name or 'the learner'}' ({', '.join(own)}) got a gradient in {watch.steps} steps"
-
-
-def each_mode_learns(rig: LearnerRig) -> Iterator[str]:
-    """Terms are live and modules get gradients also with each other choice of a text hyperparameter."""
-    modes = [name for name, declared in rig.cls.hparams.items() if declared.type == "str" and declared.choices]
-    if not modes:
-        raise Skip("no hyperparameter is a choice between texts")
-    rig.outcome()
-    for name in modes:
-        for _, values in pairs(rig.cls, name, rig.base):
-            try:
-                trial = rig.outcome(values)
-            except BenchError:
-                continue  # refused, which is allowed, or diverged, which `hyperparameters_matter` reports
-            for problem in (*_dead_terms(trial), *_unreached(trial)):
-                yield f"with {_brief(values)}: {problem}"
-
-
-def other_settings(rig: LearnerRig) -> Iterator[str]:
-    """With each other setting that was tried, values are finite, modules in training mode, and global state is safe."""
-    rig.outcome()
-    for values, trial in rig.trials():
-        not_finite = [f"{what} is not finite" for what in trial.watch.not_finite]
-        problems = [*not_finite, *_modes(trial), *trial.draws] if values else []
-        yield from (f"with {_brief(values)}: {problem}" for problem in problems)
-
-
-def frozen_stays(rig: LearnerRig) -> Iterator[str]:
-    """Parameters that require no gradient stay bit for bit the same."""
-    end = rig.outcome().state
-    start = rig.prepare(rig.toy()).learner
-    frozen = {name: value.detach() for name, value in start.named_parameters() if not value.requires_grad}
-    if not frozen:
-        raise Skip("nothing is frozen")
-    yield from (f"'{name}' changed in training" for name in different_tensors(frozen, end))
-
-
-def training_mode(rig: LearnerRig) -> Iterator[str]:
-    """After each step every trained module is in training mode."""
-    yield from _modes(rig.outcome())
-
-
-def _modes(trial: LearnerTrial) -> Iterator[str]:
-    yield from (f"'{name}' is in evaluation mode after a training step" for name in trial.watch.left_in_eval)
-
-
-def risk_on_logits(rig: LearnerRig) -> Iterator[str]:
-    """Labels are compared with logits of the head's width, and the head gets a gradient from some term."""
-    trial, data = rig.outcome(), rig.toy()
-    expected = (len(data.train), data.task.outputs)
-    yield from (f"{what}, expected {data.task.outputs} columns" for what in trial.watch.widths)
-    shape = tuple(trial.outputs["predictions of training graphs"].shape)
-    if shape != expected:
-        yield f"predictions have shape {shape}, expected {expected}"
-    head = getattr(trial.learner, "head", None)
-    if isinstance(head, nn.Module) and not any(name.startswith("head.") for name in trial.watch.reached):
-        yield "no loss term depends on the classifier's head: its gradient is zero in every step"
+    """Each module whose parameters require gradient gets one within three epochs, with each choice of a text."""
+    for trial, given in _each_choice(rig):
+        for name, module in trial.learner.named_modules():
+            own = [f"{name}.{n}" if name else n for n, p in module.named_parameters(recurse=False) if p.requires_grad]
+            if own and not trial.watch.reached & set(own):
+                yield f"{given}no parameter of '{name or 'the learner'}' ({', '.join(own)}) got a gradient"
 
 
 def equals_erm(rig: LearnerRig) -> Iterator[str]:
@@ -146,106 +101,149 @@ def equals_erm(rig: LearnerRig) -> Iterator[str]:
         raise Skip("declares no values with which it is ERM")
     rig.outcome()
     trial, erm = rig.outcome(values), LearnerRig(PlainERM).train_on(rig.toy())
-    missing = [name for name in erm.state if name not in trial.state]
-    if missing:
-        yield f"has no '{missing[0]}', which ERM has"
+    yield from (f"has no '{name}', which ERM has" for name in erm.state if name not in trial.state)
     if changed := differences(erm, trial):
-        yield f"with {_brief(values)}, {len(changed)} tensors differ from ERM's, such as '{changed[0]}'"
+        yield f"with {settings_text(values)}, {len(changed)} tensors differ from ERM's, such as '{changed[0]}'"
 
 
 def other_seed(rig: LearnerRig) -> Iterator[str]:
-    """Another seed starts from other weights, and ends elsewhere."""
-    yield from common.other_seed(rig)
+    """Another seed starts from other weights."""
+    rig.outcome()
     one, two = (rig.prepare(rig.toy(), seed=seed).learner for seed in (SEED, OTHER_SEED))
     for (name, left), right in zip(one.named_parameters(), two.parameters(), strict=True):
         if left.dim() > 1 and torch.equal(left, right) and not bool((left == left.flatten()[0]).all()):
             yield f"'{name}' starts from the same random weights whatever the seed"
+
+
+def companions(rig: LearnerRig) -> Iterator[str]:
+    """A graph's prediction and embedding do not depend on the other graphs of its batch."""
+    learner, graphs = rig.outcome().learner.eval(), rig.toy().train.without_labels()
+    yield from depends_on_companions(learner, graphs, "predictions")
+    yield from depends_on_companions(learner.embed, graphs, "embeddings")
+
+
+def reads_no_labels(rig: LearnerRig) -> Iterator[str]:
+    """Predictions and embeddings are the same with labels, environments and votes as without."""
+    prepared, trial = rig.prepare(rig.toy()), rig.outcome()
+    learner, graphs = trial.learner.eval(), rig.toy().train
+    batch = graphs.batch(torch.arange(len(graphs)))
+    batch.spurious = prepared.data.spurious
+    bare = graphs.without_labels().batch(torch.arange(len(graphs)))
+    with torch.no_grad():
+        for what, function in (("forward", learner), ("embed", learner.embed)):
+            if not torch.equal(function(bare), function(batch)):
+                yield f"{what}: results differ when labels are present"
+
+
+def state_round_trip(rig: LearnerRig) -> Iterator[str]:
+    """A fresh learner with the trained one's state predicts the same."""
+    trial = rig.outcome()
+    fresh = rig.prepare(rig.toy()).learner
+    fresh.load_state_dict(dict(trial.state))
+    if not torch.equal(logits(fresh, rig.toy().validation), trial.outputs["predictions of validation graphs"]):
+        yield "predictions differ after load_state_dict: something that they need is neither a parameter nor a buffer"
+
+
+def statistics_follow_prediction(rig: LearnerRig) -> Iterator[str]:
+    """A norm's running statistics after a training step are those that the prediction's pass alone leaves.
+
+    Otherwise evaluation normalises by a mixture that it never sees; ``foreign_statistics`` names the settings in which
+    that is meant, ``keeping_statistics`` keeps another pass from moving them.
+    """
+    rig.outcome()
+    for values, given in rig.choices():
+        try:
+            prepared = rig.prepare(rig.toy(), values, epochs=1 if values else EPOCHS)
+            declared = prepared.learner.foreign_statistics
+            meant = declared is not None and holds(declared, prepared.learner.values)
+            foreign = [] if meant else _foreign_statistics(prepared)
+        except BenchError:
+            continue  # as above
+        if foreign:
+            more = f" and of {len(foreign) - 1} more" if len(foreign) > 1 else ""
+            yield f"{given}the running statistics of '{foreign[0]}'{more} follow another pass beside the prediction's"
             return
 
 
-def batch_of_two(rig: LearnerRig) -> Iterator[str]:
-    """Batches of two graphs."""
-    yield from _finite(rig, rig.toy(), batch_size=2)
+def _foreign_statistics(prepared: Prepared) -> list[str]:
+    """Train; return the norms whose statistics a step leaves elsewhere than a prediction of its batch would.
+
+    Until a step's end nothing but the prediction may move them, so a hook's pass between two steps shows as well. A
+    step may leave them as they are: a part of the learner may wait.
+    """
+    learner, step = prepared.learner, prepared.learner.training_step
+    norms = {name: m for name, m in learner.named_modules() if isinstance(getattr(m, "running_mean", None), Tensor)}
+    before, foreign = _means(norms), dict[str, None]()
+
+    def compared(batch: Batch, optimizers: list[torch.optim.Optimizer]) -> Mapping[str, Any]:
+        nonlocal before
+        expected = _after_prediction(learner, norms, before, batch)
+        row = step(batch, optimizers)
+        after = _means(norms)
+        for name, wanted in expected.items():
+            moved = not torch.equal(after[name], before[name])
+            if moved and not torch.allclose(after[name], wanted, rtol=1e-4, atol=1e-6):
+                foreign[name] = None
+        before = after
+        return row
+
+    object.__setattr__(learner, "training_step", compared)
+    prepared.fit()
+    return list(foreign)
 
 
-def one_environment(rig: LearnerRig) -> Iterator[str]:
-    """Batches with graphs of one environment only."""
-    yield from _finite(rig, _with_env(rig, torch.zeros_like, 2))
+def _after_prediction(
+    learner: Learner, norms: Mapping[str, Any], before: Mapping[str, Tensor], batch: Batch
+) -> dict[str, Tensor]:
+    """Return the statistics after a prediction alone, of the norms that it passes; the learner stays as it is."""
+    state = {name: value.clone() for name, value in learner.state_dict().items()}
+    drawn = learner.rng.get_state()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        for name, norm in norms.items():
+            norm.running_mean.copy_(before[name])
+        learner(batch)
+    after = _means(norms)
+    learner.load_state_dict(state)
+    learner.rng.set_state(drawn)
+    return {name: value for name, value in after.items() if not torch.equal(value, before[name])}
 
 
-def absent_environment(rig: LearnerRig) -> Iterator[str]:
-    """An environment between two others has no graph in the batch, and some graphs have no environment."""
-
-    def with_gap(env: Tensor) -> Tensor:
-        gapped = env * 2
-        gapped[::5] = -1
-        return gapped
-
-    yield from _finite(rig, _with_env(rig, with_gap, 3))
+def _means(norms: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: norm.running_mean.clone() for name, norm in norms.items()}
 
 
-def _with_env(rig: LearnerRig, change: Callable[[Tensor], Tensor], count: int) -> Toy:
-    if "environments" not in rig.cls.needs:
-        raise Skip("needs no environments")
-    if rig.cls.needs - {"environments"}:
-        raise Skip("its ids come with what its environment provides")
-    data = rig.toy()
-    assert data.train.env is not None
-    return replace(data, train=replace(data.train, env=change(data.train.env)), environments=count)
-
-
-def one_class(rig: LearnerRig) -> Iterator[str]:
-    """Batches with graphs of one class only."""
-    data = rig.toy()
-    assert data.train.y is not None
-    same = torch.where(torch.isnan(data.train.y), data.train.y, torch.ones_like(data.train.y))
-    yield from _finite(rig, replace(data, train=replace(data.train, y=same)))
-
-
-def graphs_without_edges(rig: LearnerRig) -> Iterator[str]:
-    """Some graphs have no edges, and batches in which none has."""
-    for which, every in (("some graphs", 3), ("all graphs", 1)):
-        problems = _finite(rig, rig.toy().changed(without_edges, every))
-        yield from (f"{which} without edges: {problem}" for problem in problems)
-
-
-def graphs_of_one_node(rig: LearnerRig) -> Iterator[str]:
-    """Some graphs are a single node."""
-    yield from _finite(rig, rig.toy().changed(one_node))
-
-
-def graphs_without_parts(rig: LearnerRig) -> Iterator[str]:
-    """A learner that reads parts also trains on graphs that have none."""
-    if not rig.cls.reads_parts:
-        raise Skip("reads no parts")
-    yield from _finite(rig, toy(rig.task))
-
-
-def each_task(rig: LearnerRig) -> Iterator[str]:
-    """Each declared task trains, multi-task ones with missing labels and a graph without any."""
-    for kind in sorted(rig.cls.tasks):
-        if kind not in TASKS:
-            yield f"'{kind}' in `tasks` is none of {', '.join(TASKS)}"
-            continue
-        known: TaskKind = TASKS[kind].kind
-        yield from (f"{kind}: {problem}" for problem in _finite(rig, rig.toy(known)))
-
-
-def _finite(rig: LearnerRig, data: Toy, batch_size: int = 8) -> Iterator[str]:
-    """Train for an epoch; terms, gradients, weights and predictions must be finite."""
+def odd_data(rig: LearnerRig) -> Iterator[str]:
+    """Values stay finite with small or one-sided batches, odd graphs, missing labels, and each of ``tasks``."""
     rig.outcome()
-    trial = rig.train_on(data, epochs=1, batch_size=batch_size)
-    after = {**trial.state, **trial.outputs}
-    yield from (f"{what} is not finite" for what in trial.watch.not_finite)
-    yield from (
-        f"'{name}' is not finite after training"
-        for name, value in after.items()
-        if value.is_floating_point() and not bool(torch.isfinite(value).all())
-    )
+    for what, data, batch_size in _odd_data(rig):
+        try:
+            trial = rig.train_on(data, epochs=1, batch_size=batch_size)
+        except Exception as error:
+            error.add_note(what)
+            raise
+        yield from (f"{what}: {problem}" for problem in _not_finite(trial))
 
 
-def _brief(values: object) -> str:
-    return ", ".join(f"{n}={v}" for n, v in dict(values).items()) if values else "its defaults"  # type: ignore[call-overload]
+def _odd_data(rig: LearnerRig) -> Iterator[tuple[str, Toy, int]]:
+    """Yield name, data and batch size."""
+    data, y, env = rig.toy(), rig.toy().train.y, rig.toy().train.env
+    assert y is not None
+    assert env is not None
+    yield "batches of two graphs", data, 2
+    if rig.cls.needs == {"environments"}:  # else ids come with what its environment provides
+        gapped = torch.where(torch.arange(len(env)) % 5 == 0, -1, env * 2)
+        yield "one environment in each batch", replace(data, train=replace(data.train, env=env * 0)), BATCH
+        absent = replace(data, train=replace(data.train, env=gapped), environments=3)
+        yield "an environment without graphs, and graphs without one", absent, BATCH
+    same = torch.where(torch.isnan(y), y, torch.ones_like(y))
+    yield "one class in each batch", replace(data, train=replace(data.train, y=same)), BATCH
+    yield "some graphs without edges", data.changed(without_edges), BATCH
+    yield "all graphs without edges", data.changed(without_edges, 1), BATCH
+    yield "graphs of one node", data.changed(one_node), BATCH
+    if rig.cls.reads_parts:
+        yield "graphs without parts", toy(rig.task), BATCH
+    for kind in sorted(rig.cls.tasks):
+        yield f"the task {kind}", rig.toy(kind), BATCH  # type: ignore[arg-type]
 
 
 CHECKS: tuple[CheckFunction, ...] = (
@@ -253,24 +251,15 @@ CHECKS: tuple[CheckFunction, ...] = (
     live_terms,
     weights_matter,
     every_module_learns,
-    each_mode_learns,
-    frozen_stays,
-    training_mode,
-    risk_on_logits,
     equals_erm,
     same_seed,
     other_seed,
     global_state,
-    *learner_predictions.CHECKS,
-    batch_of_two,
-    one_environment,
-    absent_environment,
-    one_class,
-    graphs_without_edges,
-    graphs_of_one_node,
-    graphs_without_parts,
-    each_task,
+    companions,
+    reads_no_labels,
+    state_round_trip,
+    statistics_follow_prediction,
+    odd_data,
     hyperparameters_matter,
-    other_settings,
     another_device,
 )

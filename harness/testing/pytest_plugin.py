@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from harness.testing.rig import Rig
 
 OPTION = "--bench-check"
+Case = tuple[str, Callable[[], None]]
+"""Title, ``kind/name-check``, and the function that runs the check."""
 
 
 def conformance(*what: str | Path | type[Component], data_dir: Path | None = None) -> Callable[..., None]:
@@ -33,48 +36,32 @@ def conformance(*what: str | Path | type[Component], data_dir: Path | None = Non
     classes: list[type[Component]] = []
     for item in what:
         classes += [item] if isinstance(item, type) else [load_one(entry) for entry in find([str(item)])]
-    cases = [pytest.param(case, id=case.title) for cls in classes for case in Case.all_of(cls, data_dir)]
+    cases = [pytest.param(run, id=title) for cls in classes for title, run in _cases(cls, data_dir)]
 
     @pytest.mark.parametrize("case", cases)
-    def test(case: Case) -> None:
-        case.run()
+    def test(case: Callable[[], None]) -> None:
+        case()
 
     return test
 
 
-class Case:
-    """One check of one component.
+def _cases(cls: type[Component], data_dir: Path | None = None) -> list[Case]:
+    """Return the cases of a component; they share its rig."""
+    from harness.testing.checks import checks_of, rig_of
 
-    Attributes:
-        title: ``kind/name-check``.
-    """
+    rig = rig_of(cls, data_dir)
+    return [(f"{cls.kind}/{cls.name}-{check.__name__}", partial(_run, check, rig)) for check in checks_of(cls.kind)]
 
-    def __init__(self, rig: Rig[Any, Any], check: CheckFunction) -> None:
-        self.title = f"{rig.cls.kind}/{rig.cls.name}-{check.__name__}"
-        self._rig, self._check = rig, check
 
-    @classmethod
-    def all_of(cls, component: type[Component], data_dir: Path | None = None) -> list[Case]:
-        """Return the cases of a component; they share its rig."""
-        from harness.testing.checks import checks_of, rig_of
+def _run(check: CheckFunction, rig: Rig[Any, Any]) -> None:
+    """Run a check; skip or fail the pytest test accordingly."""
+    from harness.testing.checks import run_check
 
-        rig = rig_of(component, data_dir)
-        return [cls(rig, check) for check in checks_of(component.kind)]
-
-    @property
-    def line(self) -> int:
-        """Return the line on which the component's class begins, from 0."""
-        return inspect.getsourcelines(self._rig.cls)[1] - 1
-
-    def run(self) -> None:
-        """Run the check; skip or fail the pytest test accordingly."""
-        from harness.testing.checks import run_check
-
-        outcome = run_check(self._check, self._rig)
-        if outcome.status == "skipped":
-            pytest.skip("; ".join(outcome.problems))
-        if outcome.status == "failed":
-            pytest.fail("\n".join([outcome.about, *outcome.lines("  ")]), pytrace=False)
+    outcome = run_check(check, rig)
+    if outcome.status == "skipped":
+        pytest.skip(outcome.text())
+    if outcome.status == "failed":
+        pytest.fail(f"{outcome.about}\n{outcome.text()}", pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -109,28 +96,28 @@ def _items(session: pytest.Session, names: list[str]) -> Iterator[CheckItem]:
 
     torch.set_num_threads(1)
     try:
-        for entry in find([] if "all" in names else names):
-            for case in Case.all_of(load_one(entry)):
-                item: CheckItem = CheckItem.from_parent(session, name=case.title, nodeid=f"bench-check::{case.title}")
-                item.case, item.file = case, Path(entry.file)
+        for cls in [load_one(entry) for entry in find([] if "all" in names else names)]:
+            for title, run in _cases(cls):
+                item: CheckItem = CheckItem.from_parent(session, name=title, nodeid=f"bench-check::{title}")
+                item.component, item.check = cls, run
                 yield item
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 class CheckItem(pytest.Item):
-    """One check of one component, placed at the component's file."""
+    """One check of one component, placed at the component's class."""
 
-    case: Case
-    file: Path
+    component: type[Component]
+    check: Callable[[], None]
 
     def runtest(self) -> None:
         """Run the check."""
-        self.case.run()
+        self.check()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the component's place."""
-        return self.file, self.case.line, self.name
+        return Path(inspect.getfile(self.component)), inspect.getsourcelines(self.component)[1] - 1, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> Any:
         """Return the problems without pytest's own traceback."""

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -40,7 +37,7 @@ class Trial:
     """The results of one use of a component.
 
     Attributes:
-        outputs: results by name; another value, shape or set of names is a difference.
+        outputs: results by name.
         state: weights by name; compared where both sides have a tensor of one name and shape.
         draws: uses of global random state, in words.
     """
@@ -66,7 +63,7 @@ class Rig(Generic[C, T]):
     data_dir: Path | None = None
     small: ClassVar[Mapping[str, Any]] = {}
     """Settings of all trials, such as small networks."""
-    _trials: dict[str, tuple[dict[str, Any], T]] = field(default_factory=dict, repr=False)
+    _trials: dict[str, T] = field(default_factory=dict, repr=False)
     _broken: bool = False
 
     @property
@@ -97,34 +94,38 @@ class Rig(Generic[C, T]):
         key = json.dumps([{**self.base, **(values or {})}, seed], sort_keys=True)
         if key not in self._trials:
             try:
-                self._trials[key] = dict(values or {}), self.trial(values or {}, seed)
+                self._trials[key] = self.trial(values or {}, seed)
             except Skip:
                 raise
-            except BaseException:
+            except BaseException as error:
                 self._broken = not values and seed == SEED
+                if values:
+                    error.add_note(f"with {settings_text(values)}")
                 raise
-        return self._trials[key][1]
+        return self._trials[key]
 
-    def trials(self) -> list[tuple[dict[str, Any], T]]:
-        """Return all trials made so far, with their settings."""
-        return list(self._trials.values())
+    def choices(self, *, flags: bool = True) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield the usual settings, then those with each other choice of a hyperparameter, and both as a prefix."""
+        for values in each_choice(self.cls, self.base, flags=flags):
+            yield values, f"with {settings_text(values)}: " if values else ""
 
     def differ(self, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
         """Return True if trials with two settings end differently."""
         return bool(differences(self.outcome(one), self.outcome(two)))
 
 
+def settings_text(values: Mapping[str, Any]) -> str:
+    """Return settings as ``name=value, ...``."""
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
 def differences(left: Trial, right: Trial) -> list[str]:
     """Return the names of what differs between two trials."""
+    state = [name for name, value in left.state.items() if name in right.state]
+    state = [name for name in state if left.state[name].shape == right.state[name].shape]
+    changed = [name for name in state if not torch.equal(left.state[name], right.state[name])]
     names = dict.fromkeys([*left.outputs, *right.outputs])
-    other = [name for name in names if not equal(left.outputs.get(name), right.outputs.get(name))]
-    return [*different_tensors(left.state, right.state), *other]
-
-
-def different_tensors(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> list[str]:
-    """Return the names under which two states hold tensors of one shape and different values."""
-    shared = [name for name in left if name in right and left[name].shape == right[name].shape]
-    return [name for name in shared if not torch.equal(left[name], right[name])]
+    return [*changed, *(name for name in names if not equal(left.outputs.get(name), right.outputs.get(name)))]
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -132,19 +133,8 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return left.dtype == right.dtype and torch.equal(left, right)
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return np.array_equal(left, right)
+        return np.array_equal(left, right, equal_nan=np.asarray(left).dtype.kind == "f")
     return bool(left == right)
-
-
-def python_states() -> tuple[Any, ...]:
-    """Return the states of NumPy's and Python's global generators, comparable."""
-    kind, keys, *rest = np.random.get_state()
-    return str(kind), np.asarray(keys).tobytes(), *rest, random.getstate()
-
-
-def all_states() -> tuple[Any, ...]:
-    """Return the states of torch's, NumPy's and Python's global generators, comparable."""
-    return torch.get_rng_state().numpy().tobytes(), *python_states()
 
 
 @contextmanager
@@ -163,51 +153,50 @@ def scrambled(name: str) -> Iterator[None]:
 @contextmanager
 def noting_draws(where: str, draws: list[str], *, torch_may_draw: bool = False) -> Iterator[None]:
     """Note a use of a global generator in the block; with ``torch_may_draw`` torch's may be drawn from, not seeded."""
-    seed, states, python = torch.initial_seed(), all_states(), python_states()
+    before = _states(torch_may_draw)
     yield
-    texts = []
-    if torch.initial_seed() != seed:
-        texts.append(f"{where} seeds torch's global generator")
-    elif not torch_may_draw and all_states()[0] != states[0]:
-        texts.append(f"{where} draws from torch's global generator (use self.rng)")
-    if python_states() != python:
-        texts.append(f"{where} seeds or draws from NumPy's or Python's global generator")
-    draws += [text for text in texts if text not in draws]
+    text = f"{where} seeds or draws from torch's, NumPy's or Python's global generator (use self.rng)"
+    if _states(torch_may_draw) != before and text not in draws:
+        draws.append(text)
 
 
-def scratch_folder(name: str) -> Path:
-    """Return a new folder that is deleted when the process ends, also a process of multiprocessing."""
-    folder = tempfile.mkdtemp(prefix=f"bench-check-{name}-")
-    Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
-    return Path(folder)
+def _states(torch_may_draw: bool) -> tuple[Any, ...]:
+    kind, keys, *rest = np.random.get_state()
+    torch_state = None if torch_may_draw else torch.get_rng_state().numpy().tobytes()
+    return torch.initial_seed(), torch_state, str(kind), np.asarray(keys).tobytes(), *rest, random.getstate()
 
 
 def depends_on_companions(function: Callable[[Batch], Tensor], graphs: PackedGraphs, what: str) -> Iterator[str]:
-    """Compare one batch of all graphs with single graphs, pairs and shuffled batches; yield a text per difference.
+    """Compare one batch of all graphs with single graphs and shuffled batches; yield a text per difference.
 
     Args:
         function: from a batch to one row per graph, in evaluation mode.
         graphs: graphs without labels.
         what: the rows' name, for the text.
     """
-    count = len(graphs)
-    everything = torch.arange(count)
-    shuffled = torch.randperm(count, generator=torch.Generator().manual_seed(5))
-    ways = (("alone", everything, 1), ("in pairs", everything, 2), ("in shuffled batches", shuffled, 7))
+    everything = torch.arange(len(graphs))
+    shuffled = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(5))
     with torch.no_grad():
         together = function(graphs.batch(everything))
-        if len(together) != count:
-            yield f"{what} have {len(together)} rows for {count} graphs"
+        if len(together) != len(graphs):
+            yield f"{what} have {len(together)} rows for {len(graphs)} graphs"
             return
-        for way, order, size in ways:
+        for way, order, size in (("alone", everything, 1), ("in shuffled batches", shuffled, 7)):
             rows = torch.cat([function(graphs.batch(ids)) for ids in torch.split(order, size)])
-            if not (gap := relative_gap(rows, together[order])) <= SLACK:
-                yield f"{what} of graphs {way} differ from those of all graphs together (by {gap:.2g}, relative)"
+            yield from gap(rows, together[order], f"{what} of graphs {way} and of all graphs together")
 
 
-def relative_gap(one: Tensor, two: Tensor) -> float:
-    """Return the largest absolute difference, relative to the largest absolute value."""
-    return float(((one - two).abs().max() / two.abs().max().clamp(min=1.0)).detach())
+def gap(one: Tensor, two: Tensor, what: str) -> Iterator[str]:
+    """Yield a text if two results differ by more than rounding does."""
+    difference = float(((one - two).abs().max() / two.abs().max().clamp(min=1.0)).detach())
+    if not difference <= SLACK:
+        yield f"{what} differ by {difference:.2g}, relative"
+
+
+def works(rig: Rig[Any, Any]) -> Iterator[str]:
+    """Its ordinary use on toy data raises nothing, and its results are of the declared types and shapes."""
+    rig.outcome()
+    yield from ()
 
 
 def same_seed(rig: Rig[Any, Any]) -> Iterator[str]:
@@ -229,8 +218,6 @@ def global_state(rig: Rig[Any, Any]) -> Iterator[str]:
 
 def hyperparameters_matter(rig: Rig[Any, Any]) -> Iterator[str]:
     """Changing a hyperparameter changes the outcome where it is declared active, and nothing where it is not."""
-    if not rig.cls.hparams:
-        return
     rig.outcome()
     weights = [name for name, declared in rig.cls.hparams.items() if declared.weight_of]
     yield from effects_as_declared(rig.cls, rig.base, rig.differ, weights)
@@ -239,19 +226,17 @@ def hyperparameters_matter(rig: Rig[Any, Any]) -> Iterator[str]:
 def another_device(rig: Rig[Any, Any]) -> Iterator[str]:
     """It works where its data are, such as on a GPU, with each choice, and gives what it gives on the CPU."""
     rig.outcome()
-    for values in each_choice(rig.cls, rig.base):
+    for values, given in rig.choices():
         try:
             with elsewhere():
                 results = rig.on_device(values)
         except BenchError:
             continue  # refused, which is allowed, or diverged, which `hyperparameters_matter` reports
-        except (RuntimeError, TypeError, ValueError) as error:
-            if not values:
-                raise
-            yield f"with {values}: {type(error).__name__}: {error}"
-            continue
+        except Exception as error:
+            error.add_note(f"{given}on another device")
+            raise
         expected = rig.outcome(values if results else {})
         known = {**expected.state, **expected.outputs}
         changed = [name for name, value in results.items() if not equal(value, known.get(name))]
         if changed:
-            yield f"{f'with {values}: ' if values else ''}'{changed[0]}' differs from the CPU's"
+            yield f"{given}'{changed[0]}' differs from the CPU's"

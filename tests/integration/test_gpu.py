@@ -55,11 +55,11 @@ def test_a_learner_repeats_and_agrees_with_the_cpu(entry) -> None:
 def test_an_encoder_repeats_and_agrees_with_the_cpu(entry) -> None:
     rig = encoders.EncoderRig(load_one(entry))
     values = {"snapshots": [1], "batch_size": 64, **rig.cls.probes.get("*", {})}
-    here = rig.fit(encoders.graphs(), values).embeddings[-1]
+    here = rig.fit(encoders.graphs(), values).outputs["1"]
     found = []
     for _ in range(2):
         with on_device(GPU) as facts:
-            found.append(rig.fit(encoders.graphs().to(GPU), values).embeddings[-1].cpu())
+            found.append(rig.fit(encoders.graphs().to(GPU), values).outputs["1"].cpu())
     assert torch.equal(*found)
     assert "not deterministic" not in facts["determinism"]
     torch.testing.assert_close(found[0], here, **SLACK)

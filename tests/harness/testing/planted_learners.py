@@ -120,16 +120,6 @@ class DeadMode(Masked):
         return mask if self.form == "soft" else (mask > 0.5).float()
 
 
-class LeftInEval(Baseline):
-    """The classifier is put into evaluation mode to look at its predictions, and stays there."""
-
-    name = "left-in-eval"
-
-    def loss(self, batch):
-        self.head.eval()
-        return super().loss(batch)
-
-
 class HiddenVectors(Baseline):
     """Cross-entropy on the embedding instead of the logits."""
 
@@ -138,18 +128,6 @@ class HiddenVectors(Baseline):
 
     def loss(self, batch):
         return {"erm": F.cross_entropy(self.embed(batch), batch.y)}
-
-
-class HiddenVectorsOnTop(Baseline):
-    """A second term is a cross-entropy on the embedding, beside a proper one on the logits."""
-
-    name = "hidden-vectors-on-top"
-    tasks = frozenset({"multiclass"})
-
-    def loss(self, batch):
-        embedding = self.embed(batch)
-        risk = self.risk(self.head(embedding), batch).mean()
-        return {"erm": risk, "again": nn.CrossEntropyLoss()(embedding, batch.y)}
 
 
 class Reseeds(Baseline):
@@ -275,19 +253,6 @@ class NotInState(Baseline):
 
     def forward(self, batch):
         return super().forward(batch) * (1.0 + self.centre)
-
-
-class MovesFrozen(Baseline):
-    """A frozen module is overwritten in training."""
-
-    name = "moves-frozen"
-
-    def build(self):
-        super().build()
-        self.teacher = self.make_head().requires_grad_(False)
-
-    def on_epoch_start(self, train):
-        self.teacher.load_state_dict(self.head.state_dict())
 
 
 class RandomPrediction(Baseline):

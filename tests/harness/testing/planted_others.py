@@ -56,14 +56,6 @@ class SoundEncoder(Encoder):
         return (network(batch).square().sum(1) - 1).square().mean()
 
 
-class LabelledEncoder(SoundEncoder):
-    name = "labelled"
-
-    def loss(self, network, batch):
-        target = 1.0 if batch.y is None else batch.y.float()
-        return (network(batch).square().sum(1) - target).square().mean()
-
-
 class CompanionEncoder(SoundEncoder):
     """Embeds in training mode."""
 
@@ -346,16 +338,6 @@ class MixesBatch(SoundBackbone):
     def conv(self, conv, h, batch, edge_weight):
         rows = conv(h, batch, edge_weight)
         return rows - rows.mean(0)
-
-
-class CountsNodes(SoundBackbone):
-    """Adds a node's position in the batch."""
-
-    name = "counts-nodes"
-
-    def conv(self, conv, h, batch, edge_weight):
-        position = torch.arange(batch.num_nodes) - batch.ptr[batch.batch]
-        return conv(h, batch, edge_weight) + position.unsqueeze(1)
 
 
 class ReadsBatchX(SoundBackbone):

@@ -75,13 +75,3 @@ class MovedByAHook(Baseline):
     def on_epoch_start(self, train):
         with torch.no_grad():
             self.embed(train.batch(torch.arange(5)))
-
-
-class IdleStatistics(Baseline):
-    """Statistics stay at their start, which evaluation then normalises by."""
-
-    name = "idle-statistics"
-
-    def loss(self, batch):
-        with keeping_statistics(self):
-            return super().loss(batch)

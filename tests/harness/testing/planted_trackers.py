@@ -1,13 +1,9 @@
-"""Trackers with one known bug each. Nothing heavy is imported at the top, as that is one of the rules."""
+"""Trackers with one known bug each."""
 
 import json
 import random
-import subprocess
-import sys
-import threading
-from pathlib import Path
 
-from harness import Tracker, UserError
+from harness import Tracker
 
 
 class SoundTracker(Tracker):
@@ -23,38 +19,6 @@ class SoundTracker(Tracker):
 
     def finish(self, table, status):
         self.stream.close()
-
-
-class LeavesFileOpen(SoundTracker):
-    name = "leaves-file-open"
-
-    def finish(self, table, status):
-        self.stream.flush()
-
-
-class KeepsThread(SoundTracker):
-    """A thread of its own that nobody ends, and that would keep the process alive."""
-
-    name = "keeps-thread"
-
-    def start(self, run):
-        super().start(run)
-        if not any(thread.name == "kept" for thread in threading.enumerate()):
-            threading.Thread(target=RELEASE.wait, name="kept", daemon=False).start()
-
-
-RELEASE = threading.Event()
-"""Lets the thread above end, so that the tests do."""
-
-
-class KeepsProcess(SoundTracker):
-    """A helper process that nobody ends."""
-
-    name = "keeps-process"
-
-    def start(self, run):
-        super().start(run)
-        self.helper = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(30)"])
 
 
 class NeedsScores(SoundTracker):
@@ -101,27 +65,3 @@ class DrawsName(SoundTracker):
     def start(self, run):
         super().start(run)
         self.label = random.random()
-
-
-class NoHint(SoundTracker):
-    """Lets the ImportError out."""
-
-    name = "no-hint"
-
-    def start(self, run):
-        super().start(run)
-        import packaging  # noqa: F401
-
-    def cell(self, cell):
-        Path(self.stream.name).exists()
-
-
-class LongHint(SoundTracker):
-    name = "long-hint"
-
-    def start(self, run):
-        try:
-            import packaging  # noqa: F401
-        except ImportError:
-            raise UserError("it needs a package;\nread the manual") from None
-        super().start(run)

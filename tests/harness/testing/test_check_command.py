@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli.main import main
-from harness.testing import Report
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "import torch\nfrom harness import Environment, hookimpl, hparam\n\n"
@@ -69,16 +69,15 @@ def test_a_file_s_components(plugin: Path, capsys: pytest.CaptureFixture[str]) -
 def test_one_component_of_a_plugin(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = bench("halves", "--plugin", str(plugin), "-v", code=0, capsys=capsys)
     assert "1 of 1 components passed" in out
-    assert "ids_within_number" in out
-    assert "ids are fixed before training" in out
+    assert "  ok       same_seed: Two uses with one seed" in out
 
 
-def test_json_reads_back(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(bench(str(plugin), "--json", code=1, capsys=capsys))
     assert found["passed"] is False
-    reports = [Report.from_json(item) for item in found["reports"]]
-    assert {report.name: report.passed for report in reports} == {"halves": True, "idle": False}
-    assert [report.to_json() for report in reports] == found["reports"]
+    assert {report["name"]: report["passed"] for report in found["reports"]} == {"halves": True, "idle": False}
+    (failed,) = [outcome for outcome in found["reports"][1]["outcomes"] if outcome["status"] == "failed"]
+    assert failed["check"] == "hyperparameters_matter"
 
 
 def test_processes_report_in_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,10 +87,10 @@ def test_processes_report_in_order(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     out = bench("--rules", "environment", code=0, capsys=capsys)
-    assert out.startswith("environment:\n  one_id_each: One int64 id per training graph")
+    assert out.startswith("environment:\n  works: Its ordinary use on toy data")
     assert "dataset:" not in out
     found = json.loads(bench("--rules", "--json", code=0, capsys=capsys))
-    assert found["environment"]["one_id_each"].startswith("One int64 id per training graph")
+    assert found["environment"]["works"].startswith("Its ordinary use on toy data")
     assert "(did you mean 'baseline'?)" in bench("--rules", "baselines", code=2, capsys=capsys)
 
 
@@ -154,10 +153,9 @@ def test_pytest_option(plugin: Path) -> None:
     (plugin.parent / "test_other.py").write_text("def test_other():\n    assert False\n", encoding="utf-8")
     code, out = run_pytest(plugin.parent, "--bench-check", "mine.py", "-v")
     assert code == 1
-    assert "environment/halves-one_id_each PASSED" in out
-    assert "environment/halves-ids_within_number SKIPPED" in out
+    assert "environment/halves-works PASSED" in out
     assert "environment/idle-hyperparameters_matter FAILED" in out
-    assert "  'rate': 1.0 and 0.25 and 0.0 gives what 0.5 gives" in out
+    assert "'rate': 1.0 and 0.25 and 0.0 gives what 0.5 gives" in out
     assert "Traceback" not in out
     assert "1 failed" in out
     assert "test_other" not in out
@@ -185,8 +183,8 @@ def test_a_test_file_of_an_author(plugin: Path, pytest_here: Callable[..., tuple
     )
     code, out = pytest_here("test_mine.py", "-v")
     assert code == 1
-    assert "test_file[environment/halves-one_id_each] PASSED" in out
-    assert "test_class[environment/halves-one_id_each] PASSED" in out
+    assert "test_file[environment/halves-works] PASSED" in out
+    assert "test_class[environment/halves-works] PASSED" in out
     assert "test_file[environment/idle-hyperparameters_matter] FAILED" in out
     assert "1 failed" in out
 
@@ -225,11 +223,11 @@ class Leaving(Halves):
 
     def reports(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, classes: str, *words: str
-    ) -> dict[str, Report]:
+    ) -> dict[str, Any]:
         file = tmp_path / "odd.py"
         file.write_text(HEAD + SOUND + body + TAIL.replace("NAMES", classes), encoding="utf-8")
         found = json.loads(bench(str(file), "--json", *words, code=1, capsys=capsys))
-        return {item["name"]: Report.from_json(item) for item in found["reports"]}
+        return {item["name"]: item for item in found["reports"]}
 
     def test_one_that_ends_its_process_leaves_the_others(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -237,12 +235,12 @@ class Leaving(Halves):
         body, classes = self.LEAVING + self.CRASHING, "Leaving, Halves, Crashing"
         reports = self.reports(tmp_path, capsys, body, classes, "--jobs", "2")
         assert list(reports) == ["crashing", "halves", "leaving"], "in order, and nothing else is printed"
-        assert reports["halves"].passed
-        left, crashed = (reports[name].outcomes[-1] for name in ("leaving", "crashing"))
-        assert (left.status, crashed.status) == ("failed", "failed")
-        assert "left with exit code 7 (something calls os._exit, or crashed) in this check" in left.problems[0]
-        assert "died of SIGABRT in this check" in crashed.problems[0]
-        assert left.check == crashed.check != "import"
+        assert reports["halves"]["passed"]
+        left, crashed = (reports[name]["outcomes"][-1] for name in ("leaving", "crashing"))
+        assert (left["status"], crashed["status"]) == ("failed", "failed")
+        assert "left with exit code 7 (something calls os._exit, or crashed) in this check" in left["problems"][0]
+        assert "died of SIGABRT in this check" in crashed["problems"][0]
+        assert left["check"] == crashed["check"] != "import"
 
     NOISY = '''
 class Noisy(Halves):
@@ -281,9 +279,9 @@ class Rude(Noisy):
         assert "line 1" not in told.err
         assert r"raised ValueError: \u001b[2J all passed \u202e" in told.out
         left, noisy, rude = (told.out.partition(f"environment/{name}")[2] for name in ("leaving", "noisy", "rude"))
-        assert "  it printed 1 line:\n    | not part of the report\n" in left.partition("environment/")[0]
-        assert " lines (-v shows the last)\n" in noisy.partition("environment/")[0]
-        assert " lines, the last of them:\n    | \\u001b[2J line 493\n" in rude
+        assert "the last lines that it printed:\n    | not part of the report\n" in left.partition("environment/")[0]
+        assert " line 499" not in noisy.partition("environment/")[0]
+        assert "the last lines that it printed:\n    | \\u001b[2J line 493\n" in rude
         assert "    | \\u001b[2J line 499\n    | \\u0007 raw\n" in rude
 
     def test_what_is_printed_is_part_of_the_json(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -292,15 +290,13 @@ class Rude(Noisy):
         with pytest.raises(SystemExit):
             main(["check", str(file), "--json"])
         told = capfd.readouterr().out
-        (report,) = (Report.from_json(item) for item in json.loads(told)["reports"])
-        assert report.passed
-        assert report.lines >= 501
-        assert report.printed[-1] == "\a raw"
-        assert report.text(verbose=True).endswith("\n    | \\u0007 raw")
+        (report,) = json.loads(told)["reports"]
+        assert report["passed"]
+        assert report["printed"][-1] == "\a raw"
 
     def test_one_that_loops_for_ever_is_stopped(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (report,) = self.reports(tmp_path, capsys, self.HANGING, "Hanging,", "--timeout", "3s").values()
-        problem = report.outcomes[-1].problems[0]
+        problem = report["outcomes"][-1]["problems"][0]
         assert "checks did not end within 3 s, and were stopped in this one" in problem
         line = (HEAD + SOUND + self.HANGING).partition("while True")[0].count("\n") + 1
         assert any(f"(odd.py:{line + more})" in problem for more in (0, 1))
@@ -321,9 +317,8 @@ class Leaking(Halves):
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (report,) = self.reports(tmp_path, capsys, self.LEAKING, "Leaking,", "--memory", "900M").values()
-        problem = report.outcomes[-1].problems[0]
+        problem = report["outcomes"][-1]["problems"][0]
         assert "checks took more than 900 MB of memory, and were stopped in this one (odd.py:" in problem
-        assert "something is kept from batch to batch" in problem
 
     @pytest.mark.parametrize("text", ["-5", "lots"])
     def test_a_memory_limit_must_be_an_amount(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:

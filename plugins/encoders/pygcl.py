@@ -27,6 +27,7 @@ _CONTRASTS = {
     "BootstrapContrast": (_MODES, ["BootstrapLatent"], "a prediction with a slowly moving copy of the network"),
 }
 """The modes and losses of each contrast model, and what it compares."""
+_LOSSES = list(dict.fromkeys(loss for _, losses, _ in _CONTRASTS.values() for loss in losses))
 _AUGMENTORS = {
     "Identity": (),
     "EdgeRemoving": ("pe",),
@@ -57,8 +58,8 @@ class PyGCL(Encoder):
     applies them in order. The graph's vector is the sum of its nodes'; the embedding is that sum before the projector.
 
     Losses and augmentors are PyGCL's own code. Mended are: sizes that it guesses from the edges; dropped nodes, which
-    it leaves in the readout; its N x N mask of G2L; with ``intraview_negs``, an anchor that is its own negative; the
-    sign of BootstrapLatent, which it maximises, and its sum over a graph's nodes, here a mean; FeatureDropout, which
+    it leaves in the readout; its N x N mask of G2L; with ``intraview_negs``, an anchor that is its own negative;
+    BootstrapLatent, which is the agreement, summed over a graph's nodes, and here minus its mean; FeatureDropout, which
     keeps what it should drop. A graph of which two views would have no node in common keeps all. Augmentors that mix
     graphs or invert the whole batch are refused; TripletMargin, which does not run, is left out.
     """
@@ -66,9 +67,7 @@ class PyGCL(Encoder):
     name = "pygcl"
     contrast: str = hparam("DualBranchContrast", choices=list(_CONTRASTS), help="PyGCL's contrast model")
     mode: str = hparam("G2G", choices=_MODES, help="graphs with graphs, graphs with nodes, nodes with nodes")
-    loss: str = hparam(
-        "InfoNCE", choices=[loss for _, losses, _ in _CONTRASTS.values() for loss in losses][3:], help="PyGCL's loss"
-    )
+    loss: str = hparam("InfoNCE", choices=_LOSSES, help="PyGCL's loss")
     augmentors1: list[str] = hparam(["EdgeRemoving(pe=0.2)", "FeatureMasking(pf=0.2)"], help="of the first view")
     augmentors2: list[str] = hparam(
         ["EdgeRemoving(pe=0.2)", "FeatureMasking(pf=0.2)"],

@@ -21,7 +21,7 @@ datasets:
   Hard: {use: hard}
 methods:
 """
-ENCODERS = {"mvgrl", "graphcl", "infograph", "dgi"}
+ENCODERS = {"mvgrl", "graphcl", "infograph", "dgi", "pygcl"}
 QUANTIFIERS = {"svm": "{use: svm, C: [1.0]}", "mlp": "{use: mlp, epochs: 2}"}
 DECORRELATORS = {"eqn7", "reweighted-erm"}
 

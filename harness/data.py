@@ -82,6 +82,8 @@ class Declaration:
         groups: names of groupings that any method may see (``RawGraph.groups``), such as ``scaffold``.
         variant: a short text that names the variant, for captions, e.g. ``published, one-direction edges``.
         notes: known slips and effective figures, one sentence each.
+        departures: how the data differ from those that go by their name, for captions, e.g. ``reduced: 200/60/100 of
+            3000/1000/1000 graphs per class``.
         version: which edition of the data it is, such as ``ChEMBL 29, file c3b1d45b``; stands in table headers and is
             part of the fingerprint.
     """
@@ -98,6 +100,7 @@ class Declaration:
     variant: str = ""
     notes: tuple[str, ...] = ()
     version: str = ""
+    departures: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "splits", dict(self.splits))  # any mapping may be given; asdict copies a dict alone

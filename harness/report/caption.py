@@ -174,7 +174,29 @@ def _skipped(table: ResultTable) -> str:
 def _protocol(table: ResultTable) -> str:
     results = table.results
     overrides = f" Changed from the suite: {'; '.join(results.overrides)}." if results.overrides else ""
-    return f"Protocol: {results.protocol}.{overrides}"
+    return f"Protocol: {'; '.join([results.protocol, *_departures(table)])}.{overrides}"
+
+
+def _departures(table: ResultTable) -> list[str]:
+    """Say what was done otherwise than the names of data and protocol promise, and where, unless everywhere."""
+    found: dict[str, list[TableRow]] = {}
+    for row in table.rows:
+        entry = table.results.entry(row.dataset, row.method)
+        assert entry is not None
+        for text in (*table.results.dataset(row.dataset).departures, *entry.departures):
+            found.setdefault(text, []).append(row)
+    return [text + _where(table, rows) for text, rows in found.items()]
+
+
+def _where(table: ResultTable, rows: Sequence[TableRow]) -> str:
+    """Return ``(names)`` of what some rows are: datasets, methods, or methods on datasets; empty if it is all rows."""
+    places, every = (dict.fromkeys((row.dataset, row.method) for row in some) for some in (rows, table.rows))
+    if len(places) == len(every):
+        return ""
+    datasets = {dataset: {place for place in every if place[0] == dataset} for dataset, _ in places}
+    if all(whole <= places.keys() for whole in datasets.values()):
+        return f" ({listing(datasets)})"
+    return f" ({listing(name for name, _ in by_method(((row, '') for row in rows), table.rows))})"
 
 
 def _devices(table: ResultTable) -> str:

@@ -82,7 +82,8 @@ class DatasetFacts:
     """The facts of a dataset that a report shows (see :class:`harness.data.Declaration`).
 
     ``seed`` and ``split_seed`` are the dataset's own, None where it draws nothing; ``version`` says which edition of
-    the data it is; ``licence`` and ``citation`` are those of its downloads. Known once the data are built:
+    the data it is; ``departures`` says how they differ from those that go by their name; ``licence`` and ``citation``
+    are those of its downloads. Known once the data are built:
     ``fingerprint``, a digest of the content; ``skipped``, rows of its files that were left out, with the reason;
     ``component`` and ``values``, the component and its values that differ from the defaults.
     """
@@ -95,6 +96,7 @@ class DatasetFacts:
     default_val: str = "val"
     validation: str = ""
     variant: str = ""
+    departures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seed: int | None = None
     split_seed: int | None = None
@@ -121,6 +123,7 @@ class MethodFacts:
         select: how checkpoint and configuration are chosen.
         environments, oracle: as in :class:`ResultRow`; ``shaped_by_validation``: ids of the configurations whose
             training validation labels shape.
+        departures: settings that are not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what was tuned.
         settings: network and training by path (``train.epochs``), without what was tuned, and of the backbone only what
             differs from its defaults; empty until a cell has been trained.
     """
@@ -132,6 +135,7 @@ class MethodFacts:
     environments: str = ""
     oracle: tuple[str, ...] = ()
     shaped_by_validation: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property

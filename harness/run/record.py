@@ -79,6 +79,7 @@ def _dataset_facts(session: Session, label: str, spec: ComponentSpec) -> Dataset
         default_val=declared.default_val,
         validation=declared.validation,
         variant=declared.variant,
+        departures=declared.departures,
         version=declared.version,
         licence="; ".join(dict.fromkeys(item.licence for item in downloads if item.licence)),
         citation="; ".join(dict.fromkeys(item.citation for item in downloads if item.citation)),
@@ -113,6 +114,7 @@ def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> Method
         environments="" if environment is None else _component_text(session, environment),
         oracle=tuple(sorted(oracle)),
         shaped_by_validation=shaped,
+        departures=row.departures,
     )
 
 

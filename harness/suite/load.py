@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.data import Declaration
 from harness.errors import BenchError, did_you_mean
-from harness.hparams import effective
+from harness.hparams import DATASET, effective
 from harness.registry.catalog import Catalog
 from harness.suite.analyses import OWN, read_analyses
 from harness.suite.checks import (
@@ -29,11 +29,11 @@ from harness.suite.effects import Hindered, Uses, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
 from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sections, under, written
 from harness.suite.layers import Row as WrittenRow
-from harness.suite.methods import Method, resolve_methods
+from harness.suite.methods import Method, resolve_methods, value_text
 from harness.suite.overrides import Overrides, chosen
 from harness.suite.search import Base, Search
-from harness.suite.settings import FAULTY, ROLES, SelectSettings, seeds_of
-from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.settings import FAULTY, ROLES, SelectSettings, TrainSettings, seeds_of
+from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, ReportSettings, Row, Suite
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, plain
 
 Declare = Callable[[ComponentSpec], Declaration]
@@ -65,11 +65,13 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
 
 @dataclass(frozen=True)
 class _Dataset:
-    """A dataset of the suite, checked: ``settings`` are those of its rows before the method's own."""
+    """A dataset of the suite, checked: ``settings`` are those of its rows before the method's own, ``protocol`` the
+    values that the protocol has for them."""
 
     label: str
     part: Part
     declared: Declaration
+    protocol: Mapping[str, Any]
     settings: Flat
     environment: Part | None
 
@@ -110,7 +112,9 @@ class _Loader:
         protocol_name = top.get("protocol")
         protocol_name = protocol_name if isinstance(protocol_name, Leaf) else Leaf(DEFAULT_PROTOCOL, self.place)
         protocol = read_protocol(protocol_name, self.problems)
+        usual = seeds_of(plain(protocol.entries["seeds"]))
         seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
+        self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
         budget = top.get("budget")
         self.search = Search(self.parts, plain(budget) if budget else None)
         settings = over(self.flattener.row("protocol", protocol), self.layers.settings)
@@ -253,11 +257,12 @@ class _Loader:
         settings: Flat = {}
         for table in (protocol, family):
             settings = over(settings, self.flattener.row("protocol", table))
+        usual = {path: plain(one.value) for path, one in settings.items()}
         for flat in (self.layers.settings, sections(row.flat), self._epochs()):
             settings = over(settings, flat)
         envs = {path: one for path, one in row.flat.items() if path.partition(".")[0] == "envs"}
         environment = self.parts.component("envs", envs) if envs else None
-        return None if envs and not environment else _Dataset(label, part, declared, settings, environment)
+        return None if envs and not environment else _Dataset(label, part, declared, usual, settings, environment)
 
     def _epochs(self) -> Flat:
         epochs = self.overrides.epochs
@@ -320,7 +325,11 @@ class _Loader:
             self.uses[owner].add(uses)
         check_number(pair, environment, settings, found, self.catalog)
         tuned = sorted({path for configuration in found for path in configuration.values})
-        return Row(label, dataset.label, found, select, tuple(tuned)) if found else None
+        if not found:
+            return None
+        usual = self.catalog.get("backbone", found[0].model.backbone.name).defaults
+        departures = departures_from({**usual, **dataset.protocol}, found[0], facts) + self.fewer
+        return Row(label, dataset.label, found, select, tuple(tuned), departures)
 
     def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:
         learner = method.learner
@@ -361,3 +370,22 @@ class _Loader:
 
 def _written_part(part: Part) -> dict[str, Any]:
     return {"use": part.spec.name, **effective(part.entry.hparams, part.spec.params)[0]}
+
+
+def departures_from(protocol: Mapping[str, Any], ours: Configuration, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what of a configuration is not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what was tuned.
+
+    Args:
+        protocol: values by dotted path, and by name the defaults of the configuration's backbone.
+        facts: of the dataset, by which some settings have no effect.
+    """
+    train = {path.removeprefix("train."): value for path, value in protocol.items() if path.startswith("train.")}
+    theirs = {path.removeprefix("model."): value for path, value in protocol.items()}
+    theirs |= vars(TrainSettings(**train).effective({DATASET: facts[DATASET]}))
+    model = {**vars(ours.model), "backbone": ours.model.backbone.name, **ours.model.backbone.params}
+    tuned = {path.rpartition(".")[2] for path in ours.values if path.startswith(("model.", "train."))}
+    return tuple(
+        f"{name} {value_text(value)} (protocol {value_text(theirs[name])})"
+        for name, value in {**model, **vars(ours.train)}.items()
+        if name not in tuned and theirs[name] != value
+    )

@@ -73,13 +73,17 @@ class DatasetSpec:
 
 @dataclass(frozen=True)
 class Row:
-    """One method on one dataset: its configurations and how one of them is selected."""
+    """One method on one dataset: its configurations and how one of them is selected.
+
+    ``departures`` says which settings are not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what is tuned.
+    """
 
     method: str
     dataset: str
     configurations: tuple[Configuration, ...]
     select: SelectSettings
     tuned: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class BaseMotif(Dataset):
     def declare(self, data_dir: Path | None) -> Declaration:
         """Return what follows from the hyperparameters alone."""
         del data_dir
-        recipe, (variant, notes) = self.recipe(), self.caption()
+        recipe, (variant, notes), departures = self.recipe(), self.caption(), self._departures()
         direction = "undirected" if recipe.undirected else "one-direction edges"
         edge_notes = [] if recipe.undirected else [ONE_DIRECTION]
         return Declaration(
@@ -136,9 +136,25 @@ class BaseMotif(Dataset):
             node_features=Features("numeric", (WIDTH,)),
             validation="biased" if recipe.splits["val"].agreement > UNBIASED else "unbiased",
             oracle=("base", "motif", "node_gt", "edge_gt"),
-            variant=f"{variant}, {direction}, {FEATURES[recipe.features]}",
+            variant=f"{variant}{' generator' if departures else ''}, {direction}, {FEATURES[recipe.features]}",
+            departures=departures,
             notes=(_counts(recipe), *notes, FEATURE_NOTES[recipe.features], *edge_notes),
         )
+
+    def _departures(self) -> tuple[str, ...]:
+        """Return how the set differs from the published one of its variant."""
+        made = self.recipe()
+        usual = type(self)(**{name: value for name, value in self.values.items() if name == "variant"}).recipe()
+        found = []
+        counts, full = ([split.per_class for split in recipe.splits.values()] for recipe in (made, usual))
+        if counts != full:
+            change = "reduced" if sum(counts) < sum(full) else "enlarged"
+            found.append(f"{change}: {'/'.join(map(str, counts))} of {'/'.join(map(str, full))} graphs per class")
+        if made.undirected:
+            found.append("undirected (published: one-direction edges)")
+        if made.features != usual.features:
+            found.append(f"{FEATURES[made.features]} (published: {FEATURES[usual.features]})")
+        return tuple(found)
 
     def build(self, data_dir: Path | None) -> RawDataset:
         """Draw the graphs."""

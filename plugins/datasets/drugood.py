@@ -70,6 +70,7 @@ class DrugOOD(Dataset):
             environments=found.training_environments,
             groups=("scaffold",) if self.scaffolds else (),
             variant=self._variant(found),
+            departures=() if self.limit is None else (f"reduced: at most {self.limit} molecules of each split",),
             notes=_notes(found),
             version=found.version,
         )
@@ -165,7 +166,6 @@ class DrugOOD(Dataset):
         what = found.subset or (self._name if self.path is None else found.path.stem)
         parts = [what, f"{'DrugOOD' if self.featuriser == 'drugood' else 'OGB'} features"]
         parts += ["molecules alone, proteins left out"] if found.has_proteins else []
-        parts += [f"at most {self.limit} molecules of each split"] if self.limit is not None else []
         return ", ".join(parts)
 
 

@@ -89,6 +89,7 @@ class GOODMotif(Dataset):
             environments=ENVIRONMENTS if shifted else 0,
             oracle=("base", "motif", "node_gt", "edge_gt"),
             variant=f"{self.domain}, {self.shift.replace('_', ' ')}, undirected, constant features",
+            departures=self._departures(),
             notes=self._notes(),
         )
 
@@ -102,6 +103,17 @@ class GOODMotif(Dataset):
 
     def _pools(self) -> tuple[Pool, ...]:
         return plan(self.domain, self.shift, self.graphs)
+
+    def _departures(self) -> tuple[str, ...]:
+        """Return how the set differs from the published one."""
+        usual = {name: declared.default for name, declared in self.hparams.items()}
+        found = []
+        if self.graphs != usual["graphs"]:
+            change = "reduced" if self.graphs < usual["graphs"] else "enlarged"
+            found.append(f"{change}: {self.graphs} of {usual['graphs']} graphs")
+        if self.label_noise != usual["label_noise"]:
+            found.append(f"label noise {self.label_noise:g} (published: {usual['label_noise']:g})")
+        return tuple(found)
 
     def _notes(self) -> tuple[str, ...]:
         counts: dict[str, int] = {}

@@ -122,6 +122,18 @@ def test_the_protocol_is_named(protocol, make_run):
     assert f"Protocol: {protocol}." in caption(make_run({"A": {"D": [0.5]}}, seeds=(1,), protocol=protocol))
 
 
+def test_a_reduced_run_is_not_called_by_the_papers_name(make_run):
+    reduced = "reduced: 200/60/100 of 3000/1000/1000 graphs per class"
+    datasets = (DatasetFacts("D", departures=(reduced,)), DatasetFacts("E"))
+    facts = {"A": {"departures": ("epochs 6 (protocol 50)", "lr 0.1 (protocol 0.001)")}}
+    facts["B"] = {"departures": ("epochs 6 (protocol 50)",)}
+    cells = {"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5], "E": [0.5]}}
+    run = make_run(cells, seeds=(1,), datasets=datasets, facts=facts)
+    told = f"Protocol: equad; {reduced} (D); epochs 6 (protocol 50); lr 0.1 (protocol 0.001) (A)."
+    assert told in caption(run)
+    assert told in render(make_report(run), "latex")
+
+
 def test_gpus_that_cells_were_trained_on_are_named(make_run):
     made = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": [0.5, "failed: no"]}}, seeds=(1, 2))
     run = made.with_rows(replace(row, cell=f"{row.method}{row.seed}") for row in made.rows)

@@ -120,8 +120,8 @@ def test_a_limit_spreads_over_each_split_and_is_told(tmp_path):
     assert [len(graph.x) for graph in raw.splits["train"]] == [2, 3, 5]
     assert [graph.env for graph in raw.splits["train"]] == [1, 1, 0]
     assert [len(graphs) for graphs in raw.splits.values()] == [3, 3, 2]
-    assert dataset.declare(tmp_path).variant.endswith("at most 3 molecules of each split")
-    assert "at most" not in DrugOOD().declare(tmp_path).variant
+    assert dataset.declare(tmp_path).departures == ("reduced: at most 3 molecules of each split",)
+    assert DrugOOD().declare(tmp_path).departures == ()
 
 
 @pytest.mark.parametrize(

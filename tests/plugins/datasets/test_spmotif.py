@@ -276,8 +276,20 @@ def test_description_tells_counts_bias_features_and_slips():
     assert "never back" in notes
     clean = SPMotif(variant="clean", undirected=True).declare(None)
     assert "slip" not in " ".join(clean.notes)
-    assert clean.variant == "clean, undirected, constant features"
+    assert clean.variant == "clean generator, undirected, constant features"
     assert SPMotif(variant="dir").declare(None).variant == "dir, one-direction edges, uniform random features"
+
+
+def test_what_differs_from_the_published_set_is_declared():
+    for full in (SPMotif(), SPMotif(variant="dir"), SPMotif(num_per_class=[3000, 1000, 1000])):
+        assert full.declare(None).departures == ()
+    small = SPMotif(num_per_class=[200, 60, 100], node_features="uniform", undirected=True).declare(None)
+    assert small.departures == (
+        "reduced: 200/60/100 of 3000/1000/1000 graphs per class",
+        "undirected (published: one-direction edges)",
+        "uniform random features (published: constant features)",
+    )
+    assert small.variant == "published generator, undirected, uniform random features"
 
 
 def test_small_mode_has_the_same_distribution():

@@ -94,7 +94,7 @@ def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Se
     main = results_table(table, means, validation=options.validation, differences=differences)
     if options.differences and not differences:
         lacking = "No differences: the suite names no reference row (report: {reference: METHOD})."
-        main = replace(main, caption=(*main.caption, lacking))
+        main = replace(main, notes=(*main.notes, lacking))
     beside: list[TextTable] = []
     name, published, computed = options.published or results.published, None, None
     if name and name != NONE:
@@ -119,6 +119,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "spread": "sample standard deviation",
         "caption": " ".join(sections[0].main.caption),
         "captions": [" ".join(section.main.caption) for section in sections],
+        "notes": [section.main.notes for section in sections],
         "rows": [row.to_json() for section in sections for row in section.table.rows],
         "averages": [column.to_json() for section in sections for column in section.averages],
         "published": [None if section.published is None else asdict(section.published) for section in sections],

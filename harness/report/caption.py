@@ -1,4 +1,4 @@
-"""The caption of a table: everything a reader must know to judge the numbers, one sentence a fact."""
+"""The caption of a table, three sentences that a paper can print, and the notes to it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,16 @@ _UNFINISHED = {
 }
 
 
-def caption(table: ResultTable, averages: Sequence[AverageColumn] = (), *, differences: bool = False) -> list[str]:
-    """Return the sentences of a table's caption, in reading order.
+def caption(table: ResultTable) -> tuple[str, ...]:
+    """Return three sentences: what was measured, on which terms, and how checkpoint and configuration were chosen."""
+    protocol = "; ".join([table.results.protocol, *_departures(table)])
+    return _metric(table), f"Protocol: {protocol}.", _selection(table)
+
+
+def table_notes(
+    table: ResultTable, averages: Sequence[AverageColumn] = (), *, differences: bool = False
+) -> tuple[str, ...]:
+    """Return the notes to a table, one sentence a fact, in reading order.
 
     Args:
         averages: the average columns shown.
@@ -29,23 +37,21 @@ def caption(table: ResultTable, averages: Sequence[AverageColumn] = (), *, diffe
     """
     reference = table.results.reference
     sentences = [
-        _metric(table),
-        _checkpoint(table),
-        _configuration(table),
-        _validation(table),
+        _incomplete(table),
         _validation_users(table),
-        _environments(table),
         _oracle(table),
-        _variants(table),
-        _skipped(table),
-        _protocol(table),
-        _devices(table),
         f"Δ is the difference to {reference} in percentage points, paired by seed." if differences else "",
         *(_average(column) for column in averages),
-        _incomplete(table),
+        _validation(table),
+        _by_dataset(table, "Environments", lambda row: row.environments),
+        _by_dataset(table, "Configurations", lambda row: str(row.configurations)),
+        _data(table.results.datasets),
+        _skipped(table),
+        _devices(table),
         _stored(table),
+        "The command line changed settings of the suite; the run's page lists them." if table.results.overrides else "",
     ]
-    return [sentence for sentence in sentences if sentence]
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def listing(names: Iterable[str]) -> str:
@@ -53,38 +59,32 @@ def listing(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" if "," in _BRACKETS.sub("", name) else name for name in names)
 
 
-def _each(values: dict[str, list[str]]) -> str:
-    return "; ".join(f"{value} ({listing(names)})" for value, names in values.items())
-
-
 def _group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
     """Return ``value (names); value (names)``, or the value alone if all ``total`` names have it."""
     values = by_value(pairs)
     if len(values) == 1 and total in (None, len(next(iter(values.values())))):
         return next(iter(values))
-    return _each(values)
+    return "; ".join(f"{value} ({listing(names)})" for value, names in values.items())
 
 
-def _of_rows(table: ResultTable, text: Callable[[TableRow], str]) -> dict[str, list[str]]:
-    """Return what a text says of the rows -> the rows of which it does."""
-    return by_value(by_method(((row, said) for row in table.rows if (said := text(row))), table.rows))
+def _of_rows(table: ResultTable, text: Callable[[TableRow], str]) -> str:
+    """Return what a text says of the rows, and of which unless of all; empty texts are left out."""
+    values = by_value((row, said) for row in table.rows if (said := text(row)))
+    return "; ".join(value + _where(table, rows) for value, rows in values.items())
 
 
 def _metric(table: ResultTable) -> str:
     results = table.results
-    names = _group((d.label, _metric_name(d)) for d in results.datasets)
-    seeds = ", ".join(map(str, results.seeds))
-    draw = f"on one draw of the data{_draw(results.datasets)}"
-    lower = [d.label for d in results.datasets if not d.higher_is_better]
-    direction = f" Lower is better for {listing(lower)}." if lower else ""
+    metrics = " and ".join(dict.fromkeys(map(_metric_name, results.datasets)))
     splits = {column.split for column in table.columns}
     split = "" if splits <= {"test"} else f" on {' and '.join(sorted(splits))}"
+    lower = [d.label for d in results.datasets if not d.higher_is_better]
+    direction = f"; lower is better for {listing(lower)}" if lower else ""
+    seeds, draw = ", ".join(map(str, results.seeds)), "on one draw of the data"
     if len(results.seeds) == 1:
-        return f"Test {names} in percent{split}, n=1: one training seed ({seeds}) {draw}, hence no spread.{direction}"
-    return (
-        f"Test {names} in percent{split}: mean ± sample standard deviation over {len(results.seeds)} training seeds "
-        f"({seeds}) {draw}.{direction}"
-    )
+        return f"Test {metrics} in percent{split}, n=1: one training seed ({seeds}) {draw}, hence no spread{direction}."
+    spread = f"mean ± sample standard deviation over {len(results.seeds)} training seeds ({seeds}) {draw}"
+    return f"Test {metrics} in percent{split}: {spread}{direction}."
 
 
 def _metric_name(dataset: DatasetFacts) -> str:
@@ -92,19 +92,11 @@ def _metric_name(dataset: DatasetFacts) -> str:
     return f"{name} (mean over labelled tasks)" if dataset.task == "multitask" else name
 
 
-def _draw(datasets: Sequence[DatasetFacts]) -> str:
-    drawn = []
-    for dataset in datasets:
-        parts = [] if dataset.seed is None else [f"dataset seed {dataset.seed}"]
-        parts += [] if dataset.split_seed is None else [f"split seed {dataset.split_seed}"]
-        if parts:
-            drawn.append((dataset.label, ", ".join(parts)))
-    return f" ({_group(drawn, len(datasets))})" if drawn else ""
-
-
-def _checkpoint(table: ResultTable) -> str:
-    values = _of_rows(table, checkpoint_words)
-    return f"Checkpoint: {next(iter(values)) if len(values) == 1 else _each(values)}." if values else ""
+def _selection(table: ResultTable) -> str:
+    rules = {_selector(row) for row in table.rows} - {""}
+    tuned = next(iter(rules)) if len(rules) == 1 else _of_rows(table, _selector)
+    configuration = f"configuration: {tuned}" if tuned else "nothing was tuned"
+    return f"Checkpoint: {_of_rows(table, checkpoint_words)}; {configuration}."
 
 
 def checkpoint_words(row: TableRow) -> str:
@@ -112,56 +104,70 @@ def checkpoint_words(row: TableRow) -> str:
     return "last epoch" if row.checkpoint == LAST else f"first epoch with the best score on {row.validation_split}"
 
 
-def _configuration(table: ResultTable) -> str:
-    tuned = _of_rows(table, _selector)
-    return f"Configuration: {_each(tuned)}." if tuned else "Nothing was tuned."
-
-
 def _selector(row: TableRow) -> str:
     if row.configurations == 1:
         return ""
     if row.selection == "oracle":
-        return f"ORACLE, best of {row.configurations} by mean TEST score, an upper bound and not a result ‡"
-    return f"best of {row.configurations} by mean score over seeds on {row.validation_split}"
+        return "ORACLE, best mean TEST score, an upper bound and not a result ‡"
+    return f"best mean score over seeds on {row.validation_split}"
 
 
 def _validation(table: ResultTable) -> str:
-    """Say what the split is that each row selects on: by dataset, or by method if these differ."""
-    kinds = []
-    for row in table.rows:
+    """Say what the split is that each row selects on."""
+
+    def kind(row: TableRow) -> str:
         dataset, split = table.results.dataset(row.dataset), row.validation_split
         named = "in-distribution" if in_distribution(split) else f"split {split}"
-        kinds.append((row, dataset.validation if split == dataset.default_val else named))
-    pairs = list(dict.fromkeys((row.dataset, kind) for row, kind in kinds))
-    if len(pairs) > len(dict(pairs)):
-        pairs = by_method(kinds, table.rows)
-    known = [(name, kind) for name, kind in pairs if kind]
-    return f"Validation is {_group(known, len(pairs))}." if known else ""
+        return dataset.validation if split == dataset.default_val else named
+
+    kinds = _of_rows(table, kind)
+    return f"Validation is {kinds}." if kinds else ""
 
 
 def _validation_users(table: ResultTable) -> str:
-    users = _of_rows(table, lambda row: "†" if row.uses_validation_labels else "")
+    """Explain †, and name the rows where it holds on some datasets alone."""
+    users = [row for row in table.rows if row.uses_validation_labels]
     if not users:
-        return "No method used validation labels other than for these choices."
-    names = listing(users["†"])
-    return f"Methods that used validation labels before or during training, beyond these choices (†): {names}."
-
-
-def _environments(table: ResultTable) -> str:
-    values = _of_rows(table, lambda row: row.environments)
-    return f"Environments: {_each(values)}." if values else ""
+        return "No method used validation labels other than for checkpoint and configuration."
+    partly = [
+        name for name, _ in by_method(((row, "") for row in users), table.rows) if name not in table.results.methods
+    ]
+    where = f" (of some rows on some datasets alone: {listing(partly)})" if partly else ""
+    return f"†: used validation labels before or during training, beyond these choices{where}."
 
 
 def _oracle(table: ResultTable) -> str:
-    values = _of_rows(table, lambda row: ", ".join(row.oracle))
-    opened = "; ".join(f"{listing(names)} opened {value}" for value, names in values.items())
-    return f"Oracle information (‡): {opened}." if opened else ""
+    """Explain ‡."""
+    opened = _of_rows(table, lambda row: f"opened {', '.join(row.oracle)}" if row.oracle else "")
+    chosen = "configuration chosen on test scores" if any(row.oracle_selection for row in table.rows) else ""
+    what = "; ".join(filter(None, (chosen, opened)))
+    return f"‡: oracle information, not ranked: {what}." if what else ""
 
 
-def _variants(table: ResultTable) -> str:
-    variants = [(d.label, ", ".join(filter(None, (d.version, d.variant)))) for d in table.results.datasets]
-    pairs = [f"{label}: {variant}" for label, variant in variants if variant]
-    return f"Data: {'; '.join(pairs)}." if pairs else ""
+def _by_dataset(table: ResultTable, name: str, text: Callable[[TableRow], str]) -> str:
+    """Tell a fact by dataset for the methods that do not share it over all of theirs; the column says it of the others.
+
+    Methods and datasets that are alike are told together.
+    """
+    facts = {
+        method: {row.dataset: text(row) or "none" for row in table.rows if row.method == method}
+        for method in table.results.methods
+    }
+    told = by_value((m, _group(by.items())) for m, by in facts.items() if len(set(by.values())) > 1)
+    parts = [f"{listing(methods)}: {values}" for values, methods in told.items()]
+    return f"{name} by dataset: {'. '.join(parts)}." if parts else ""
+
+
+def _data(datasets: Sequence[DatasetFacts]) -> str:
+    """Tell edition, variant and draw of the data, once for datasets that share them."""
+    facts = []
+    for dataset in datasets:
+        parts = [dataset.version, dataset.variant]
+        parts += [] if dataset.seed is None else [f"dataset seed {dataset.seed}"]
+        parts += [] if dataset.split_seed is None else [f"split seed {dataset.split_seed}"]
+        if any(parts):
+            facts.append((dataset.label, ", ".join(filter(None, parts))))
+    return f"Data: {_group(facts, len(datasets))}." if facts else ""
 
 
 def _skipped(table: ResultTable) -> str:
@@ -169,12 +175,6 @@ def _skipped(table: ResultTable) -> str:
     skipped = [(dataset.label, dataset.skipped) for dataset in table.results.datasets if dataset.skipped]
     parts = [f"{label}: {len(rows)}, {'; '.join(rows[:_FEW])}{'; …' if rows[_FEW:] else ''}" for label, rows in skipped]
     return f"Rows of the data left out: {'; '.join(parts)}." if parts else ""
-
-
-def _protocol(table: ResultTable) -> str:
-    results = table.results
-    overrides = f" Changed from the suite: {'; '.join(results.overrides)}." if results.overrides else ""
-    return f"Protocol: {'; '.join([results.protocol, *_departures(table)])}.{overrides}"
 
 
 def _departures(table: ResultTable) -> list[str]:
@@ -223,11 +223,11 @@ def _stored(table: ResultTable) -> str:
     """Name the cells that failed in an earlier run and were taken from the store."""
     stored = table.results.stored
     failed = {row.cell: (row.dataset, row.method) for row in table.results.rows if row.cell in stored}
-    names = _of_rows(table, lambda row: "failed" if (row.dataset, row.method) in failed.values() else "")
-    if not names:
+    rows = [row for row in table.rows if (row.dataset, row.method) in failed.values()]
+    if not rows:
         return ""
-    when, listed = span(stored[cell] for cell in failed), listing(names["failed"])
-    return f"Failed in an earlier run ({when}) and not tried again: {listed}; bench run --retry-failed does."
+    when = f"Failed in an earlier run ({span(stored[cell] for cell in failed)}) and not tried again"
+    return f"{when}{_where(table, rows)}; bench run --retry-failed does."
 
 
 def _incomplete(table: ResultTable) -> str:
@@ -242,6 +242,4 @@ def _incomplete(table: ResultTable) -> str:
             f"{len(provisional)} cell(s) are provisional: their search is unfinished, and another configuration "
             "may be selected."
         )
-    if any(row.oracle_selection or row.oracle for row in table.rows):
-        parts.append("Cells with oracle information (‡) are not ranked.")
     return " ".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from unicodedata import normalize
 
 from harness.report.build import RunReport
@@ -69,7 +70,7 @@ def latex_table(table: TextTable, name: str = "tab") -> str:
     Args:
         name: the label; that of a table with a title is followed by it.
     """
-    sentences = [*table.caption, *([LEGEND] if table.ranked else [])]
+    sentences = list(table.caption)
     if not table.shown:
         return "\n".join(f"% {_comment(line)}" for line in (f"{table.title}:", *sentences))
     if table.title:
@@ -86,7 +87,7 @@ def latex_table(table: TextTable, name: str = "tab") -> str:
         rf"\label{{{name}}}",
         *([r"\footnotesize\setlength{\tabcolsep}{4pt}"] if len(table.header) > WIDE else []),
         *_tabular(table),
-        *_footnotes(table),
+        *_notes(table),
         r"\end{table}",
     ]
     return "\n".join(lines)
@@ -122,10 +123,11 @@ def _entry(text: Text) -> str:
     return body + escape(text.flags) + numbers
 
 
-def _footnotes(table: TextTable) -> list[str]:
-    if not table.footnotes:
-        return []
+def _notes(table: TextTable) -> list[str]:
     notes = [rf"$^{{{n}}}$~{escape(note)}\par" for n, note in enumerate(table.footnotes, start=1)]
+    notes += [rf"{escape(remark)}\par" for remark in replace(table, figure="").remarks(LEGEND)]
+    if not notes:
+        return []
     return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize\raggedright", *notes, r"\end{minipage}"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.report.caption import caption
+from harness.report.caption import caption, table_notes
 from harness.report.table import Text, TextTable, numbered
 from harness.report.text import footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageCell, AverageColumn, Column, ResultTable, TableRow
@@ -49,7 +49,8 @@ def results_table(
         rows=tuple(rows),
         words=1 + environments,
         footnotes=tuple(footnotes),
-        caption=tuple(caption(table, averages, differences=differences)),
+        caption=caption(table),
+        notes=table_notes(table, averages, differences=differences),
         selected=_selected(table),
     )
 
@@ -67,11 +68,9 @@ def _method(table: ResultTable, method: str) -> Text:
 
 
 def _by_dataset(table: ResultTable, method: str, name: str) -> str:
-    """Return a fact of a method's rows: once if all datasets share it, else with each dataset that has it."""
-    values = {row.dataset: getattr(row, name) for row in table.rows if row.method == method}
-    if len(set(values.values())) == 1:
-        return str(next(iter(values.values())) or "–")
-    return "; ".join(f"{dataset}: {value}" for dataset, value in values.items() if value) or "–"
+    """Return a fact of a method's rows: once if all datasets share it, else "by dataset", which a note tells."""
+    values = {getattr(row, name) for row in table.rows if row.method == method}
+    return "by dataset" if len(values) > 1 else str(next(iter(values), "") or "–")
 
 
 def _configurations(table: ResultTable, method: str) -> Text:

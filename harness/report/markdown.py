@@ -24,12 +24,12 @@ def render_markdown(report: RunReport) -> str:
 
 def markdown_table(table: TextTable, prefix: str = "") -> str:
     """Render one table, under a heading if it has a title; ``prefix`` keeps its footnotes apart from others."""
-    sentences = " ".join(escape(sentence) for sentence in table.sentences(LEGEND))
     selected = ["Selected configurations:", "", *(f"- {escape(line)}" for line in table.selected)]
     parts = [
         f"### {escape(table.title)}" if table.title else "",
         _entries(table, prefix) if table.shown else "",
-        sentences,
+        " ".join(map(escape, table.caption)),
+        "\n".join(f"- {escape(remark)}" for remark in table.remarks(LEGEND)),
         "\n".join(selected) if table.selected else "",
         *(f"[^{prefix}{number}]: {escape(note)}" for number, note in enumerate(table.footnotes, start=1)),
     ]

@@ -17,7 +17,7 @@ def render_plain(report: RunReport) -> str:
 
 
 def plain_table(table: TextTable) -> str:
-    """Render one table: title, entries, footnotes, selected configurations, caption with a sentence a line."""
+    """Render one table: title, entries, caption and notes with a sentence a line, selected configurations."""
     title = [table.title] if table.title else []
     return "\n\n".join([*title, *([_entries(table)] if table.shown else []), *notes(table, LEGEND)])
 
@@ -26,7 +26,8 @@ def notes(table: TextTable, legend: str) -> list[str]:
     """Return the paragraphs below a table."""
     footnotes = [f"[{number}] {note}" for number, note in enumerate(table.footnotes, start=1)]
     selected = ["Selected configurations:", *(f"  {line}" for line in table.selected)] if table.selected else []
-    return ["\n".join(lines) for lines in (footnotes, selected, table.sentences(legend)) if lines]
+    below = [*footnotes, *table.remarks(legend)]
+    return ["\n".join(lines) for lines in (list(table.caption), below, selected) if lines]
 
 
 def _entries(table: TextTable) -> str:

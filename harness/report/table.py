@@ -38,7 +38,7 @@ class TextTable:
         title: empty for the main table of a section.
         words: the number of first columns that hold words instead of values.
         footnotes: ``footnotes[i]`` has the number i + 1.
-        caption: one sentence a fact.
+        caption: sentences above or below the table; ``notes`` are those that a paper sets in small print.
         selected: the configuration that each tuned method shows, one line each.
         figure: the path of a picture of the table, or empty.
     """
@@ -49,6 +49,7 @@ class TextTable:
     words: int = 1
     footnotes: tuple[str, ...] = ()
     caption: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     selected: tuple[str, ...] = ()
     figure: str = ""
 
@@ -62,10 +63,10 @@ class TextTable:
         """True if there is something to print between title and caption."""
         return bool(self.rows) or not self.title
 
-    def sentences(self, legend: str = "") -> list[str]:
-        """Return the caption, the legend of the marks if there are any, and where the figure is."""
+    def remarks(self, legend: str) -> list[str]:
+        """Return the legend of the marks if there are any, the notes, and where the figure is."""
         figure = [f"Figure: {self.figure}"] if self.figure else []
-        return [*self.caption, *([legend] if legend and self.ranked else []), *figure]
+        return [*([legend] if self.ranked else []), *self.notes, *figure]
 
 
 def numbered(footnotes: list[str], note: str) -> tuple[int, ...]:

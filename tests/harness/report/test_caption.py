@@ -15,19 +15,49 @@ def caption(run, **options):
     return make_report(run, ReportOptions(**options)).sections[0].main.caption
 
 
-def test_the_caption_of_a_full_run(paper_run):
+def notes(run, **options):
+    return make_report(run, ReportOptions(**options)).sections[0].main.notes
+
+
+def test_a_caption_is_three_sentences_and_the_rest_are_notes(paper_run):
     assert caption(paper_run) == (
         "Test accuracy in percent: mean ± sample standard deviation over 3 training seeds (1, 2, 3) on one draw of "
-        "the data (dataset seed 0, split seed 0).",
-        "Checkpoint: first epoch with the best score on val.",
-        "Configuration: best of 2 by mean score over seeds on val (EQuAD).",
-        "Validation is unbiased (SPMotif_0.60); biased (Two-piece (0.7, 0.9)).",
-        "Methods that used validation labels before or during training, beyond these choices (†): EQuAD.",
-        "Environments: random(2) (IRM).",
-        "Data: SPMotif_0.60: published; Two-piece (0.7, 0.9): one-direction edges.",
-        "Protocol: equad. Changed from the suite: --epochs 3.",
-        "2 of 6 cells lack values; they say so and are not ranked.",
+        "the data.",
+        "Protocol: equad.",
+        "Checkpoint: first epoch with the best score on val; configuration: best mean score over seeds on val.",
     )
+    assert notes(paper_run) == (
+        "2 of 6 cells lack values; they say so and are not ranked.",
+        "†: used validation labels before or during training, beyond these choices.",
+        "Validation is unbiased (SPMotif_0.60); biased (Two-piece (0.7, 0.9)).",
+        "Data: published, dataset seed 0, split seed 0 (SPMotif_0.60); one-direction edges, dataset seed 0, split seed "
+        "0 (Two-piece (0.7, 0.9)).",
+        "The command line changed settings of the suite; the run's page lists them.",
+    )
+    plain = render(make_report(paper_run), "plain")
+    assert plain.count("†: ") == 1
+    assert "--epochs 3" not in plain
+    latex = render(make_report(paper_run), "latex")
+    printed, _, below = latex.partition(r"\caption{")[2].partition(r"\label")
+    assert printed.count(".") == 3
+    assert r"$^{\dagger}$: used validation labels" in below
+
+
+def test_facts_of_many_datasets_are_told_once(make_run):
+    labels = [f"SPMotif-0.{n}0" for n in range(1, 9)]
+    datasets = tuple(DatasetFacts(label, variant="published", validation="unbiased") for label in labels)
+    cells = {f"Method {n}": {label: [0.5] for label in labels} for n in range(23)}
+    run = make_run(cells, seeds=(1,), datasets=datasets)
+    entries = tuple(
+        replace(e, environments="domain" if e.dataset in labels[:4] else "random(2)") if e.method[-1] == "1" else e
+        for e in run.entries
+    )
+    run = replace(run, entries=entries)
+    assert "Data: published." in notes(run)
+    told = f"domain ({', '.join(labels[:4])}); random(2) ({', '.join(labels[4:])})"
+    assert f"Environments by dataset: Method 1, Method 11, Method 21: {told}." in notes(run)
+    assert {row[1].text for row in make_report(run).sections[0].main.rows} == {"–", "by dataset"}
+    assert sum(map(len, caption(run))) < 300
 
 
 @pytest.mark.parametrize(
@@ -47,12 +77,12 @@ def test_what_validation_is_follows_from_the_split_that_chose(make_run, split, t
 def test_one_seed_claims_no_spread(make_run):
     first, *_ = caption(make_run({"A": {"D": [0.5]}}, seeds=(4,)))
     assert first == "Test accuracy in percent, n=1: one training seed (4) on one draw of the data, hence no spread."
-    assert "Nothing was tuned." in caption(make_run({"A": {"D": [0.5]}}, seeds=(4,)))
+    assert "nothing was tuned." in caption(make_run({"A": {"D": [0.5]}}, seeds=(4,)))[2]
 
 
 def test_the_last_epoch_is_named(make_run):
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,))
-    assert "Checkpoint: last epoch." in caption(run, checkpoints=("last",))
+    assert "Checkpoint: last epoch; nothing was tuned." in caption(run, checkpoints=("last",))
 
 
 def test_metrics_splits_and_directions_are_named(make_run):
@@ -62,9 +92,8 @@ def test_metrics_splits_and_directions_are_named(make_run):
     )
     first, *_ = caption(make_run({"A": {"D": [0.5, 0.5], "E": [0.5, 0.5]}}, seeds=(1, 2), datasets=datasets))
     assert first == (
-        "Test accuracy (D); ROC-AUC (mean over labelled tasks) (E) in percent on ood_test and test: mean ± sample "
-        "standard deviation over 2 training seeds (1, 2) on one draw of the data (dataset seed 1 (D)). "
-        "Lower is better for E."
+        "Test accuracy and ROC-AUC (mean over labelled tasks) in percent on ood_test and test: mean ± sample standard "
+        "deviation over 2 training seeds (1, 2) on one draw of the data; lower is better for E."
     )
 
 
@@ -72,10 +101,8 @@ def test_oracles_are_flagged_in_caption_and_cells(make_run):
     cells = {"A": {"D": {"c=1": [0.9], "c=2": [0.8]}}, "B": {"D": [0.9], "E": [0.9]}}
     facts = {"A": {"select": SelectSettings(config="oracle")}, "B": {"oracle": ("base",), "environments": "base"}}
     run = make_run(cells, seeds=(1,), facts=facts)
-    text = " ".join(caption(run))
-    assert "ORACLE, best of 2 by mean TEST score, an upper bound and not a result ‡ (A)." in text
-    assert "Oracle information (‡): B opened base." in text
-    assert "Environments: base (B)." in text
+    assert "configuration: ORACLE, best mean TEST score, an upper bound and not a result ‡." in caption(run)[2]
+    assert "‡: oracle information, not ranked: configuration chosen on test scores; opened base (B)." in notes(run)
     grid = make_report(run).sections[0].main
     assert [row[3].flags for row in grid.rows] == ["‡", "‡"]
     assert [row[1].text for row in grid.rows] == ["–", "base"]
@@ -83,7 +110,7 @@ def test_oracles_are_flagged_in_caption_and_cells(make_run):
 
 def test_a_provisional_choice_is_said(make_run):
     run = make_run({"A": {"D": {"c=1": [0.9], "c=2": [None]}}}, seeds=(1,))
-    assert "1 cell(s) are provisional" in " ".join(caption(run))
+    assert "1 cell(s) are provisional" in " ".join(notes(run))
     section = make_report(run).sections[0]
     assert section.main.rows[0][2].text == "90.00 (n=1, provisional)"
     assert section.main.selected == ("A on D: c=1 (provisional)",)
@@ -103,18 +130,18 @@ def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
         for e in run.entries
     )
     run = replace(run, entries=entries)
-    assert "Environments: domain (A on D); random(2) (A on E)." in caption(run)
-    assert make_report(run).sections[0].main.rows[0][1].text == "D: domain; E: random(2)"
+    assert "Environments by dataset: A: domain (D); random(2) (E)." in notes(run)
+    assert make_report(run).sections[0].main.rows[0][1].text == "by dataset"
 
 
 def test_rows_that_were_left_out_are_counted(make_run):
     skipped = ("row 3 (line 4): cannot read 'X'", "row 9 (line 10): no label")
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
     told = "Rows of the data left out: D: 2, row 3 (line 4): cannot read 'X'; row 9 (line 10): no label."
-    assert told in caption(run)
+    assert told in notes(run)
     skipped = tuple(f"row {row} (line {row + 1}): cannot read 'X'" for row in (3, 5, 7, 9))
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
-    assert "Rows of the data left out: D: 4, row 3 (line 4): cannot read 'X'; " in " ".join(caption(run))
+    assert "Rows of the data left out: D: 4, row 3 (line 4): cannot read 'X'; " in " ".join(notes(run))
 
 
 @pytest.mark.parametrize("protocol", protocols())
@@ -137,11 +164,11 @@ def test_a_reduced_run_is_not_called_by_the_papers_name(make_run):
 def test_gpus_that_cells_were_trained_on_are_named(make_run):
     made = make_run({"A": {"D": [0.5, 0.6]}, "B": {"D": [0.5, "failed: no"]}}, seeds=(1, 2))
     run = made.with_rows(replace(row, cell=f"{row.method}{row.seed}") for row in made.rows)
-    assert not [sentence for sentence in caption(run) if sentence.startswith("Trained on")]
+    assert not [sentence for sentence in notes(run) if sentence.startswith("Trained on")]
     everywhere = run.with_rows(replace(row, device="NVIDIA H100") for row in run.rows)
-    assert "Trained on NVIDIA H100." in caption(everywhere)
+    assert "Trained on NVIDIA H100." in notes(everywhere)
     partly = run.with_rows(replace(row, device="NVIDIA H100") if row.method == "A" else row for row in run.rows)
-    assert "Trained on NVIDIA H100 (2 of 3 cells); the CPU (1 of 3 cells)." in caption(partly)
+    assert "Trained on NVIDIA H100 (2 of 3 cells); the CPU (1 of 3 cells)." in notes(partly)
 
 
 def test_labels_with_commas_are_told_apart():

@@ -91,7 +91,8 @@ def test_how_many_configurations_each_row_tried_is_shown_where_any_was_tuned(mak
     )
     assert plain.header == ("Method", "D", "E")
     assert tuned.header == ("Method", "Configurations", "D", "E")
-    assert [(row[1].text, row[1].value) for row in tuned.rows] == [("1", 1), ("D: 3; E: 1", 3)]
+    assert [(row[1].text, row[1].value) for row in tuned.rows] == [("1", 1), ("by dataset", 3)]
+    assert "Configurations by dataset: A: 3 (D); 1 (E)." in tuned.notes
 
 
 def test_both_checkpoint_rules_can_be_shown(make_run):
@@ -113,10 +114,10 @@ def test_a_row_that_selects_on_another_validation_split_has_its_own_value(make_r
     rows = by_method(report.sections[0].table)
     assert (rows["ID"].test.mean, rows["OOD"].test.mean) == (0.47, 0.35)
     assert (
-        "Checkpoint: first epoch with the best score on id_val (ID); first epoch with the best score on ood_val (OOD)."
-        in (report.sections[0].main.caption)
+        "Checkpoint: first epoch with the best score on id_val (ID); first epoch with the best score on ood_val (OOD); "
+        in report.sections[0].main.caption[2]
     )
-    assert "Validation is in-distribution (ID); OOD (OOD)." in report.sections[0].main.caption
+    assert "Validation is in-distribution (ID); OOD (OOD)." in report.sections[0].main.notes
 
 
 def test_no_eligible_configuration_is_a_failed_cell_with_the_reason(make_run):
@@ -210,7 +211,7 @@ def test_undefined_columns_leave_the_average_with_a_note_and_gaps_are_counted(ma
     assert (column.cells["A"].covered, column.cells["A"].rank) == (2, "best")
     assert (column.cells["B"].covered, len(column.columns), column.cells["B"].rank) == (1, 2, "")
     section = make_report(run, ReportOptions(average=True)).sections[0]
-    assert any("left out because no method has a value there: F" in sentence for sentence in section.main.caption)
+    assert any("left out because no method has a value there: F" in sentence for sentence in section.main.notes)
     assert "(1/2 datasets)" in section.main.rows[1][-1].text
 
 

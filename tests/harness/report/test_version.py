@@ -25,7 +25,7 @@ def test_header_names_the_edition_where_there_is_one(report):
 
 
 def test_caption_names_the_edition_before_the_variant(report):
-    assert f"Data: EC50: {EDITION}, LBAP core." in report.sections[0].main.caption
+    assert "Data: ChEMBL 29, file c3b1d45b, LBAP core (EC50)." in report.sections[0].main.notes
 
 
 @pytest.mark.parametrize("style", [name for name in RENDERERS if name not in ("csv", "json")])

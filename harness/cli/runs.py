@@ -44,6 +44,7 @@ def runs(
             "started": record.started,
             "status": record.status,
             "cells": len(record.cells),
+            "lost": record.facts.get("lost", []),
         }
         for record in records
     ]
@@ -54,6 +55,7 @@ def _lines(records: list[RunRecord]) -> Iterator[str]:
     for record in records:
         cells, overrides = counted(len(record.cells), "cell"), " ".join(record.results.overrides)
         yield f"{record.id}  {record.status:<11}  {cells}  {record.suite_path}  {overrides}".rstrip()
+        yield from (f"    {line}" for line in record.facts.get("lost", ()))
     if not records:
         yield "no runs"
 

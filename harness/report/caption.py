@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.data import in_distribution
+from harness.report.text import one_line
 from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
 from harness.results.rows import METRICS, DatasetFacts
+from harness.results.selection import lost_candidates
 from harness.store import span
 from harness.suite.settings import LAST
 
@@ -38,6 +40,7 @@ def table_notes(
     reference = table.results.reference
     sentences = [
         _incomplete(table),
+        _lost(table),
         _validation_users(table),
         _oracle(table),
         f"Δ is the difference to {reference} in percentage points, paired by seed." if differences else "",
@@ -110,6 +113,13 @@ def _selector(row: TableRow) -> str:
     if row.selection == "oracle":
         return "ORACLE, best mean TEST score, an upper bound and not a result ‡"
     return f"best mean score over seeds on {row.validation_split}"
+
+
+def _lost(table: ResultTable) -> str:
+    """Name the configurations of searches that lack values, which no row shows."""
+    lost = [one_line(str(one)) for one in lost_candidates(table.results)]
+    more = f"; and {len(lost) - _FEW} more, which `bench runs` lists" if len(lost) > _FEW else ""
+    return f"Configurations that lack values: {'; '.join(lost[:_FEW])}{more}." if lost else ""
 
 
 def _validation(table: ResultTable) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.report.caption import caption, table_notes
-from harness.report.table import Text, TextTable, numbered
+from harness.report.caption import caption, listing, table_notes
+from harness.report.table import Text, TextTable
 from harness.report.text import footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageCell, AverageColumn, Column, ResultTable, TableRow
 from harness.results.findings import Finding
@@ -31,7 +31,7 @@ def results_table(
         header += [f"{column.label}, validation"] if validation else []
         header += [f"{column.label}, Δ {table.results.reference}"] if differences else []
     header += [average.label for average in averages]
-    footnotes: list[str] = []
+    footnotes = _footnotes(table)
     rows = []
     for method in table.results.methods:
         texts = [_method(table, method)]
@@ -39,7 +39,7 @@ def results_table(
         texts += [_configurations(table, method)] if tuned else []
         for column in table.columns:
             row = table.cell(method, column)
-            texts.append(_test(row, column, footnotes, table))
+            texts.append(_test(row, list(footnotes)))
             texts += [_beside(row.validation if row else None)] if validation else []
             texts += [_beside(row.difference if row else None, signed=True)] if differences else []
         texts += [_average(average.cells[method], len(average.columns)) for average in averages]
@@ -48,7 +48,7 @@ def results_table(
         header=tuple(map(one_line, header)),
         rows=tuple(rows),
         words=1 + environments,
-        footnotes=tuple(footnotes),
+        footnotes=tuple(footnotes.values()),
         caption=caption(table),
         notes=table_notes(table, averages, differences=differences),
         selected=_selected(table),
@@ -79,13 +79,26 @@ def _configurations(table: ResultTable, method: str) -> Text:
     return Text(_by_dataset(table, method, "configurations"), value=most)
 
 
-def _test(row: TableRow | None, column: Column, footnotes: list[str], table: ResultTable) -> Text:
+def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
+    """Return a note for each reason in a method, with the columns where it holds, in reading order."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for method in table.results.methods:
+        for column in table.columns:
+            row = table.cell(method, column)
+            if row is not None and (reason := footnote(row)):
+                columns.setdefault((method, reason), []).append(column.label)
+    return {
+        (method, reason): one_line(f"{method}{f' on {listing(labels)}' if len(table.columns) > 1 else ''}: {reason}")
+        for (method, reason), labels in columns.items()
+    }
+
+
+def _test(row: TableRow | None, reasons: list[tuple[str, str]]) -> Text:
     if row is None:
         return Text("–")
     flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
-    where = row.method if len(table.columns) == 1 else f"{row.method} on {column.label}"
-    reason = footnote(row)
-    notes = numbered(footnotes, one_line(f"{where}: {reason}") if reason else "")
+    place = row.method, footnote(row)
+    notes = (reasons.index(place) + 1,) if place in reasons else ()
     return Text(value_text(row), row.rank, flags, notes, row.test.mean, row)
 
 

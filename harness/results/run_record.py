@@ -57,7 +57,7 @@ class RunRecord:
         status: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``.
         failures: stage key -> why it has no artifact, also where the store does not keep that.
         provenance: machine, versions, state of the repository, command line.
-        facts: seconds, counts of stages.
+        facts: seconds, counts of stages, ``lost``: configurations that lack values, a line each.
     """
 
     id: str

@@ -21,7 +21,7 @@ from harness.registry.planned_code import KEPT, KeptCode
 from harness.results.findings import Finding
 from harness.results.rows import RunResults, rows_to_csv
 from harness.results.run_record import RESULTS, RunRecord
-from harness.results.selection import without_value
+from harness.results.selection import lost_candidates, without_value
 from harness.run.analyses import analyse
 from harness.run.collect import collect, without_rows
 from harness.run.record import leave_page, start_record
@@ -115,6 +115,7 @@ class _Recording:
         status = "failed" if outcome.failures else "finished"
         done = replace(self.record, status=status, failures=dict(outcome.failures), facts=facts)
         results = collect(done, self.session.store)
+        done = replace(done, facts={**facts, "lost": list(map(str, lost_candidates(results)))})
         try:
             self._save(done, results)
         except BenchError as error:  # the table can be shown all the same

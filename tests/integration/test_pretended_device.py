@@ -83,7 +83,7 @@ def test_all_of_it_is_what_the_cpu_gives_and_says_where_it_was_made(
         "annotate": made["annotate"]["device"],
     }
     assert made["train"]["determinism"] == "put_ is not deterministic"
-    assert f"Trained on {NAME}." in make_report(outcome.results).sections[0].main.caption
+    assert f"Trained on {NAME}." in make_report(outcome.results).sections[0].main.notes
     (runtime,) = outcome.findings
     place = runtime.columns.index("peak on GPU, MB")
     assert {row[place] for row in runtime.rows} == {5.0}

@@ -142,10 +142,13 @@ class Dialogs:
         for name, values in list(entry.configurations.items())[:MOST_CONFIGURATIONS]:
             validation = self._scores.candidate(entry, name, row.validation_split, row.checkpoint)
             test = self._scores.candidate(entry, name, row.split, row.checkpoint)
-            lost = Counter(status for status in validation.statuses if status != "ok")
+            rows = self._scores.rows(entry, name, row.validation_split, row.checkpoint)
+            lost = Counter(
+                (one.status, one.reason) if one else ("missing", "") for one in rows if not one or one.status != "ok"
+            )
             changes = ", ".join(f"{what}: {old} → {new}" for what, old, new in differences(chosen, values, "–"))
             means = _rounded(Summary(validation.values).mean), _rounded(Summary(test.values).mean)
-            told = ", ".join(f"{count} {status}" for status, count in lost.items())
+            told = "; ".join(f"{n} {status}{why and f': {one_line(why)}'}" for (status, why), n in lost.items())
             lines.append([self.texts.number(name), self.texts.number(changes), *means, told])
         return lines
 

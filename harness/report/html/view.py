@@ -19,6 +19,7 @@ from harness.report.table import NOTHING, Text, TextTable
 from harness.results.findings import Finding, load_findings
 from harness.results.rows import METRICS, RunResults
 from harness.results.run_record import RunRecord
+from harness.results.selection import lost_candidates
 from harness.safe_io import size_text
 from harness.store import STAGE_KINDS, Failure, Store
 from harness.suite.settings import LAST
@@ -58,6 +59,16 @@ class PageFinding:
 
 
 @dataclass(frozen=True)
+class PageFailure:
+    """One reason in one method, or in the stages that methods share, with the stages that it ended."""
+
+    status: str
+    title: str
+    text: str
+    stages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Page:
     """The whole page; ``data`` is for its script, ``curves`` for what it reads only on demand."""
 
@@ -67,7 +78,7 @@ class Page:
     tables: tuple[PageTable, ...]
     costs: TextTable
     findings: tuple[PageFinding, ...]
-    failures: tuple[tuple[str, Failure], ...]
+    failures: tuple[PageFailure, ...]
     components: tuple[tuple[str, str, str], ...]
     suite: str
     log: str
@@ -101,7 +112,6 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Re
         "trainings": dialogs.trainings,
         "reference": results.reference,
     }
-    failures = [(titles.get(key, key), failure) for key, failure in record.failures.items()]
     return Page(
         record=record,
         results=results,
@@ -109,7 +119,7 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Re
         tables=tuple(_table(name, section) for name, section in named),
         costs=cost_table(titles, costs),
         findings=tuple(page_finding(finding, place) for finding, place in load_findings(folder)),
-        failures=tuple(sorted(failures, key=lambda item: item[1].status == "skipped")),
+        failures=page_failures(record, results),
         components=tuple(sorted(dialogs.components)),
         suite=_suite(folder / "suite.yaml"),
         log=_tail(folder / "workers.log"),
@@ -154,6 +164,25 @@ def page_finding(finding: Finding, folder: Path) -> PageFinding:
         _figure([folder / name for name in finding.figures]),
         finding,
     )
+
+
+def page_failures(record: RunRecord, results: RunResults) -> tuple[PageFailure, ...]:
+    """Gather what failed: skipped stages last, before them the configurations of searches that lack values."""
+    titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
+    methods = {key: cell.method for cell in record.cells for key in (cell.train, cell.score)}
+    groups: dict[tuple[str, str, str], list[tuple[str, Failure]]] = {}
+    for key, failure in record.failures.items():
+        place = methods.get(key) or kind_of(titles.get(key, key))
+        groups.setdefault((place, failure.status, failure.reason), []).append((titles.get(key, key), failure))
+    found = []
+    for (place, status, reason), stages in groups.items():
+        title, first = stages[0]
+        name = title if len(stages) == 1 else f"{place}, {len(stages)} stages"
+        text = first.traceback or reason
+        found.append(PageFailure(status, f"{name}: {reason}{first.remark}", text, tuple(one for one, _ in stages)))
+    undefined = (lost for lost in lost_candidates(results) if lost.status == "undefined")  # no stage of theirs failed
+    found += [PageFailure(lost.status, str(lost), str(lost)) for lost in undefined]
+    return tuple(sorted(found, key=lambda failure: failure.status == "skipped"))
 
 
 def _figure(paths: Sequence[Path]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from harness.report import ReportOptions, make_report, render
 from harness.report.caption import listing
 from harness.results.rows import DatasetFacts
+from harness.results.selection import lost_candidates
 from harness.suite.files import protocols
 from harness.suite.spec import SelectSettings
 
@@ -28,6 +29,7 @@ def test_a_caption_is_three_sentences_and_the_rest_are_notes(paper_run):
     )
     assert notes(paper_run) == (
         "2 of 6 cells lack values; they say so and are not ranked.",
+        "Configurations that lack values: EQuAD, gamma=0.5: 1 cell failed on Two-piece (0.7, 0.9): boom.",
         "†: used validation labels before or during training, beyond these choices.",
         "Validation is unbiased (SPMotif_0.60); biased (Two-piece (0.7, 0.9)).",
         "Data: published, dataset seed 0, split seed 0 (SPMotif_0.60); one-direction edges, dataset seed 0, split seed "
@@ -41,6 +43,14 @@ def test_a_caption_is_three_sentences_and_the_rest_are_notes(paper_run):
     printed, _, below = latex.partition(r"\caption{")[2].partition(r"\label")
     assert printed.count(".") == 3
     assert r"$^{\dagger}$: used validation labels" in below
+
+
+def test_configurations_that_diverged_are_named_with_row_cells_and_reason(make_run):
+    search = {"c=1": [0.5, 0.6, 0.7], "c=9": ["undefined: the weights were not finite at the end of training"] * 3}
+    run = make_run({"A": {"D": search}, "B": {"D": [0.5] * 3}})
+    told = "A, c=9: 3 cells undefined on D: the weights were not finite at the end of training"
+    assert f"Configurations that lack values: {told}." in notes(run)
+    assert list(map(str, lost_candidates(run))) == [told]
 
 
 def test_facts_of_many_datasets_are_told_once(make_run):

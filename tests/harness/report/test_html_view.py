@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from harness.report.html.dialogs import LEAST, MOST, curves, kind_of, points
 from harness.report.html.page import flat, render_page
 from harness.report.html.view import build_page, cost_table
 from harness.results.compare import components, differences
+from harness.store import Failure
 from harness.suite.spec import SelectSettings
 
 
@@ -81,6 +83,21 @@ def test_a_cell_says_what_was_searched(page) -> None:
     unfinished = cell(page, "Tuned", 1)
     assert unfinished["grid"][1][4] == "1 missing"
     assert unfinished["value"].endswith("provisional)")
+
+
+def test_what_failed_has_an_entry_for_each_reason_in_a_method(store) -> None:
+    search = {"a": [0.5] * 3, "b": ["undefined: the weights were not finite"] * 3}
+    record, run = store_run(build_run({"Tuned": {"X": search}, "Bad": {"X": ["failed: x"] * 3}}), store)
+    bad = [one for one in record.cells if one.method == "Bad"]
+    record = replace(record, failures={one.train: Failure("failed", "KeyError: 3") for one in bad})
+    page = build_page(record, run, store)
+    assert [failure.title for failure in page.failures] == [
+        "Bad, 3 stages: KeyError: 3",
+        "Tuned, b: 3 cells undefined on X: the weights were not finite",
+    ]
+    assert len(page.failures[0].stages) == 3
+    assert "Bad, 3 stages: KeyError: 3" in render_page(page)
+    assert cell(page, "Tuned", 0)["grid"][1][4] == "3 undefined: the weights were not finite"
 
 
 def test_a_cell_says_how_it_differs_from_the_reference(page) -> None:

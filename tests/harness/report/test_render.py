@@ -105,6 +105,14 @@ def test_each_kind_of_gap_has_its_words(make_run):
     }
 
 
+def test_one_reason_in_one_method_is_one_footnote(make_run):
+    told = "RuntimeError: the sizes of tensors 3 and 4 do not agree here"
+    cells = {name: {data: [f"failed: {told}"] * 2 for data in "DEFG"} for name in ("A", "B")}
+    main = make_report(make_run(cells, seeds=(1, 2))).sections[0].main
+    assert main.footnotes == (f"A on D, E, F, G: {told}", f"B on D, E, F, G: {told}")
+    assert [[text.notes for text in row[1:]] for row in main.rows] == [[(1,)] * 4, [(2,)] * 4]
+
+
 def test_a_remark_on_a_defined_value_becomes_a_footnote(make_run):
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,))
     run = run.with_rows(replace(row, reason="mean over 10 of 12 tasks: the others have 1 class") for row in run.rows)

@@ -147,12 +147,16 @@ def _test_sentences(family: Family, *, tested: bool) -> list[str]:
     if family.gaps:
         gaps = "; ".join(f"{one_line(cell)} ({why})" for cell, why in family.gaps.items())
         sentences.append(f"Cells that do not count, so that pairs with them are missing: {gaps}.")
-    sentences += [
+    return [*sentences, *related_sentences(family)]
+
+
+def related_sentences(family: Family) -> list[str]:
+    """Warn of datasets that are variants of one."""
+    return [
         f"{count} of the {len(family.datasets)} datasets are variants of one ({name}) and count as independent here, "
         "which flatters the tests."
         for name, count in family.related.items()
     ]
-    return sentences
 
 
 def _ranks(family: Family, suffix: str) -> TextTable:
@@ -162,7 +166,8 @@ def _ranks(family: Family, suffix: str) -> TextTable:
     sentences = [
         f"Average rank of the means over seeds as printed, over {datasets_text(len(ranking.datasets))}; 1 is the "
         f"{better} mean, ties share their mean rank.",
-        *_rank_sentences(ranking),
+        *rank_sentences(ranking),
+        *related_sentences(family),
     ]
     if ranking.left_out:
         sentences.append(f"Not ranked, as they lack a value: {', '.join(map(one_line, ranking.left_out))}.")
@@ -172,7 +177,7 @@ def _ranks(family: Family, suffix: str) -> TextTable:
     return TextTable(f"Average ranks{suffix}", ("Method", "Average rank"), rows, caption=tuple(sentences))
 
 
-def _rank_sentences(ranking: Ranking) -> list[str]:
+def rank_sentences(ranking: Ranking) -> list[str]:
     """Say what Friedman's and Nemenyi's tests found, or why they cannot find anything."""
     if ranking.p is None or ranking.chi_square is None or ranking.critical is None:
         return [f"No Friedman test and no critical difference: {ranking.reason}."]

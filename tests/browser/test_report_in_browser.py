@@ -104,6 +104,10 @@ def test_what_stands_behind_a_cell(report, show) -> None:
         "1234",
     ):
         assert part in text
+    searched = dialog.get_by_role("region", name="Configurations")
+    assert "61.00" not in searched.inner_text(), "the test score of a configuration that was not selected"
+    dialog.get_by_label("Show test scores").check()
+    assert "61.00" in searched.inner_text()
     dialog.get_by_text("Everything that is set").click()
     assert "train.epochs" in dialog.inner_text()
 

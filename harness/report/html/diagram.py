@@ -11,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from harness.report.text import one_line
-from harness.results.statistics import Ranking
+from harness.results.statistics import ALPHA, Ranking
 
 AXIS = 480.0
 """Length of the axis."""
@@ -52,8 +52,13 @@ class Diagram:
 
 
 def diagram(ranking: Ranking) -> Diagram | None:
-    """Draw a ranking; None without a critical difference, or with too many methods to be read."""
+    """Draw a ranking; None where its order says nothing, or there are too many methods to be read.
+
+    It says nothing where Friedman's test does not reject that all rank alike, or no two ranks can differ enough.
+    """
     if ranking.critical is None or not 2 <= len(ranking.ranks) <= MOST:
+        return None
+    if ranking.critical > len(ranking.ranks) - 1 or (ranking.p is not None and ranking.p > ALPHA):
         return None
     names = {method: _short(method) for method in ranking.ranks}
     margin = LETTER * max(len(f"{name} (0.00)") for name in names.values()) + 20
@@ -66,10 +71,9 @@ def diagram(ranking: Ranking) -> Diagram | None:
     lines += [Line("tick", ((x(rank), TOP - 6), (x(rank), TOP))) for rank in range(1, end + 1)]
     labels = [Label(str(rank), x(rank), TOP - 10) for rank in range(1, end + 1, ceil(end / 15))]
     length = ranking.critical * AXIS / (end - 1)
-    if length <= AXIS:
-        lines += [Line("axis", ((x(1), 14), (x(1) + length, 14)))]
-        lines += [Line("tick", ((place, 10), (place, 18))) for place in (x(1), x(1) + length)]
-        labels.append(Label(f"CD = {ranking.critical:.2f}", x(1) + length + 8, 18, "start"))
+    lines += [Line("axis", ((x(1), 14), (x(1) + length, 14)))]
+    lines += [Line("tick", ((place, 10), (place, 18))) for place in (x(1), x(1) + length)]
+    labels.append(Label(f"CD = {ranking.critical:.2f}", x(1) + length + 8, 18, "start"))
     for number, group in enumerate(ranking.groups):
         y = TOP + 8 + BAR * number
         lines.append(Line("bar", ((x(ranking.ranks[group[0]]) - 4, y), (x(ranking.ranks[group[-1]]) + 4, y))))

@@ -141,14 +141,20 @@
   function grid(cell) {
     if (!cell.grid) return [];
     const texts = data().texts;
-    const rows = cell.grid.map(([name, changes, validation, test, lost]) => {
+    const heads = ["Configuration", "Difference to the selected one", "Validation, %", "Seeds lost"];
+    const rows = (tests) => cell.grid.map(([name, changes, validation, test, lost]) => {
       const chosen = texts[name] === cell.configuration;
       return [el("span", { class: chosen && "differs" }, texts[name] + (chosen ? " (selected)" : "")), texts[changes] || "–",
-        percent(validation), percent(test), lost || "–"];
+        percent(validation), lost || "–", ...(tests ? [percent(test)] : [])];
     });
-    const heads = ["Configuration", "Difference to the selected one", "Validation, %", "Test, %", "Seeds lost"];
+    const place = el("div");
+    const show = (tests) => place.replaceChildren(table("Configurations", tests ? [...heads, "Test, %"] : heads, rows(tests), 2));
+    const box = el("input", { type: "checkbox" });
+    box.addEventListener("change", () => show(box.checked));
+    show(false);
+    const open = el("label", { class: "hint" }, box, " Show test scores of all configurations; to choose by them is to choose on test data");
     const more = cell.configurations - cell.grid.length;
-    return part("Search", table("Configurations", heads, rows, 2), more > 0 ? el("p", {}, `And ${more} more configurations.`) : null);
+    return part("Search", place, open, more > 0 ? el("p", {}, `And ${more} more configurations.`) : null);
   }
 
   function settings(cell) {

@@ -15,6 +15,7 @@ from harness.report.build import ReportOptions, RunReport, Section, make_report
 from harness.report.html.diagram import Diagram, diagram
 from harness.report.html.dialogs import Dialogs, kind_of
 from harness.report.layout import finding_table
+from harness.report.statistics_tables import rank_sentences, related_sentences
 from harness.report.table import NOTHING, Text, TextTable
 from harness.results.findings import Finding, load_findings
 from harness.results.rows import METRICS, RunResults
@@ -38,6 +39,7 @@ class PageTable:
 
     Attributes:
         labels: (dataset, split) -> label of the column.
+        diagrams: title, drawing, and what the tests found.
         copies: the table in other formats.
     """
 
@@ -45,7 +47,7 @@ class PageTable:
     title: str
     section: Section
     labels: Mapping[tuple[str, str], str]
-    diagrams: tuple[tuple[str, Diagram], ...]
+    diagrams: tuple[tuple[str, Diagram, str], ...]
     copies: Mapping[str, str]
 
 
@@ -142,7 +144,14 @@ def _options(results: RunResults, options: ReportOptions | None) -> ReportOption
 
 def _table(name: str, section: Section) -> PageTable:
     families = section.statistics.families if section.statistics else ()
-    drawn = [(f"Critical-difference diagram: {family.label}", diagram(family.ranking)) for family in families]
+    drawn = [
+        (
+            f"Critical-difference diagram: {family.label}",
+            diagram(family.ranking),
+            " ".join([*rank_sentences(family.ranking), *related_sentences(family)]),
+        )
+        for family in families
+    ]
     rules = {row.checkpoint for row in section.table.rows}
     title = "Results" if LAST in rules else "Results at the best validation score"
     bare = RunReport(section.table.results, (replace(section, beside=(), statistics=None, published=None),))
@@ -151,7 +160,7 @@ def _table(name: str, section: Section) -> PageTable:
         title="Results at the last epoch" if rules == {LAST} else title,
         section=section,
         labels={(column.dataset, column.split): column.label for column in section.table.columns},
-        diagrams=tuple((title, figure) for title, figure in drawn if figure is not None),
+        diagrams=tuple((title, figure, told) for title, figure, told in drawn if figure is not None),
         copies={style: render(bare, style) for style in COPIES},
     )
 

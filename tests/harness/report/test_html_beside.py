@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from html_kit import store_run
@@ -38,16 +39,13 @@ def test_a_diagram_has_every_method_at_its_rank_and_a_bar_for_each_group() -> No
     assert max(heights) < found.height
 
 
-def test_a_critical_difference_beyond_the_axis_is_only_told() -> None:
-    found = diagram(ranked({"A": 1.0, "B": 2.0}, 3.0, ("A", "B")))
-    assert found is not None
-    assert not any("CD" in label.text for label in found.labels)
-    assert found.critical == 3.0
-
-
 def test_no_diagram_where_it_would_say_nothing() -> None:
     assert diagram(ranked({"A": 1.0, "B": 2.0}, None)) is None
     assert diagram(ranked({}, 1.0)) is None
+    assert diagram(ranked({"A": 1.0, "B": 2.0}, 3.0, ("A", "B"))) is None
+    told = ranked({"A": 1.0, "B": 2.0, "C": 3.0}, 1.0)
+    assert diagram(replace(told, p=0.68)) is None
+    assert diagram(replace(told, p=0.01)) is not None
     assert diagram(ranked({f"M{n}": float(n) for n in range(MOST + 1)}, 1.0)) is None
 
 
@@ -62,10 +60,13 @@ def test_long_names_are_cut_and_stay_inside() -> None:
 def test_a_report_with_enough_datasets_has_a_diagram(store) -> None:
     cells = {m: {f"D{d}": [0.5 + 0.1 * n + 0.01 * d] * 3 for d in range(6)} for n, m in enumerate("ABCD")}
     page = build_page(*store_run(build_run(cells), store), store)
-    ((title, drawn),) = page.tables[0].diagrams
+    ((title, drawn, told),) = page.tables[0].diagrams
     assert title.startswith("Critical-difference diagram")
     assert "D (1.00)" in [label.text for label in drawn.labels]
     assert '<svg viewBox="0 0' in render_page(page)
+    assert "Friedman's test, 4 methods on 6 datasets: chi-square(3) = 18.00, p < 0.001." in told
+    assert "The p-value is rough for fewer than 10 datasets or 6 methods." in told
+    assert told in unescape(render_page(page))
 
 
 def test_footnotes_of_a_block_stand_under_it() -> None:

@@ -91,17 +91,19 @@ def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Se
     table = build_table(results, None if checkpoint == "suite" else checkpoint)
     means = averages(table) if options.average else []
     differences = options.differences and results.reference in results.methods
-    main = results_table(table, means, validation=options.validation, differences=differences)
+    asked = results.statistics if options.statistics is None else options.statistics
+    computed = statistics(table) if asked else None
+    near = computed.near_best if computed else ()
+    main = results_table(table, means, near, validation=options.validation, differences=differences)
     if options.differences and not differences:
         lacking = "No differences: the suite names no reference row (report: {reference: METHOD})."
         main = replace(main, notes=(*main.notes, lacking))
     beside: list[TextTable] = []
-    name, published, computed = options.published or results.published, None, None
+    name, published = options.published or results.published, None
     if name and name != NONE:
         published = compare_published(table, name)
         beside.append(table_of_published(published, table))
-    if results.statistics if options.statistics is None else options.statistics:
-        computed = statistics(table)
+    if computed is not None:
         beside += statistics_tables(table, computed)
     return Section(table, tuple(means), main, tuple(beside), computed, published)
 

@@ -15,7 +15,7 @@ WIDE = 5
 """A table with more columns is set small."""
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
 """A table wider than the text is scaled down to it, and no other."""
-LEGEND = "Best of a column in bold, second best underlined."
+LEGEND = "Best of a column in bold, second best underlined; equal means share a mark."
 _GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "eta", "lambda", "mu", "rho", "sigma", "tau", "phi", "omega")
 _SPECIAL = {
     "\0": "{}",  # set between two hyphens or quotes, which would otherwise print as one dash or mark
@@ -45,6 +45,7 @@ _SPECIAL = {
     "…": r"\ldots{}",
     "×": r"$\times$",
     "§": r"$^{\S}$",
+    "≈": r"$\approx$",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "→": r"$\rightarrow$",

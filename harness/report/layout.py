@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,34 @@ from harness.analysis import Cell
 from harness.report.caption import caption, listing, table_notes
 from harness.report.table import Text, TextTable
 from harness.report.text import footnote, one_line, percent, summary_text, value_text
-from harness.results.aggregate import AverageCell, AverageColumn, Column, ResultTable, TableRow
+from harness.results.aggregate import AverageColumn, Column, ResultTable, TableRow
 from harness.results.findings import Finding
 from harness.results.rows import METRICS
+from harness.results.statistics import LEVEL
 from harness.results.summary import Summary
 
 VALIDATION_FLAG = "†"
 ORACLE_FLAG = "‡"
+NEAR_FLAG = "≈"
+NEAR = (
+    f"{NEAR_FLAG}: not distinguishable from the best of the column: the {LEVEL:.0%} t-interval of the difference, "
+    "paired by seed, includes zero."
+)
 
 
 def results_table(
-    table: ResultTable, averages: Sequence[AverageColumn] = (), *, validation: bool = False, differences: bool = False
+    table: ResultTable,
+    averages: Sequence[AverageColumn] = (),
+    near: Collection[tuple[str, str, str]] = (),
+    *,
+    validation: bool = False,
+    differences: bool = False,
 ) -> TextTable:
-    """Lay the results out, on request with the validation value, the difference and the averages beside the test."""
+    """Lay the results out, on request with the validation value, the difference and the averages beside the test.
+
+    Args:
+        near: (method, dataset, split) of the rows that are not distinguishable from the best of their column.
+    """
     environments = any(row.environments for row in table.rows)
     tuned = any(row.configurations > 1 for row in table.rows)
     header = ["Method", *(["Environments"] if environments else []), *(["Configurations"] if tuned else [])]
@@ -39,10 +55,12 @@ def results_table(
         texts += [_configurations(table, method)] if tuned else []
         for column in table.columns:
             row = table.cell(method, column)
-            texts.append(_test(row, list(footnotes)))
+            text = _test(row, list(footnotes))
+            place = method, column.dataset, column.split
+            texts.append(replace(text, near=True, flags=f"{text.flags}{NEAR_FLAG}") if place in near else text)
             texts += [_beside(row.validation if row else None)] if validation else []
             texts += [_beside(row.difference if row else None, signed=True)] if differences else []
-        texts += [_average(average.cells[method], len(average.columns)) for average in averages]
+        texts += [_average(table, method, average) for average in averages]
         rows.append(tuple(texts))
     return TextTable(
         header=tuple(map(one_line, header)),
@@ -50,7 +68,7 @@ def results_table(
         words=1 + environments,
         footnotes=tuple(footnotes.values()),
         caption=caption(table),
-        notes=table_notes(table, averages, differences=differences),
+        notes=(*((NEAR,) if near else ()), *table_notes(table, averages, differences=differences)),
         selected=_selected(table),
     )
 
@@ -107,13 +125,16 @@ def _beside(summary: Summary | None, *, signed: bool = False) -> Text:
     return Text("–") if summary is None else Text(summary_text(summary, signed=signed), value=summary.mean)
 
 
-def _average(cell: AverageCell, total: int) -> Text:
+def _average(table: ResultTable, method: str, average: AverageColumn) -> Text:
+    cell, total = average.cells[method], len(average.columns)
+    rows = [row for column in average.columns if (row := table.cell(method, column))]
+    flags = ORACLE_FLAG if any(row.oracle_selection or row.oracle for row in rows) else ""
     text = percent(cell.summary)
     if cell.summary.n and cell.covered < total:
         text += f" ({cell.covered}/{total} datasets)"
     elif cell.summary.n == 1:
         text += " (n=1)"
-    return Text(text, cell.rank, value=cell.summary.mean)
+    return Text(text, cell.rank, flags, value=cell.summary.mean)
 
 
 def _selected(table: ResultTable) -> tuple[str, ...]:

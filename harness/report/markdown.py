@@ -9,7 +9,7 @@ from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
 
 MARKS = {"best": "**", "second": "_"}
-LEGEND = "Best of a column in bold, second best in italics."
+LEGEND = "Best of a column in bold, second best in italics; equal means share a mark."
 
 
 def render_markdown(report: RunReport) -> str:

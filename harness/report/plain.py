@@ -8,7 +8,7 @@ from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
 
 RANK_SIGNS = {"best": " *", "second": " +"}
-LEGEND = "* best, + second best of a column."
+LEGEND = "* best, + second best of a column; equal means share a mark."
 
 
 def render_plain(report: RunReport) -> str:

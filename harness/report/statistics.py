@@ -5,7 +5,7 @@ Never over two metrics at once, nor over in-distribution and shifted splits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
@@ -27,7 +27,7 @@ from harness.results.statistics import (
     ranking,
     wilcoxon,
 )
-from harness.results.summary import mean, settled
+from harness.results.summary import mean, paired_difference, settled
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,15 @@ class Family:
 
 @dataclass(frozen=True)
 class Statistics:
-    """All statistics of one table, in percentage points."""
+    """All statistics of one table, in percentage points.
+
+    ``near_best`` are the places of rows whose difference to the best of their column, paired by seed, has an interval
+    that includes zero.
+    """
 
     reference: str | None
     rows: tuple[RowStatistics, ...]
+    near_best: tuple[tuple[str, str, str], ...]
     detectable: tuple[Detectable, ...]
     families: tuple[Family, ...]
 
@@ -120,7 +125,7 @@ def statistics(table: ResultTable) -> Statistics:
     rows = tuple(_row(row) for row in table.rows)
     detectable = tuple(_detectable(table, column) for column in table.columns) if reference else ()
     families = tuple(_family(table, columns, reference) for columns in column_families(table))
-    return Statistics(reference, rows, detectable, families)
+    return Statistics(reference, rows, tuple(_near_best(table)), detectable, families)
 
 
 def statistics_json(computed: Statistics) -> dict[str, Any]:
@@ -134,6 +139,17 @@ def statistics_json(computed: Statistics) -> dict[str, Any]:
 def _row(row: TableRow) -> RowStatistics:
     difference = None if row.difference is None else mean_interval(row.difference.values).times(100)
     return RowStatistics(row.dataset, row.split, row.method, mean_interval(row.test.values).times(100), difference)
+
+
+def _near_best(table: ResultTable) -> Iterator[tuple[str, str, str]]:
+    for column in table.columns:
+        rows = [row for row in table.column(column) if row.test.complete and row.competes]
+        best = next((row for row in rows if row.rank == "best"), None)
+        for row in rows:
+            if best is not None and row.rank != "best":
+                difference = mean_interval(paired_difference(row.test.values, best.test.values).values)
+                if difference.low is not None and not difference.excludes_zero:
+                    yield row.method, row.dataset, row.split
 
 
 def _detectable(table: ResultTable, column: Column) -> Detectable:

@@ -13,6 +13,7 @@ class Text:
 
     Attributes:
         text: the words or number; ``rank`` is ``best``, ``second`` or empty.
+        near: True if the value is not distinguishable from the best of its column.
         flags, notes: flag signs and footnote numbers.
         value: the number behind the text, to sort by; None for words and gaps.
         row: the table row of a test value; None for every other entry.
@@ -24,6 +25,7 @@ class Text:
     notes: tuple[int, ...] = ()
     value: float | None = None
     row: TableRow | None = None
+    near: bool = False
 
 
 NOTHING = Text("–")

@@ -13,7 +13,7 @@ from harness.report.table import TextTable
 from harness.safe_io import visible
 
 STYLES = {"best": "bold", "second": "underline"}
-LEGEND = "Bold: best, underlined: second best of a column."
+LEGEND = "Bold: best, underlined: second best of a column; equal means share a mark."
 
 
 def print_report(report: RunReport, console: Console) -> None:

@@ -24,12 +24,13 @@ def percent(summary: Summary, *, signed: bool = False) -> str:
     """Return ``71.95 ± 1.41``, the mean alone for one value, an en dash without values."""
     if summary.mean is None:
         return "–"
-    mean = f"{100 * summary.mean:+.2f}".replace("-", "−") if signed else f"{100 * summary.mean:.2f}"
+    mean = points(100 * summary.mean, signed=signed)
     return mean if summary.spread is None else f"{mean} ± {100 * summary.spread:.2f}"
 
 
 def points(value: float, *, signed: bool = False) -> str:
-    """Return a number with two decimals and a real minus sign."""
+    """Return a number with two decimals and a real minus sign, which zero does not have."""
+    value = round(value, 2) + 0.0
     return (f"{value:+.2f}" if signed else f"{value:.2f}").replace("-", "−")
 
 

@@ -12,6 +12,7 @@ from harness.data import in_distribution
 from harness.results.rows import MethodFacts, ResultRow, RunResults
 from harness.results.selection import Choice, ScoreTable, choose, rule_of
 from harness.results.summary import Summary, mean, paired_difference
+from harness.suite.settings import checkpoint_word
 
 Item = TypeVar("Item")
 Value = TypeVar("Value", bound=Hashable)
@@ -83,6 +84,7 @@ class TableRow:
         data: dict[str, Any] = {}
         for name, value in vars(self).items():
             data |= _statistics(self.test) if name == "test" else {name: value}
+        data["checkpoint"] = checkpoint_word(self.checkpoint)
         split = data.pop("validation_split")
         data["validation"] = {"split": split, **_statistics(self.validation)}
         data["difference"] = None if self.difference is None else _statistics(self.difference)
@@ -243,11 +245,11 @@ def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> lis
     """Return ``best``, ``second`` or an empty text for each mean (a fraction).
 
     Means are compared as they are printed, in percent with two decimals, so that what looks equal is marked equal:
-    all ties are marked, and second is the next distinct value. None and non-finite values are never marked.
+    equal ones share a place, so that there is no second beside two best. None and non-finite values are never marked.
     """
     shown = [round(100 * mean, 2) if mean is not None and isfinite(mean) else None for mean in means]
-    distinct = sorted({value for value in shown if value is not None}, reverse=higher_is_better)
-    marks = dict(zip(distinct, ("best", "second"), strict=False))
+    ordered = sorted((value for value in shown if value is not None), reverse=higher_is_better)
+    marks = dict.fromkeys(ordered[1:2], "second") | dict.fromkeys(ordered[:1], "best")
     return ["" if value is None else marks.get(value, "") for value in shown]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from harness.results.rows import MethodFacts, ResultRow, RunResults
 from harness.results.summary import Summary
-from harness.suite.settings import LAST, checkpoint_rule
+from harness.suite.settings import LAST, checkpoint_rule, checkpoint_word
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class ScoreTable:
 def _without_checkpoint(cell: ResultRow | None, split: str, rule: str) -> ResultRow | None:
     if cell is None:
         return None
-    reason = f"no checkpoint by the rule {rule}" if cell.value is not None else cell.reason
+    reason = f"no checkpoint by the rule {checkpoint_word(rule)}" if cell.value is not None else cell.reason
     status = "undefined" if cell.value is not None else cell.status
     return replace(cell, split=split, checkpoint=rule, value=None, epoch=None, status=status, reason=reason)
 

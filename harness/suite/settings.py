@@ -39,6 +39,11 @@ def checkpoint_rule(checkpoint: str, split: str) -> str:
     return LAST if checkpoint == LAST else best_rule(split)
 
 
+def checkpoint_word(rule: str) -> str:
+    """Return the setting whose rule this is: ``last`` or ``best-val``."""
+    return LAST if rule == LAST else "best-val"
+
+
 def seeds_of(value: Any) -> list[Any]:
     """The seeds that a list, a single one, or a text such as ``1,2,3`` means."""
     if isinstance(value, str):

@@ -105,6 +105,14 @@ def test_each_kind_of_gap_has_its_words(make_run):
     }
 
 
+def test_zero_has_no_sign_and_an_average_keeps_its_oracle_flag(make_run):
+    cells = {"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.499999], "E": [0.5]}}
+    run = make_run(cells, seeds=(1,), reference="A", facts={"B": {"oracle": ("base",)}})
+    main = make_report(run, ReportOptions(differences=True, average=True)).sections[0].main
+    assert main.rows[1][2].text == "+0.00 (n=1)"
+    assert [row[-1].flags for row in main.rows] == ["", "‡"]
+
+
 def test_one_reason_in_one_method_is_one_footnote(make_run):
     told = "RuntimeError: the sizes of tensors 3 and 4 do not agree here"
     cells = {name: {data: [f"failed: {told}"] * 2 for data in "DEFG"} for name in ("A", "B")}
@@ -136,7 +144,7 @@ def test_both_checkpoint_rules_in_one_report(make_run):
     assert "50.00 ± 7.07" in render(report, "plain")
     assert {"[^1-1]", "[^2-1]"} <= set(re.findall(r"\[\^[^\]]+\]", render(report, "markdown")))
     assert {r"\label{tab:demo-1}", r"\label{tab:demo-2}"} <= set(re.findall(r"\\label\{.*?\}", render(report, "latex")))
-    assert [row["checkpoint"] for row in parse_json(render(report, "json"))["rows"]] == ["best@val"] * 2 + ["last"] * 2
+    assert [row["checkpoint"] for row in parse_json(render(report, "json"))["rows"]] == ["best-val"] * 2 + ["last"] * 2
 
 
 def test_a_method_that_a_dataset_lacks_is_a_dash(make_run):
@@ -302,5 +310,5 @@ def test_a_wide_terminal_gets_a_table_with_bold_and_underline(paper_run):
     text = stream.getvalue()
     assert re.search(r"\x1b\[1m *71\.00 ± 1\.00", text)
     assert re.search(r"\x1b\[4m *52\.00 ± 2\.00", text)
-    assert "Bold: best, underlined: second best of a column." in text
+    assert "Bold: best, underlined: second best of a column; equal means share a mark." in text
     assert "[1] IRM on SPMotif_0.60" in text

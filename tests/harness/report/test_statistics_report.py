@@ -270,3 +270,19 @@ def test_both_checkpoint_rules_have_statistics_of_their_own(seven) -> None:
     report = make_report(seven, ReportOptions(("best-val", "last"), statistics=True))
     first, last = (section.statistics.rows[0].mean.estimate for section in report.sections)
     assert first - last == CLOSE(5.0)
+
+
+def test_rows_that_are_not_distinguishable_from_the_best_are_marked(make_run) -> None:
+    cells = {"A": [0.70, 0.72, 0.74], "B": [0.69, 0.74, 0.72], "C": [0.50, 0.52, 0.55], "D": [0.69, None, 0.74]}
+    report = make_report(make_run({m: {"X": v} for m, v in cells.items()}), ReportOptions(statistics=True))
+    main = report.sections[0].main
+    assert [(row[0].text, row[1].near, row[1].flags) for row in main.rows] == [
+        ("A", False, ""),
+        ("B", True, "≈"),
+        ("C", False, ""),
+        ("D", False, ""),
+    ]
+    assert main.notes[0].startswith("≈: not distinguishable from the best of the column")
+    assert r"71.67 $\pm$ 2.52}$\approx$" in render(report, "latex")
+    bare = make_report(make_run({m: {"X": v} for m, v in cells.items()}), ReportOptions(statistics=False))
+    assert "≈" not in render(bare, "plain")

@@ -14,7 +14,8 @@ from harness.results.aggregate import rank
     [
         ([0.5, 0.7, 0.6], True, ["", "best", "second"]),
         ([0.5, 0.7, 0.6], False, ["best", "", "second"]),
-        ([0.7, 0.7, 0.6, 0.6, 0.5], True, ["best", "best", "second", "second", ""]),
+        ([0.7, 0.7, 0.6, 0.6, 0.5], True, ["best", "best", "", "", ""]),
+        ([0.7, 0.6, 0.6, 0.5], True, ["best", "second", "second", ""]),
         ([0.71950001, 0.71949999, None], True, ["best", "best", ""]),
         ([math.nan, 0.1, None], True, ["", "best", ""]),
         ([math.nan, math.inf, None], True, ["", "", ""]),
@@ -28,7 +29,7 @@ def test_marks(means, higher, marks):
 @given(st.lists(st.one_of(st.none(), st.just(math.nan), st.integers(0, 20).map(lambda i: i / 20)), max_size=12))
 def test_what_looks_equal_is_marked_equal_and_nothing_beats_the_best(means):
     marks = rank(means)
-    real = {m for m in means if m is not None and not math.isnan(m)}
+    real = [m for m in means if m is not None and not math.isnan(m)]
     for mean, mark in zip(means, marks, strict=True):
         if mean is None or math.isnan(mean):
             assert mark == ""

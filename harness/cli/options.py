@@ -73,7 +73,7 @@ CellOrSuite = Annotated[
 Run = Annotated[
     str,
     typer.Argument(
-        help="A suite (its latest run) or the id of a run.", metavar="SUITE|RUN", autocompletion=complete_runs
+        help="A suite (its latest complete run) or the id of a run.", metavar="SUITE|RUN", autocompletion=complete_runs
     ),
 ]
 Config = Annotated[
@@ -174,7 +174,12 @@ class Folders(Sources):
         return Store(self.store)
 
     def session(
-        self, chosen: SuiteOptions | None = None, trackers: Sequence[str] = (), tell: Tell = tell_strange
+        self,
+        chosen: SuiteOptions | None = None,
+        trackers: Sequence[str] = (),
+        tell: Tell = tell_strange,
+        *,
+        quick: bool = False,
     ) -> Options:
         """Return the options of :func:`harness.run.session.open_session`."""
         from harness.run.session import Options
@@ -187,6 +192,7 @@ class Folders(Sources):
             sets=tuple(chosen.sets or ()),
             datasets=tuple(chosen.datasets or ()),
             methods=tuple(chosen.methods or ()),
+            quick=quick,
             trackers=tuple(trackers),
         )
         return Options(self.store, self.data_folder(), overrides, tuple(self.plugin or ()), chosen.strict, tell)

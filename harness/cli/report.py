@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.results.rows import RunResults
 
 
-_RUN = "A suite (its latest run) or the id of a run."
+_RUN = "A suite (its latest complete run) or the id of a run."
 CHECKPOINTS = ("suite", "best-val", "last")
 Checkpoint = Annotated[str, typer.Option("--checkpoint", help=f"{', '.join(CHECKPOINTS)}; `bench report` also both.")]
 
@@ -45,12 +45,12 @@ def report(
     store: StoreDir = None,
     json: Json = False,
 ) -> None:
-    """Show the table of a run from whatever is there, finished or not."""
+    """Show the table of a suite's latest complete run, or of any run by its id, finished or not."""
     from harness.report import NONE, ReportOptions
     from harness.results.findings import load_findings
     from harness.results.published import load_published
     from harness.run.collect import collect
-    from harness.run.find import find_run, finished_before
+    from harness.run.find import find_run
     from harness.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
@@ -64,8 +64,6 @@ def report(
     opened = Store(store)
     record = find_run(run, opened, note)
     results = collect(record, opened)
-    if run != record.id and (finished := finished_before(record, opened)) is not None:
-        note(f"an earlier finished run is there: bench report {finished.id}")
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
     chosen = ReportOptions(rules, validation, differences, average, statistics, published)
     if wanted == WEB_PAGE:

@@ -50,6 +50,10 @@ def run(
         int | None,
         typer.Option("--memory", parser=parse_bytes, help="Limit of each stage with all its processes, e.g. 4G."),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Try all of it in small: 1 seed, few graphs, 2 epochs, 1 configuration."),
+    ] = False,
     retry_failed: RetryFailed = False,
     tracker: Trackers = None,
     json: Json = False,
@@ -63,7 +67,7 @@ def run(
     from harness.suite.cluster import named_cluster
 
     profile = None if cluster is None else named_cluster(cluster)
-    session = open_session(suite, folders.session(chosen, tracker or ()))
+    session = open_session(suite, folders.session(chosen, tracker or (), quick=quick))
     tell_plugins(session.catalog)
     if profile is None and workers.engine == "dask":
         profile = session.suite.cluster
@@ -76,17 +80,18 @@ def run(
         try:
             outcome = execute(session, engine_options, observe)
         except KeyboardInterrupt as stop:
-            raise type(stop)(_interrupted(context, suite)) from None
+            raise type(stop)(_interrupted(context, *map(str, stop.args))) from None
     _show(outcome, json, debug="--debug" in (context.obj or ()))
     raise typer.Exit(outcome.exit_code)
 
 
-def _interrupted(context: typer.Context, suite: str) -> str:
+def _interrupted(context: typer.Context, run: str = "") -> str:
     """Return the message that names the command which continues the run, with all its options."""
     again = f"`{shlex.join(['bench', *context.obj])}`" if context.obj else "the same command"
     typed = getattr(context.get_parameter_source("store"), "name", "") == "COMMANDLINE"
-    shows = shlex.join(["bench", "report", suite, *(["--store", str(context.params["store"])] if typed else [])])
-    return f"interrupted; finished stages are kept: {again} goes on, `{shows}` shows it"
+    shows = shlex.join(["bench", "report", run, *(["--store", str(context.params["store"])] if typed else [])])
+    shown = f", `{shows}` shows it" if run else ""
+    return f"interrupted; finished stages are kept: {again} goes on{shown}"
 
 
 def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:

@@ -15,7 +15,7 @@ from harness.engine import run as run_stages
 from harness.engine.devices import CPU
 from harness.engine.process_state import terminable
 from harness.engine.provenance import provenance
-from harness.errors import BenchError
+from harness.errors import BenchError, DataError
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
 from harness.results.findings import Finding
@@ -60,7 +60,7 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
     """Run what must run, and leave a run folder whatever happens.
 
     Raises:
-        KeyboardInterrupt: after the record and the results so far have been written.
+        KeyboardInterrupt: after the record and the results so far have been written; its argument is the run's id.
         DataError: a dataset cannot be built from its files; nothing has been trained.
         UserError: the store cannot be written to, or the engine cannot do what is asked.
     """
@@ -131,13 +131,18 @@ class _Recording:
         except BaseException as error:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             cut = replace(self.record, status=status, failures=dict(failures))
+            refused = isinstance(error, DataError)  # such a run leaves no record
             with suppress(BenchError, OSError):  # where a full disk ended the run, it is not to hide that
-                with writing(self.folder):
-                    cut.save(self.folder)  # that it ended, even where the store cannot be read
+                if not refused:
+                    with writing(self.folder):
+                        cut.save(self.folder)  # that it ended, even where the store cannot be read
                 results = collect(cut, self.session.store)
-                self._save(cut, results)
-                leave_page(cut, results, self.session.store)
+                if not refused:
+                    self._save(cut, results)
+                    leave_page(cut, results, self.session.store)
                 self.tracking.finish(results, status)
+            if isinstance(error, KeyboardInterrupt):
+                error.args = (self.record.id,)
             raise
 
     def _save(self, record: RunRecord, results: RunResults) -> None:

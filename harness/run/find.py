@@ -17,6 +17,7 @@ from harness.safe_io import visible
 from harness.store import Stage, Store, hash_file
 from harness.suite import find_suite
 from harness.suite.files import installed_name, suites_folder
+from harness.suite.overrides import NARROWED, QUICK
 
 _CELL_ID = re.compile(r"[0-9a-f]{8}")
 _MOST = 8
@@ -57,12 +58,15 @@ def all_runs(store: Store) -> list[RunRecord]:
 
 
 def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning) -> RunRecord:
-    """Find a run by its id, or the latest run of a suite by the suite's file or name.
+    """Find a run by its id, or by the file or name of its suite the latest that has all of it.
+
+    That is one that came to its end and was not narrowed; where there is none, the latest. Quick runs never count.
 
     Args:
         name: an id; a file, which means that very file, as one store serves all projects of a user; or the name of a
             suite or of an installed one.
-        tell: is told which files of the suite have changed since the run.
+        tell: is told of later runs that were passed over, what a run lacks, and which files of the suite have changed
+            since.
 
     Raises:
         UserError: there is none, and the text lists what there is; or suites of different files have the name.
@@ -75,7 +79,7 @@ def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning
     if not runs:
         raise no_run(name, store, records)
     _refuse_several(name, runs)
-    record = runs[-1]
+    record = _fullest(name, runs, tell)
     if changed := _changed(name, record):
         tell(f"changed since run {record.id}: {visible(', '.join(changed))}")
     return record
@@ -115,6 +119,25 @@ def _refuse_several(name: str, runs: Sequence[RunRecord]) -> None:
         raise UserError(f"'{name}' is the name of several suites with runs; give the file or the run: {listed}")
 
 
+def _fullest(name: str, runs: Sequence[RunRecord], tell: Callable[[str], None]) -> RunRecord:
+    real = [record for record in runs if QUICK not in record.results.overrides]
+    if not real:
+        raise UserError(f"'{name}' has only quick runs, which are shown by their id: {runs[-1].id}")
+    record = next((record for record in reversed(real) if not _lacks(record)), real[-1])
+    if lacks := _lacks(record):
+        tell(f"no run of the whole suite has ended; this is the latest, {record.id}: {lacks}")
+    later = [f"{other.id} ({_lacks(other)})" for other in real[real.index(record) + 1 :]]
+    if later:
+        tell(f"this is the latest run of the whole suite; later ones, shown by their id: {', '.join(later)}")
+    return record
+
+
+def _lacks(record: RunRecord) -> str:
+    """Return why a run may lack cells of its suite; empty where it has all."""
+    narrowed = [text for text in record.results.overrides if text.startswith(NARROWED)]
+    return "; ".join(narrowed if record.facts else [record.status, *narrowed])
+
+
 def _changed(name: str, record: RunRecord) -> list[str]:
     """Return the files of a suite, found by its file or name, that have changed since it ran."""
     path = suites_folder() / f"{record.installed}.yaml" if record.installed else Path(record.suite_path)
@@ -137,19 +160,6 @@ def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
     listed = f"; there are: {', '.join(known[:_MOST])}{more}" if known else "; this store has no runs"
     what = f"'{name}'" if not _file(name) else f"the file {_file(name)}"
     return UserError(f"no run of {what} in {store.root}{did_you_mean(name, known)}{listed}")
-
-
-def finished_before(record: RunRecord, store: Store) -> RunRecord | None:
-    """Return the latest earlier run of the same suite that came to its end; None where the given one did itself."""
-    if record.facts:
-        return None
-    suite = record.results.suite, record.installed or record.suite_path
-    earlier = [
-        run
-        for run in all_runs(store)
-        if run.facts and run.id < record.id and (run.results.suite, run.installed or run.suite_path) == suite
-    ]
-    return earlier[-1] if earlier else None
 
 
 def saved_suite(record: RunRecord, store: Store) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import DataError, FileError
+from harness.errors import DataError, FileError, UserError
 from harness.safe_io import RUN_ID, writing
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def claim_run(store: Store, suite: str) -> Iterator[str]:
     with lease:
         try:
             yield name
-        except BaseException:
-            close_run(store.runs / name)
+        except BaseException as error:
+            close_run(store.runs / name, refused=isinstance(error, UserError))
             raise
 
 
@@ -187,8 +187,11 @@ def running(store: Store) -> set[str]:
     return ids
 
 
-def close_run(folder: Path) -> None:
-    """Tidy the folder of a run that was cut short: remove half-written files, and record that it was interrupted."""
+def close_run(folder: Path, *, refused: bool = False) -> None:
+    """Tidy the folder of a run that was cut short: remove half-written files, and record that it was interrupted.
+
+    One that was ``refused`` before anything was saved is removed.
+    """
     from harness.results.run_record import RECORD, RunRecord
 
     for path in folder.glob(".*"):
@@ -198,7 +201,9 @@ def close_run(folder: Path) -> None:
         return
     with suppress(DataError, OSError):
         record = RunRecord.load(folder)
-        if record.status == "running":
+        if record.status == "running" and refused:
+            delete(folder)
+        elif record.status == "running":
             replace(record, status="interrupted").save(folder)
 
 

@@ -31,6 +31,7 @@ from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sectio
 from harness.suite.layers import Row as WrittenRow
 from harness.suite.methods import Method, resolve_methods, value_text
 from harness.suite.overrides import Overrides, chosen
+from harness.suite.quick import EPOCHS, quick
 from harness.suite.search import Base, Search
 from harness.suite.settings import FAULTY, ROLES, SelectSettings, TrainSettings, seeds_of
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, ReportSettings, Row, Suite
@@ -99,6 +100,8 @@ class _Loader:
         self.catalog, self.problems = parts.catalog, parts.problems
         self.flattener = Flattener(self.catalog, self.problems)
         self.place = gathered.layers[-1].place
+        self.quick = overrides.quick
+        self.epochs = EPOCHS if overrides.quick and overrides.epochs is None else overrides.epochs
         self.uses: defaultdict[str, Uses] = defaultdict(Uses)
         """What values do, by the dataset or method with which they are written down again; under ``""`` all."""
 
@@ -116,10 +119,14 @@ class _Loader:
         seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
         self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
         budget = top.get("budget")
+        if self.quick:
+            seeds, budget = seeds[:1], Leaf(1, self.place)
         self.search = Search(self.parts, plain(budget) if budget else None)
         settings = over(self.flattener.row("protocol", protocol), self.layers.settings)
         self.parts.model(settings)  # also where no dataset or method is sound
         all_methods = resolve_methods(rows.get("methods", {}), self.flattener)
+        if self.quick:
+            all_methods = [replace(method, flat=quick(method.flat, self.catalog)) for method in all_methods]
         methods = self._methods(all_methods)
         datasets = self._datasets(protocol)
         known = {"datasets": list(rows.get("datasets", {})), "methods": [method.label for method in all_methods]}
@@ -130,7 +137,7 @@ class _Loader:
         cluster = top.get("cluster")
         profile = read_cluster(cluster, self.problems) if isinstance(cluster, Table) else None
         suite_rows = self._rows(datasets, methods, len(seeds))
-        if len(suite_rows) == len(known["datasets"]) * len(all_methods):
+        if len(suite_rows) == len(known["datasets"]) * len(all_methods) and not self.quick:
             self._refuse_idle(all_methods)
         self.problems.check()
         tree: dict[str, Any] = {
@@ -192,6 +199,11 @@ class _Loader:
                 self.problems.add(self.place, message)
         for table in self.overrides.tables(layers, self.problems):
             layers.lay(checked(SUITE, table, self.problems, "a suite")[0])
+        for section in ("datasets", "analyses") if self.quick else ():
+            rows = layers.rows.get(section, {})
+            layers.rows[section] = {
+                label: replace(row, flat=quick(row.flat, self.catalog)) for label, row in rows.items()
+            }
         return layers
 
     def _name(self) -> str:
@@ -226,7 +238,7 @@ class _Loader:
         return [method for method in checked if method is not None and method.row.label in taken]
 
     def _method(self, method: Method) -> _Method | None:
-        if self.overrides.epochs is not None:
+        if self.epochs is not None:
             flat = {path: one for path, one in method.flat.items() if path != "train.epochs"}
             method = replace(method, flat=flat)
         before, flat = len(self.problems), method.flat
@@ -265,7 +277,7 @@ class _Loader:
         return None if envs and not environment else _Dataset(label, part, declared, usual, settings, environment)
 
     def _epochs(self) -> Flat:
-        epochs = self.overrides.epochs
+        epochs = self.epochs
         if epochs is None:
             return {}
         place = Place(f"--epochs {epochs}")

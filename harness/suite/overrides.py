@@ -12,6 +12,9 @@ from harness.suite.settings import ROWS
 from harness.suite.tree import Leaf, Place, Problems, Table
 from harness.suite.yaml import read_pair
 
+QUICK = "--quick"
+NARROWED = ("--seeds ", "--datasets ", "--methods ", "cell ")
+"""How those texts of changes begin after which a run may lack cells of its suite."""
 _FIXED = ("bench", "include", "plugins")
 _DOTTED_BELOW = ("tune", "matrix", "pool")
 
@@ -25,6 +28,7 @@ class Overrides:
         epochs: epochs of every training, or None.
         sets: ``KEY=VALUE`` texts with dotted keys, such as ``methods.EQuAD.decorrelator.gamma=0.1``.
         datasets, methods: globs of the rows to take; empty for all.
+        quick: everything as small as it goes, see :mod:`harness.suite.quick`.
         trackers: further trackers; as they change no result, captions do not tell them.
     """
 
@@ -33,11 +37,13 @@ class Overrides:
     sets: Sequence[str] = ()
     datasets: Sequence[str] = ()
     methods: Sequence[str] = ()
+    quick: bool = False
     trackers: Sequence[str] = ()
 
     def texts(self) -> tuple[str, ...]:
         """The overrides as on the command line, for captions."""
-        texts = [f"--seeds {self.seeds}"] if self.seeds is not None else []
+        texts = [QUICK] if self.quick else []
+        texts += [f"--seeds {self.seeds}"] if self.seeds is not None else []
         texts += [f"--epochs {self.epochs}"] if self.epochs is not None else []
         for option, values in (("set", self.sets), ("datasets", self.datasets), ("methods", self.methods)):
             texts += [f"--{option} {value}" for value in values]

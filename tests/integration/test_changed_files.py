@@ -309,6 +309,7 @@ def test_data_that_change_while_another_set_is_built_stop_the_run(workshop: Work
     workshop.write(DATA.replace("SECOND", component.replace("PATH", str(path))))
     with pytest.raises(DataError, match=r"cannot prepare Second: changed since it was planned: .*" + file):
         run_data(workshop, name)
+    assert not list((workshop.store / "runs").iterdir()), "a run that is refused leaves no record"
     assert path.read_text() != text
     path.write_text(text, encoding="utf-8")
     assert not run_data(workshop, name).record.failures

@@ -143,7 +143,7 @@ class TestInterrupted:
     @pytest.fixture(autouse=True)
     def stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def stopped(*_: object) -> None:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("ID")
 
         monkeypatch.setattr("harness.run.execute.execute", stopped)
 
@@ -151,10 +151,10 @@ class TestInterrupted:
         given = ["run", "quick", "--seeds", "1,2", "--methods", "ERM*", "--engine", "inline", "--debug"]
         told = bench(*given, code=130)[1].splitlines()[-1]
         again = "bench run quick --seeds 1,2 --methods 'ERM*' --engine inline --debug"
-        assert told == f"interrupted; finished stages are kept: `{again}` goes on, `bench report quick` shows it"
+        assert told == f"interrupted; finished stages are kept: `{again}` goes on, `bench report ID` shows it"
         store = str(tmp_path / "my store")
         told = bench("run", "quick", "--store", store, code=130)[1].splitlines()[-1]
-        assert f"`bench run quick --store '{store}'` goes on, `bench report quick --store '{store}'` shows" in told
+        assert f"`bench run quick --store '{store}'` goes on, `bench report ID --store '{store}'` shows" in told
 
 
 class TestStore:
@@ -240,18 +240,6 @@ class TestRuns:
         told = bench("report", "zzz", code=2)[1]
         assert "; there are: suite1, suite0, suite2, 20260107-000000-suite1-aaaa, 20260106" in told
         assert told.endswith("-aaaa and 2 more, see `bench runs`\n")
-
-    def test_a_run_that_was_cut_short_names_a_finished_one(self, bench: Bench, store: Store) -> None:
-        ended = {"seconds": 1.0, "stages": 0, "cached": 0}
-        for day, status, facts in ((1, "finished", ended), (2, "failed", ended), (3, "failed", {}), (4, "running", {})):
-            kept = record("demo/x", status=status, facts=facts)
-            save(store, replace(kept, id=f"2026010{day}-000000-demo-aaaa"))
-            told = bench("report", "demo")[1]
-            earlier = "20260102-000000-demo-aaaa"
-            note = f"note: an earlier finished run is there: bench report {earlier}\n"
-            assert told == (note if day > 2 else "")
-        save(store, replace(record("other/x"), id="20260105-000000-other-aaaa"))
-        assert bench("report", "other")[1] == bench("report", "20260104-000000-demo-aaaa")[1] == ""
 
     def test_an_unknown_format_names_the_web_page(self, bench: Bench) -> None:
         assert bench("report", "x", "--format", "html", code=2)[1].endswith("json; for a web page: --html\n")

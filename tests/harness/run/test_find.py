@@ -9,7 +9,7 @@ import pytest
 from harness.errors import DataError, UserError
 from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
-from harness.run.find import all_runs, find_run, finished_before, runs_of
+from harness.run.find import all_runs, find_run, runs_of
 from harness.store import Store, hash_file
 from harness.suite.files import digests, gather, suites_folder
 from harness.suite.tree import Problems
@@ -29,11 +29,19 @@ def projects(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def ran(store: Store, path: Path | str, day: int, suite: str = "same", installed: str = "", **more: object) -> str:
+def ran(
+    store: Store,
+    path: Path | str,
+    day: int,
+    suite: str = "same",
+    installed: str = "",
+    overrides: tuple[str, ...] = (),
+    **more: object,
+) -> str:
     """Leave the record of a run, as ``bench run`` does."""
     run = f"202601{day:02d}-000000-{suite}-aaaa"
     files = digests(path, gather(path, Problems())) if isinstance(path, Path) else {}
-    results = RunResults(suite, run, "equad", (1,), (), (), ())
+    results = RunResults(suite, run, "equad", (1,), (), (), (), overrides=overrides)
     folder = store.runs / run
     folder.mkdir(parents=True)
     made = RunRecord(run, str(path), results, (), {}, "", suite_files=files, installed=installed, **more)  # type: ignore[arg-type]
@@ -92,7 +100,7 @@ def test_an_installed_suite_is_its_name_wherever_it_is_installed(
 
 def test_it_is_told_what_has_changed_since(store: Store, projects: list[Path]) -> None:
     own = projects[0]
-    run, told = ran(store, own, 1), list[str]()
+    run, told = ran(store, own, 1, facts={"seconds": 1.0}), list[str]()
     find_run(str(own), store, told.append)
     (own.parent / "links").mkdir()
     link = own.parent / "links/link.yaml"
@@ -109,13 +117,25 @@ def test_it_is_told_what_has_changed_since(store: Store, projects: list[Path]) -
     assert len(told) == 2, "an id means the run, whatever became of its suite"
 
 
-def test_an_earlier_finished_run_is_one_of_the_same_file(store: Store, projects: list[Path]) -> None:
-    facts = {"seconds": 1.0}
-    own = ran(store, projects[0], 1, facts=facts)
-    ran(store, projects[1], 2, facts=facts)
-    found = finished_before(find_run(ran(store, projects[0], 3), store), store)
-    assert found is not None
-    assert found.id == own
+def test_a_suite_means_its_latest_run_with_all_of_it(store: Store, projects: list[Path]) -> None:
+    """A subset, an interrupted run, a notebook's cell and a quick run took the place of the whole table, silently."""
+    own, ended = projects[0], {"facts": {"seconds": 1.0}, "status": "finished"}
+    quick = ran(store, own, 1, overrides=("--quick",), **ended)
+    with pytest.raises(UserError, match=f"has only quick runs, which are shown by their id: {quick}"):
+        find_run("same", store)
+    assert find_run(quick, store).id == quick
+    part, told = ran(store, own, 2, overrides=("--methods ERM",), **ended), list[str]()
+    assert find_run("same", store, told.append).id == part
+    assert told == [f"no run of the whole suite has ended; this is the latest, {part}: --methods ERM"]
+    ran(store, projects[1], 3, **ended)
+    whole = ran(store, own, 4, overrides=("--epochs 3",), **ended)
+    cut = ran(store, own, 5, status="interrupted")
+    cell = ran(store, own, 6, overrides=("cell 0a1b2c3d alone",), **ended)
+    ran(store, own, 7, overrides=("--quick",), **ended)
+    told.clear()
+    assert find_run(str(own), store, told.append).id == whole
+    (line,) = told
+    assert line.endswith(f"shown by their id: {cut} (interrupted), {cell} (cell 0a1b2c3d alone)")
 
 
 def test_a_path_that_no_file_can_have_is_not_readable(store: Store) -> None:

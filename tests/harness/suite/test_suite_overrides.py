@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from suite_kit import HEAD, Load
+import yaml
+from suite_kit import HEAD, Load, declare
 
+from harness.registry.catalog import Catalog
+from harness.suite import load_suite
 from harness.suite.spec import Configuration, Suite
 
 Faults = Callable[..., list[str]]
@@ -179,3 +183,38 @@ def test_overrides_are_kept_as_text(load: Load) -> None:
 def test_a_reference_that_is_left_out_is_no_reference(load: Load) -> None:
     assert load(TEXT, methods=["EQuAD"]).report.reference is None
     assert load(TEXT, methods=["ERM"]).report.reference == "ERM"
+
+
+def test_quick_tries_every_row_in_small(load: Load, catalog: Catalog, tmp_path: Path) -> None:
+    """There was no way to try a suite from end to end but to write a second, small one."""
+    text = """bench: 1
+seeds: [4, 5]
+train: {epochs: 9}
+datasets: {SP: {use: spmotif, num_per_class: [500, 20, 20]}, SP 2: spmotif}
+methods:
+  ERM: {baseline: erm, train: {epochs: 1}}
+  EQuAD:
+    encoder: {pool: {layers: [2, 3]}, snapshots: [5, 1]}
+    quantifier: mlp
+    decorrelator: {use: eqn7, tune: {gamma: [0.5, 0.1]}}
+    matrix: {encoder: [mvgrl, graphcl]}
+"""
+    suite = load(text, quick=True)
+    assert (suite.seeds, suite.methods) == ((4,), ("ERM", "EQuAD, mvgrl", "EQuAD, graphcl"))
+    assert [dataset.component.params["num_per_class"] for dataset in suite.datasets] == [[30, 20, 20], [30, 30, 30]]
+    assert all(len(row.configurations) == 1 and row.configurations[0].train.epochs == 2 for row in suite.rows)
+    pipeline = configurations(suite, "EQuAD, graphcl")[0].pipeline
+    assert pipeline is not None
+    (encoder,) = pipeline.encoders
+    assert (encoder.params, pipeline.quantifier.params) == ({"layers": 2, "snapshots": [1]}, {"epochs": 2})
+    assert pipeline.decorrelator.params["gamma"] == 0.5
+    assert suite.overrides == ("--quick",)
+    saved = tmp_path / "saved.yaml"
+    saved.write_text(yaml.safe_dump(suite.resolved, sort_keys=False))
+    assert load_suite(saved, catalog, declare).rows == suite.rows
+    assert configurations(load(text, quick=True, epochs=3), "ERM")[0].train.epochs == 3
+
+
+def test_quick_reports_the_faults_of_sizes_as_ever(faults: Faults) -> None:
+    text = f"{HEAD}datasets: {{SP: {{use: spmotif, num_per_class: [many]}}}}\nmethods: {{ERM: {{baseline: erm}}}}\n"
+    assert faults(text, quick=True) == faults(text) != []

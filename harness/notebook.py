@@ -21,7 +21,7 @@ from harness.report import make_report, render, to_json
 from harness.results.rows import RunResults
 from harness.run.collect import collect
 from harness.run.execute import execute
-from harness.run.find import find_run
+from harness.run.find import find_run, needed_before
 from harness.run.record import start_record
 from harness.run.session import Options, Session, open_session
 from harness.store import Store, data_folder
@@ -104,7 +104,7 @@ class SuiteHandle:
         names = ("state", "reason", "seconds", "stored")
         return [
             {"kind": status.stage.kind, "title": status.stage.title, **{name: getattr(status, name) for name in names}}
-            for status in survey(self.session.plan, self.session.store)
+            for status in survey(self.session.plan, self.session.store, needed_before(self.session))
         ]
 
     def run(self, *, jobs: int | None = None, progress: bool = False, retry_failed: bool = False) -> Run:

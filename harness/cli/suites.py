@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,17 +18,28 @@ if TYPE_CHECKING:
     from harness.plan.status import StageStatus
     from harness.run.session import Session
 
+_MOST = 6
+"""Reasons of one kind of stage that are shown."""
 _STATES = ("cached", "unneeded", "new", "stale", "failed")
 
 
-def plan(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = False) -> None:
+def plan(
+    suite: Suite,
+    chosen: SuiteOptions,
+    folders: Folders,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Each group of stages with all its reasons.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
     from harness.plan.status import made_otherwise, survey
+    from harness.run.find import needed_before
     from harness.run.session import open_session
 
     session = open_session(suite, folders.session(chosen, tell=tell))
     tell_plugins(session.catalog)
-    statuses = survey(session.plan, session.store)
+    statuses = survey(session.plan, session.store, needed_before(session))
     otherwise = made_otherwise(session.plan, session.store)
     stages = [
         {
@@ -43,7 +55,9 @@ def plan(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = Fals
         for status in statuses
     ]
     data = {"suite": session.suite.name, "made_otherwise": otherwise, "stages": stages, "plugins": _plugins(session)}
-    answer(json, data, plan_lines(session.suite.name, len(session.plan.cells), statuses, otherwise))
+    lines = _counts(session.suite.name, len(session.plan.cells), statuses)
+    reasons = _in_full(statuses) if verbose else _in_short(statuses)
+    answer(json, data, [*lines, *reasons, *(f"note: {line}" for line in otherwise)])
 
 
 def _plugins(session: Session) -> list[dict[str, str]]:
@@ -52,11 +66,10 @@ def _plugins(session: Session) -> list[dict[str, str]]:
     return [{"file": code.place, "sha256": code.digest} for code in plugin_code(session.suite.plugins)]
 
 
-def plan_lines(name: str, cells: int, statuses: list[StageStatus], otherwise: list[str]) -> Iterator[str]:
-    """Yield a plan as text: counts, the time that it takes, and each reason once with the stages it holds for."""
+def _counts(name: str, cells: int, statuses: list[StageStatus]) -> Iterator[str]:
+    """Yield how many stages stand where, and the time that a run takes."""
     from harness.cli.progress import clock_text
     from harness.plan.status import totals
-    from harness.store import span
 
     yield f"suite {name}: {counted(cells, 'cell')}, {counted(len(statuses), 'stage')}"
     yield ""
@@ -65,21 +78,61 @@ def plan_lines(name: str, cells: int, statuses: list[StageStatus], otherwise: li
     yield ""
     work = [status for status in statuses if status.runs]
     known = [status.seconds for status in work if status.seconds is not None]
-    rest = f", {len(work) - len(known)} of unknown length" if len(known) < len(work) else ""
-    time = f"about {clock_text(sum(known))} of one worker's time{rest}" if known else "none like it timed before"
+    rest = f"; no estimate yet for {len(work) - len(known)} of them" if len(known) < len(work) else ""
+    time = f"about {clock_text(sum(known))} of one worker's time{rest}" if known else "no estimate yet"
     yield f"to run: {counted(len(work), 'stage')}, {time}" if work else "nothing to run"
+    yield ""
+
+
+def _in_short(statuses: list[StageStatus]) -> Iterator[str]:
+    """Yield a line for each kind of stage: its reasons, the most frequent first, each with how many it holds for."""
+    found: defaultdict[tuple[str, str], list[StageStatus]] = defaultdict(list)
+    for status in statuses:
+        if status.reason:
+            found[status.state, status.stage.kind].append(status)
+    for (state, kind), alike in found.items():
+        texts: defaultdict[str, list[str]] = defaultdict(list)
+        for status in alike:
+            parts = [status.reason.partition("\n")[0]] if state == "failed" else status.reason.split("; ")
+            for name, text in {part if state == "failed" else _changed(part): part for part in parts}.items():
+                texts[name].append(text)
+        if state == "stale":
+            texts.pop("seed", None)
+        ordered = sorted(texts.items(), key=lambda item: -len(item[1]))
+        reasons = [_reason(name, given, len(alike)) for name, given in ordered[:_MOST]]
+        reasons += [f"and {len(ordered) - _MOST} more, see --verbose"] if len(ordered) > _MOST else []
+        yield f"{state}: {counted(len(alike), f'{kind} stage')}: {'; '.join(reasons)}"
+        if state == "failed":
+            yield _stored(alike)
+
+
+def _changed(difference: str) -> str:
+    """Return the name of what differs: ``train.epochs`` of ``train.epochs: 2 -> 30``."""
+    return re.sub(r"(\.\d+)?( changed|:.*)$", "", difference)
+
+
+def _reason(name: str, texts: list[str], every: int) -> str:
+    text = texts[0] if len(set(texts)) == 1 else f"{name} changed"
+    return text if len(texts) == every else f"{text} ({len(texts)})"
+
+
+def _stored(failed: list[StageStatus]) -> str:
+    from harness.store import span
+
+    return f"    stored {span(status.stored for status in failed)}; `bench run` runs it again with --retry-failed"
+
+
+def _in_full(statuses: list[StageStatus]) -> Iterator[str]:
+    """Yield each reason with the stages that it holds for."""
     grouped: defaultdict[tuple[str, str, str], list[StageStatus]] = defaultdict(list)
     for status in statuses:
         if status.reason:
             grouped[status.state, status.stage.kind, status.reason].append(status)
     for (state, _, reason), alike in grouped.items():
         more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-        yield from ("", f"{state}: {alike[0].stage.title}{more}", f"    {reason}")
+        yield from (f"{state}: {alike[0].stage.title}{more}", f"    {reason}")
         if state == "failed":
-            when = span(status.stored for status in alike)
-            yield f"    stored {when}; `bench run` runs it again with --retry-failed"
-    for line in otherwise:
-        yield f"note: {line}"
+            yield _stored(alike)
 
 
 def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = False) -> None:

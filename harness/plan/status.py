@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -29,10 +29,10 @@ class StageStatus:
     """The status of one stage.
 
     Attributes:
-        state: ``cached``; ``unneeded`` (not in the store, but nothing that must run reads it); ``new`` (nothing
-            like it was ever stored); ``stale`` (something like it was, but ``reason`` differs); ``failed``
-            (a stored failure).
-        reason: why, in words.
+        state: ``cached``; ``unneeded`` (not in the store, but nothing that must run reads it); ``new`` (the suite ran
+            nothing like it, or with another seed); ``stale`` (it ran something like it, but ``reason`` differs);
+            ``failed`` (a stored failure, of itself or of what it needs).
+        reason: why, in words; differences are joined by ``; ``.
         stored: when a ``failed`` stage failed; empty for others.
         seconds: estimated run time from recorded stages, or None where nothing is known.
     """
@@ -96,12 +96,28 @@ class _Look:
         return self._store.failure(key) if key in self._failed else None
 
 
-def survey(plan: Plan, store: Store) -> list[StageStatus]:
-    """Return every stage's status, in the plan's order, with the difference to the nearest stored artifact."""
+def survey(plan: Plan, store: Store, before: Collection[str]) -> list[StageStatus]:
+    """Return every stage's status, in the plan's order, with the difference to the nearest stored artifact.
+
+    Args:
+        plan: the suite's.
+        store: where artifacts are.
+        before: keys of stages that earlier runs of the suite needed: only those are compared.
+    """
     look = _Look(plan, store)
     run = {stage.key for stage in needed(plan, store, look=look)}
-    clock, nearest = Clock(store), Nearest(store)
-    return [_status(stage, look, run, clock, nearest) for stage in plan.stages.values()]
+    clock, nearest = Clock(store), Nearest(store, before)
+    statuses: dict[str, StageStatus] = {}
+    for stage in plan.stages.values():  # inputs come first
+        needs = [statuses[plan.producers[key]] for key in stage.inputs] if stage.key in run else []
+        failed = next((status for status in needs if status.state == "failed"), None)
+        status = _status(stage, look, run, clock, nearest)
+        if failed is not None:
+            status = StageStatus(stage, "failed", "needs a stage that failed", stored=failed.stored)
+        elif {need.state for need in needs} & {"new", "stale"} == {"new"} and _by_inputs(status.reason):
+            status = replace(status, state="new", reason="what it reads is new")
+        statuses[stage.key] = status
+    return list(statuses.values())
 
 
 def _status(stage: Stage, look: _Look, run: set[str], clock: Clock, nearest: Nearest) -> StageStatus:
@@ -112,8 +128,14 @@ def _status(stage: Stage, look: _Look, run: set[str], clock: Clock, nearest: Nea
         return StageStatus(stage, "failed", f"{failure.status}: {failure.reason}", clock.seconds(stage), failure.since)
     stored = nearest.find(stage)
     if stored is None:
-        return StageStatus(stage, "new", "nothing like it is stored", clock.seconds(stage))
+        return StageStatus(stage, "new", "this suite has not run it", clock.seconds(stage))
     return StageStatus(stage, *_compare(stage, stored), clock.seconds(stage))
+
+
+def _by_inputs(reason: str) -> bool:
+    """Return True if all differences follow from what a stage reads, and from the seed."""
+    parts = [part for part in reason.split("; ") if not part.startswith("seed: ")]
+    return all(part.endswith(" changed") and not part.startswith("source of ") for part in parts)
 
 
 def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
@@ -124,10 +146,10 @@ def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
 
 
 class Nearest:
-    """Finds the stored artifact that is most like a planned stage, so that a plan can say what differs."""
+    """Finds, among some artifacts, the one that is most like a planned stage, so that a plan can say what differs."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, among: Collection[str]) -> None:
+        self._store, self._among = store, among
         self._places: dict[str, list[_Stored]] = {}
 
     def find(self, stage: Stage) -> Mapping[str, Any] | None:
@@ -137,7 +159,9 @@ class Nearest:
         newest.
         """
         if stage.place not in self._places:
-            self._places[stage.place] = [_stored(preimage) for _, preimage in self._store.preimages(stage.place)]
+            self._places[stage.place] = [
+                _stored(preimage) for _, preimage in self._store.preimages(stage.place, self._among)
+            ]
         wanted, there = _stored(stage.preimage), self._places[stage.place]
         same = [stored for stored in there if stored.settings == wanted.settings]
         nearest = min(
@@ -171,22 +195,17 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 class Clock:
-    """Estimates run time from recorded stages: the median of like ones, else of the same kind."""
+    """Estimates run time from recorded stages: the median of those with the same work."""
 
     def __init__(self, store: Store) -> None:
-        self._places: dict[str, list[float]] = {}
-        self._kinds: dict[str, list[float]] = {}
-        self._estimates: dict[str, float | None] = {}
-        for place, seconds in store.timings():
-            self._places.setdefault(place, []).append(seconds)
-            self._kinds.setdefault(place.split("/", 1)[0], []).append(seconds)
+        self._recorded: defaultdict[str, list[float]] = defaultdict(list)
+        for work, seconds in store.timings():
+            self._recorded[work].append(seconds)
 
     def seconds(self, stage: Stage) -> float | None:
         """Return the estimate in seconds, or None if nothing is recorded."""
-        if stage.place not in self._estimates:
-            known = self._places.get(stage.place) or self._kinds.get(stage.kind)
-            self._estimates[stage.place] = median(known) if known else None
-        return self._estimates[stage.place]
+        recorded = self._recorded.get(stage.work)
+        return median(recorded) if recorded else None
 
 
 def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:

@@ -152,6 +152,13 @@ def _changed(name: str, record: RunRecord) -> list[str]:
     return changed
 
 
+def needed_before(session: Session) -> set[str]:
+    """Return the keys of the stages that earlier runs of a suite needed, quick runs aside."""
+    runs = runs_of(str(session.suite.path), all_runs(session.store))
+    real = [record for record in runs if QUICK not in record.results.overrides]
+    return {key for record in real for cell in record.cells for key in cell.needs}
+
+
 def no_run(name: str, store: Store, records: Sequence[RunRecord]) -> UserError:
     """Return the error that no run has this name or file; it lists what there is."""
     latest = list(reversed(records))

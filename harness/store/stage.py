@@ -41,6 +41,15 @@ class Stage:
     outputs: tuple[str, ...] = ()
 
     @property
+    def work(self) -> str:
+        """Its place with what decides how long it takes: data, epochs, and the settings of an encoder or a dataset."""
+        own = {"data": self.preimage.get("data")}
+        for part, name in (("train", "epochs"), ("encoder", "params"), ("dataset", "params")):
+            settings = self.preimage.get(part)
+            own[part] = settings.get(name) if isinstance(settings, Mapping) else None
+        return f"{self.place}/{digest(own)[:8]}"
+
+    @property
     def trains(self) -> bool:
         """Return True if networks are trained, so that the stage runs on a run's device; others run on the CPU."""
         return self.kind in ("encode", "train") or (self.kind == "annotate" and self.payload.networks is not None)

@@ -228,9 +228,10 @@ class Store:
             entry.parent.mkdir(parents=True, exist_ok=True)
             entry.touch()
 
-    def preimages(self, place: str) -> list[tuple[str, Any]]:
-        """Return key and preimage of every artifact at a logical place, oldest first."""
+    def preimages(self, place: str, among: Collection[str] | None = None) -> list[tuple[str, Any]]:
+        """Return key and preimage of every artifact at a logical place, or of those with some keys, oldest first."""
         keys = sorted(path.stem for path in self.place_folder(place).glob("*.json"))
+        keys = keys if among is None else [key for key in keys if key in among]
         metas = [(key, meta) for key in keys if (meta := self.meta(key)) is not None]
         return [(key, meta.preimage) for key, meta in sorted(metas, key=lambda pair: pair[1].created)]
 
@@ -260,7 +261,7 @@ class Store:
     def record_run(self, stage: Stage, facts: Mapping[str, Any]) -> None:
         """Keep what is known of a stage's execution (``seconds``, ``cpu``, ``memory``, versions …)."""
         self.keep_record(stage.key, facts)
-        line = json.dumps([stage.place, facts.get("seconds")]) + "\n"
+        line = json.dumps([stage.work, facts.get("seconds")]) + "\n"
         path = self.root / "timings.jsonl"
         with writing(path), path.open("a", encoding="utf-8") as stream:
             stream.write(line)
@@ -281,7 +282,7 @@ class Store:
         return data if isinstance(data, dict) else {}
 
     def timings(self) -> list[tuple[str, float]]:
-        """Return place and seconds of every recorded execution, oldest first."""
+        """Return :attr:`Stage.work` and seconds of every recorded execution, oldest first."""
         try:
             lines = (self.root / "timings.jsonl").read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError):
@@ -289,8 +290,8 @@ class Store:
         timings = []
         for line in lines:
             with suppress(ValueError, TypeError):
-                place, seconds = parse_json(line)
-                timings.append((str(place), float(seconds)))
+                work, seconds = parse_json(line)
+                timings.append((str(work), float(seconds)))
         return timings
 
     def file_digest(self, path: Path) -> str:

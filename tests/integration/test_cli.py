@@ -178,7 +178,7 @@ def test_texts_before_there_is_a_run(bench) -> None:
     assert "mvgrl" in bench("list")
     assert "alpha" in bench("describe", "encoder/mvgrl")
     assert "dataset toy" in bench("describe", "toy", "--plugin", "toy_plugin.py")
-    assert re.search(r"^to run: \d+ stages, none like it timed before$", bench("plan", "suite.yaml"), re.MULTILINE)
+    assert re.search(r"^to run: \d+ stages, no estimate yet$", bench("plan", "suite.yaml"), re.MULTILINE)
     assert "no runs" in bench("runs")
     assert "PyGCL" in bench("doctor")
     assert "did you mean 'mvgrl'" in bench("describe", "mvgrll", code=2)

@@ -227,3 +227,12 @@ def test_two_runs_at_once_share_the_work(workshop: Workshop) -> None:
     assert all(" s of wall time, " in line for line in finished), finished
     assert len(titles) == len(set(titles))
     assert "sound, 0 problems" in workshop.command("cache", "verify").stdout
+
+
+def test_what_builds_on_a_stored_failure_is_not_to_run(workshop: Workshop) -> None:
+    """Scores of trainings with a stored failure counted as work, with a time of their own."""
+    workshop.write(SUITE.replace("HOW", "raise"))
+    workshop.command("run", "suite.yaml", "--engine", "inline", check=False)
+    planned = workshop.command("plan", "suite.yaml").stdout
+    assert "\nnothing to run\n" in planned
+    assert "\nfailed: 2 score stages: needs a stage that failed\n" in planned

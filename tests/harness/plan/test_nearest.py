@@ -18,8 +18,8 @@ class Stored:
     def __init__(self, preimages: list[dict[str, Any]]) -> None:
         self.preimages_there, self.reads = preimages, 0
 
-    def preimages(self, place: str) -> list[tuple[str, Any]]:
-        del place
+    def preimages(self, place: str, among: set[str]) -> list[tuple[str, Any]]:
+        del place, among
         self.reads += 1
         return [(digest(preimage), preimage) for preimage in self.preimages_there]
 
@@ -29,7 +29,7 @@ def preimage(seed: int, lr: float, source: str = OLD, **settings: Any) -> dict[s
 
 
 def find(stored: Stored, wanted: dict[str, Any]) -> Any:
-    return Nearest(cast("Store", stored)).find(Stage("train", digest(wanted), "train/data/erm", wanted))
+    return Nearest(cast("Store", stored), set()).find(Stage("train", digest(wanted), "train/data/erm", wanted))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_whatever_differs_something_is_found(stored: Stored) -> None:
 
 def test_nothing_stored_is_nothing_found_and_a_place_is_read_once() -> None:
     empty = Stored([])
-    finder = Nearest(cast("Store", empty))
+    finder = Nearest(cast("Store", empty), set())
     for seed in range(3):
         assert finder.find(Stage("train", str(seed), "place", preimage(seed, 0.1))) is None
     assert empty.reads == 1

@@ -55,7 +55,7 @@ def test_an_empty_store_is_not_asked_for_each_stage(tmp_path: Path, counts: Coun
     looks = counts["listdir"] + counts["lexists"] + counts["stat"]
     assert looks <= 2 * 16 * 256, "a listing or at most fifteen looks in each of the subfolders"
     assert counts["meta"] == counts["failure"] == 0
-    statuses = survey(plan, Store(tmp_path))
+    statuses = survey(plan, Store(tmp_path), set())
     assert {status.state for status in statuses} == {"new"}
     assert counts["meta"] == 0
 

@@ -157,7 +157,10 @@ def test_records_and_timings(store: Store) -> None:
         stream.write("torn lin\n")
     assert fresh(store).record(stage(1).key) == {"seconds": 1.5, "memory": 10}
     assert store.record("unknown") == {}
-    assert store.timings() == [("train/two-piece/erm", 1.5), ("train/two-piece/erm", 2.5)]
+    work = stage(1).work
+    assert work.startswith("train/two-piece/erm/")
+    assert store.timings() == [(work, 1.5), (work, 2.5)]
+    assert stage(1, train={"epochs": 9}).work != work, "twice the epochs take twice the time"
 
 
 def test_runs_get_folders_of_their_own(store: Store) -> None:

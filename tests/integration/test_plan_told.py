@@ -1,0 +1,41 @@
+"""``bench plan`` on one screen: what would run, why, how long."""
+
+from __future__ import annotations
+
+import re
+
+from integration_kit import TOY, Workshop
+
+METHODS = TOY.replace(
+    "{baseline: irm, envs: random(2)}", "{baseline: {use: irm, tune: {penalty: [1, 10]}}, envs: random(2)}"
+)
+
+
+def test_equal_reasons_stand_once_and_no_other_suite_counts(workshop: Workshop) -> None:
+    """It took 557 lines, as digests kept equal reasons apart, and was stale against whatever another suite had run."""
+    workshop.write(METHODS)
+    workshop.run()
+    other = workshop.write(METHODS, "other.yaml")
+    plan = workshop.command("plan", str(other), "--epochs", "3").stdout
+    assert "new: 8 train stages: this suite has not run it\n" in plan
+    assert "stale:" not in plan
+    assert "; no estimate yet for 8 of them\n" in workshop.command("plan", "suite.yaml", "--epochs", "3").stdout
+    plan = workshop.command("plan", "suite.yaml", "--epochs", "3", "--seeds", "1,2,3").stdout
+    assert re.search(r"^stale: \d+ train stages: train\.epochs: 2 -> 3", plan, re.MULTILINE)
+    assert "new: 1 encode stage: seed: " in plan
+    assert "new: 1 quantify stage: what it reads is new\n" in plan
+    assert len(plan.splitlines()) <= 20
+    assert len(workshop.command("plan", "suite.yaml", "--epochs", "3", "--verbose").stdout.splitlines()) > 20
+    known = workshop.command("plan", "suite.yaml", "--seeds", "1,2,3").stdout
+    assert re.search(r"^to run: \d+ stages, about \S+ of one worker's time$", known, re.MULTILINE)
+
+
+def test_a_quick_run_says_nothing_of_how_long_the_suite_takes(workshop: Workshop) -> None:
+    workshop.write(TOY)
+    workshop.command("run", "suite.yaml", "--quick", "--engine", "inline")
+    plan = workshop.command("plan", "suite.yaml", "--epochs", "3").stdout
+    assert "no estimate yet\n" in plan
+    assert "stale:" not in plan
+    told = workshop.command("report", "suite.yaml", check=False)
+    assert told.returncode == 2
+    assert "has only quick runs, which are shown by their id: " in told.stderr

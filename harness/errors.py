@@ -58,6 +58,11 @@ class DivergedError(BenchError):
     """A training met non-finite losses or scores and has nothing worth keeping."""
 
 
+def listed(names: Iterable[str]) -> str:
+    """Join names with commas; one that holds a comma is quoted."""
+    return ", ".join(f"'{name}'" if "," in name else name for name in names)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint such as `` (did you mean 'mvgrl'?)``, or nothing when no known name is near.
 

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 
 def list_components(
-    kind: Annotated[str | None, typer.Argument(help="Only this kind, e.g. encoder, or `suites`.")] = None,
+    kind: Annotated[str | None, typer.Argument(help="Only this kind, e.g. encoder; or `suites`, or `bundles`.")] = None,
     plugin: Plugins = None,
     strict: Strict = False,
     json: Json = False,
 ) -> None:
-    """List the components that are registered, or the installed suites."""
+    """List the components that are registered, with method and paper; the installed suites; or the bundles."""
     from harness.registry.index import load_catalog
-    from harness.suite.files import installed_suites
+    from harness.suite.files import titles
 
-    if kind == "suites":
-        names = [f"{name}.yaml" for name in installed_suites()]
-        answer(json, {"suites": names}, names)
+    if kind in ("suites", "bundles"):
+        found = titles(kind)
+        rows = [{"name": name, "title": title} for name, title in found.items()]
+        answer(json, {kind: rows}, _aligned(found.items()))
         return
     if kind is not None:
         kind = require_kind(kind.removesuffix("s").replace("analyse", "analysis"))
@@ -46,25 +47,42 @@ def list_components(
 
 
 def _listed(entries: Iterable[Entry]) -> Iterator[str]:
+    from harness.reference import headline
+
     for kind in KINDS:
         rows = [entry for entry in entries if entry.kind == kind]
         if rows:
             yield f"{kind}:"
-        for entry in rows:
-            origin = "" if entry.plugin == "built-in" else f"  [{entry.plugin}]"
-            yield f"  {entry.name:<16} {entry.summary}{origin}"
+        origins = ["" if entry.plugin == "built-in" else f"  [{entry.plugin}]" for entry in rows]
+        about = [(headline(entry) or entry.summary) + origin for entry, origin in zip(rows, origins, strict=True)]
+        yield from _aligned(zip((f"  {entry.name}" for entry in rows), about, strict=True))
+
+
+def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:
+    lines = list(rows)
+    width = max((len(name) for name, _ in lines), default=0)
+    return [f"{name:<{width}}  {about}" for name, about in lines]
 
 
 def describe(
     name: Annotated[
-        str, typer.Argument(help="NAME, or KIND/NAME where two kinds share a name.", autocompletion=complete_components)
+        str,
+        typer.Argument(
+            help="NAME, KIND/NAME where two kinds share a name, or a bundle.", autocompletion=complete_components
+        ),
     ],
     plugin: Plugins = None,
     json: Json = False,
 ) -> None:
-    """Describe a component: source, hyperparameters, deviations from paper and public code."""
+    """Describe a component: source, hyperparameters, deviations from paper and public code; or show a bundle."""
     from harness.reference import deviations, headline
     from harness.registry.index import load_catalog
+    from harness.suite.files import bundle_file, bundles
+
+    if name in bundles():
+        text = bundle_file(name).read_text(encoding="utf-8")
+        answer(json, {"bundle": name, "text": text}, text.splitlines())
+        return
 
     described: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -76,11 +94,14 @@ def describe(
 
 
 def _find(catalog: Catalog, name: str) -> list[Entry]:
+    from harness.suite.files import bundles
+
     kind, _, short = name.rpartition("/")
     entries = [entry for entry in catalog if entry.name == short and kind in ("", entry.kind)]
     if not entries:
-        known = sorted({entry.name for entry in catalog})
-        raise UserError(f"no component is called '{name}'{did_you_mean(short, known)}; `bench list` shows them")
+        known = sorted({entry.name for entry in catalog} | {*bundles()})
+        hint = did_you_mean(short, known) or did_you_mean(name, known)
+        raise UserError(f"no component is called '{name}'{hint}; `bench list` shows them")
     return entries
 
 

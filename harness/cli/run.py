@@ -57,7 +57,7 @@ def run(
     retry_failed: RetryFailed = False,
     tracker: Trackers = None,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table; analyses are in files.")] = False,
 ) -> None:
     """Run what a suite needs and show its table. What is cached is not run again."""
     from harness.plan.status import made_otherwise
@@ -81,7 +81,7 @@ def run(
             outcome = execute(session, engine_options, observe)
         except KeyboardInterrupt as stop:
             raise type(stop)(_interrupted(context, *map(str, stop.args))) from None
-    _show(outcome, json, debug="--debug" in (context.obj or ()))
+    _show(outcome, json, quiet=quiet and not json, debug="--debug" in (context.obj or ()))
     raise typer.Exit(outcome.exit_code)
 
 
@@ -94,12 +94,18 @@ def _interrupted(context: typer.Context, run: str = "") -> str:
     return f"interrupted; finished stages are kept: {again} goes on{shown}"
 
 
-def _show(outcome: RunOutcome, json: bool, debug: bool) -> None:
+def _show(outcome: RunOutcome, json: bool, *, quiet: bool, debug: bool) -> None:
     from harness.cli.report import show
     from harness.results.findings import load_findings
     from harness.results.selection import without_value
 
-    show(outcome.results, "json" if json else "terminal", findings=load_findings(outcome.folder))
+    findings = load_findings(outcome.folder)
+    show(outcome.results, "json" if json else "terminal", findings=() if quiet else findings)
+    if quiet:
+        for finding, folder in findings:
+            say(f"analysis {finding.label}: {folder}")
+        if outcome.exit_code == 0:
+            return
     facts, failures = outcome.record.facts, outcome.record.failures
     if debug:
         _show_tracebacks(outcome.record)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from harness.engine import EngineOptions
 from harness.engine.process_state import one_thread
-from harness.errors import BenchError, UserError, did_you_mean
+from harness.errors import BenchError, UserError, did_you_mean, listed
 from harness.plan import build_plan
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.index_worker import traits
@@ -195,7 +195,7 @@ def _with_custom(session: Session, label: str, folder: Path, datasets: Sequence[
     for dataset in datasets:
         if dataset not in known:
             hint = did_you_mean(dataset, known)
-            raise UserError(f"the suite has no dataset '{dataset}'{hint}; there are: {', '.join(known)}")
+            raise UserError(f"the suite has no dataset '{dataset}'{hint}; there are: {listed(known)}")
     left_out = ("report", "analyses", "trackers", "budget")
     resolved = {name: value for name, value in suite.resolved.items() if name not in left_out}
     resolved["methods"] = {label: {CustomModule.kind: CustomModule.name}}

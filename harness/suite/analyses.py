@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from harness.data import Declaration
-from harness.errors import did_you_mean
+from harness.errors import did_you_mean, listed
 from harness.suite.components import Parts
 from harness.suite.layers import Decision, Flattener, Row, read_sets
 from harness.suite.settings import FAULTY
@@ -80,7 +80,7 @@ def _globs(row: Row, name: str, label: str, parts: Parts, known: Sequence[str]) 
             text = f"analysis '{label}': '{name}' lists names or globs, found {describe(item)}"
             parts.problems.add(item.place, text)
         elif known and not any(fits(other, (item.value,)) for other in known):
-            hint = f"{did_you_mean(item.value, known)}; there are: {', '.join(known)}"
+            hint = f"{did_you_mean(item.value, known)}; there are: {listed(known)}"
             text = f"analysis '{label}': '{item.value}' fits none of the suite's {name}{hint}"
             parts.problems.add(item.place, text)
         else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
@@ -188,6 +190,25 @@ def bundles() -> list[str]:
 def read_protocol(name: Leaf, problems: Problems) -> Table:
     """A protocol's defaults by name."""
     return _shipped(f"protocols/{name.value}.yaml", problems)
+
+
+def bundle_file(name: str) -> Path:
+    """Return the file of a bundle."""
+    return _CORE / "bundles" / f"{name}.yaml"
+
+
+def titles(kind: str) -> dict[str, str]:
+    """Return the installed ``suites`` or ``bundles`` by name, each with the beginning of its file's comment."""
+    files = {name: suites_folder() / f"{name}.yaml" for name in installed_suites()}
+    files = files if kind == "suites" else {name: bundle_file(name) for name in bundles()}
+    return {name: _title(file.read_text(encoding="utf-8")) for name, file in files.items()}
+
+
+def _title(text: str) -> str:
+    comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    words = " ".join(line.removeprefix("#").strip() for line in comment if "yaml-language-server" not in line)
+    found = re.match(r".{15,}?(?=[.:;?](?: |$))\??", words)
+    return found[0] if found else words
 
 
 def read_bundle(name: Leaf, problems: Problems) -> Table:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.data import Declaration
-from harness.errors import BenchError, did_you_mean
+from harness.errors import BenchError, did_you_mean, listed
 from harness.hparams import DATASET, effective
 from harness.registry.catalog import Catalog
 from harness.suite.analyses import OWN, read_analyses
@@ -217,7 +217,7 @@ class _Loader:
         values = plain(table)
         reference = values.get("reference")
         if reference is not None and reference not in labels and labels:
-            hint = f"{did_you_mean(reference, labels)}; there are: {', '.join(labels)}"
+            hint = f"{did_you_mean(reference, labels)}; there are: {listed(labels)}"
             self.problems.add(table.entries["reference"].place, f"'reference' names no row: '{reference}'{hint}")
         reference = reference if reference in taken else None
         return ReportSettings(reference, values.get("published"), values.get("statistics", False))

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from harness.errors import did_you_mean
+from harness.errors import did_you_mean, listed
 from harness.suite.files import read_bundle
 from harness.suite.layers import Decision, Flat, Flattener, Row, over
 from harness.suite.settings import BACKBONE, FAULTY, PARTS, PIPELINE, ROLES
@@ -84,7 +84,7 @@ class _Copier:
         if other in path:
             return f"'like' goes round in a circle: {' → '.join([*path[path.index(other) :], other])}"
         if other not in self.methods:
-            hint = f"{did_you_mean(other, self.methods)}; there are: {', '.join(self.methods)}"
+            hint = f"{did_you_mean(other, self.methods)}; there are: {listed(self.methods)}"
             return f"'like' names no method of this suite: '{other}'{hint}"
         return f"'like' copies more than {MAX_COPIES} methods" if len(path) > MAX_COPIES else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from harness.errors import did_you_mean
+from harness.errors import did_you_mean, listed
 from harness.suite.layers import Layers
 from harness.suite.settings import ROWS
 from harness.suite.tree import Leaf, Place, Problems, Table
@@ -73,7 +73,7 @@ def _table(text: str, layers: Layers, problems: Problems) -> Table | None:
     key, value = pair
     steps = [section, label, *key.split(".")[1:]] if label else key.split(".")
     if section in ROWS and not label and len(steps) > 1:
-        hint = f"{did_you_mean(steps[1], labels)}; there are: {', '.join(labels)}"
+        hint = f"{did_you_mean(steps[1], labels)}; there are: {listed(labels)}"
         problems.add(place, f"no row of '{section}' is called '{steps[1]}'{hint}")
         return None
     if steps[0] in _FIXED:
@@ -103,7 +103,7 @@ def chosen(
         found = literal or [x for x in labels if fnmatchcase(x, glob) or fnmatchcase(also(x), glob)]
         if not found:
             what = "column" if option == "datasets" else "row"
-            hint = f"{did_you_mean(glob, labels)}; there are: {', '.join(labels)}"
+            hint = f"{did_you_mean(glob, labels)}; there are: {listed(labels)}"
             problems.add(Place(f"--{option} {glob}"), f"fits no {what}{hint}")
         taken.update(found)
     return [label for label in labels if label in taken]

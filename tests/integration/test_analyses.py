@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from integration_kit import TOY
+from integration_kit import TOY, Workshop
 
 from harness.results.findings import load_findings
 
@@ -215,3 +216,14 @@ def test_a_wrong_command_line_is_told(workshop, words, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_quiet_run_prints_the_table_and_names_the_files(workshop: Workshop) -> None:
+    """Whole tables of analyses, and the notes of a run, stood below the table."""
+    workshop.write(f"{TOY}analyses: {{Cost: runtime}}\n")
+    done = workshop.command("run", "suite.yaml", "--engine", "inline", "--quiet")
+    assert "Cost" not in done.stdout
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("code of this suite")]
+    assert line.startswith("analysis Cost: ")
+    assert (Path(line.partition(": ")[2]) / "table.csv").is_file()
+    assert "Cost" in workshop.command("run", "suite.yaml", "--engine", "inline").stdout

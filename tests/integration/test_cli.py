@@ -139,7 +139,7 @@ def test_json_before_there_is_a_run(bench) -> None:
     assert listed["broken"] == []
     encoders = strict(bench("list", "encoders", "--json"))["components"]
     assert {entry["kind"] for entry in encoders} == {"encoder"}
-    assert "quick.yaml" in strict(bench("list", "suites", "--json"))["suites"]
+    assert "quick" in [suite["name"] for suite in strict(bench("list", "suites", "--json"))["suites"]]
     described = strict(bench("describe", "mvgrl", "--json"))
     assert described["name"] == "mvgrl"
     assert described["hparams"]["alpha"]
@@ -175,7 +175,11 @@ def test_the_schema_knows_the_components_and_those_of_a_plugin_file(bench) -> No
 
 def test_texts_before_there_is_a_run(bench) -> None:
     assert "suite.yaml: valid; 1 dataset, 3 methods, 2 seeds, 6 cells" in bench("validate", "suite.yaml")
-    assert "mvgrl" in bench("list")
+    assert re.search(r"^  mvgrl +MVGRL: contrast .* \(Hassani and Khasahmadi, ICML 2020\)", bench("list"), re.MULTILINE)
+    assert re.search("^ablation +The ablation of EQuAD's three steps", bench("list", "suites"), re.MULTILINE)
+    assert re.search("^equad/paper +EQuAD as its paper describes it", bench("list", "bundles"), re.MULTILINE)
+    assert "\nquantifier: " in bench("describe", "equad/paper")
+    assert "did you mean 'equad/paper'" in bench("describe", "equad/papr", code=2)
     assert "alpha" in bench("describe", "encoder/mvgrl")
     assert "dataset toy" in bench("describe", "toy", "--plugin", "toy_plugin.py")
     assert re.search(r"^to run: \d+ stages, no estimate yet$", bench("plan", "suite.yaml"), re.MULTILINE)

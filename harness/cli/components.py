@@ -132,13 +132,15 @@ def _hyperparameter(declared: HParam) -> Iterator[str]:
 
 
 def doctor(folders: Folders, json: Json = False) -> None:
-    """Show versions, devices, plugins, the data found, the store and the state of PyGCL."""
+    """Show versions, extras, devices, plugins, datasets found, the store and the state of PyGCL."""
+    from harness.downloads.survey import survey
     from harness.engine.devices import survey_devices
-    from harness.engine.provenance import machine, versions
+    from harness.engine.provenance import extras, machine, versions
     from harness.pygcl import pygcl_state
     from harness.store import data_root, index_root
 
-    facts: dict[str, Any] = {"versions": versions(), "machine": machine()}
+    facts: dict[str, Any] = {"versions": versions(), "extras": extras(), "machine": machine()}
+    folder = folders.data_dir or data_root()
     try:
         facts["devices"] = survey_devices()
     except (ImportError, OSError, RuntimeError) as error:
@@ -147,6 +149,9 @@ def doctor(folders: Folders, json: Json = False) -> None:
     try:
         catalog = folders.catalog()
         facts["components"] = len(list(catalog))
+        states = list(survey(catalog, folder))
+        facts["datasets found"] = sorted({state.name for state in states if state.state in ("present", "generated")})
+        facts["datasets missing"] = sorted({state.name for state in states} - {*facts["datasets found"]})
         facts["broken plugins"] = [f"{item.plugin}: {item.reason}" for item in catalog.broken]
     except BenchError as error:
         facts["broken plugins"] = [str(error)]
@@ -157,7 +162,5 @@ def doctor(folders: Folders, json: Json = False) -> None:
     except BenchError as error:
         facts["store"] = str(error)
     facts["index"] = str(index_root())
-    folder = folders.data_dir or data_root()
     facts["data folder"] = str(folder)
-    facts["data found"] = sorted(p.name for p in folder.iterdir() if p.name[0] != ".") if folder.is_dir() else []
     answer(json, facts)

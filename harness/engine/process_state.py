@@ -1,4 +1,4 @@
-"""State of a process that runs stages: one thread for numeric libraries, and SIGTERM as an interrupt."""
+"""State of a process that runs stages: one thread for numeric libraries, and signals that interrupt it."""
 
 from __future__ import annotations
 
@@ -57,41 +57,47 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Block SIGINT while a process or thread is started that inherits the mask, as does all that it will start.
+    """Block signals while a process or thread is started that inherits the mask, as does all that it will start.
 
-    So Ctrl-C, which reaches the whole terminal group, stays the main thread's business.
+    So Ctrl-C and what else reaches the whole terminal group or job stays the main thread's business.
     """
     resource_tracker.ensure_running()  # first, because starting it lifts the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+"""A batch scheduler or ``kill``, a terminal that is gone, and what Slurm's ``--signal=USR1`` sends."""
+
+
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end by SIGTERM (a batch scheduler, ``kill``). Exit code 143; Ctrl-C has 130."""
+    """The process was asked to end by one of :data:`STOP_SIGNALS`. Exit code 143; Ctrl-C has 130."""
 
     exit_code = 143
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise :class:`Terminated` on the first SIGTERM inside the block; further ones do not disturb the cleaning up.
+    """Raise :class:`Terminated` on the first such signal inside the block; further ones do not disturb the cleaning up.
 
-    Only the main thread may set signal handlers; elsewhere, and where there is a handler already, it changes nothing.
+    Only the main thread may set signal handlers; elsewhere, and where there is a handler already (``nohup`` has one for
+    SIGHUP), it changes nothing.
     """
     main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    ours = [number for number in STOP_SIGNALS if main and signal.getsignal(number) is signal.SIG_DFL]
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for each in ours:
+            signal.signal(each, signal.SIG_IGN)
         raise Terminated
 
-    signal.signal(signal.SIGTERM, stop)
+    for number in ours:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)

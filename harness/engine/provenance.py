@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness._version import __version__
 from harness.engine.process_state import available_cores
 
 PACKAGES = ("torch", "torch-geometric", "PyGCL", "scikit-learn", "scipy", "numpy", "rdkit", "safetensors", "pluggy")
+_OF_DEVELOPERS = ("test", "docs", "browser", "lint")
 
 
 def versions() -> dict[str, str]:
@@ -26,6 +28,25 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             installed[name] = version(name)
     return installed
+
+
+def extras() -> dict[str, str]:
+    """Return ``present``, or the packages that are missing, for each extra that adds something to ``bench``."""
+    with suppress(PackageNotFoundError):
+        needs = [re.match(r"([\w.-]+).*extra == ['\"](\w+)", line) for line in requires("equad-bench") or ()]
+        missing: dict[str, list[str]] = {}
+        for package, extra in (found.groups() for found in needs if found and found[2] not in _OF_DEVELOPERS):
+            missing.setdefault(extra, []).extend([] if _installed(package) else [package])
+        return {extra: f"missing: {', '.join(names)}" if names else "present" for extra, names in missing.items()}
+    return {}
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:

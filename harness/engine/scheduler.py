@@ -60,7 +60,7 @@ def run(
         DataError: a dataset cannot be built from its files; the text holds the message of each such dataset. Nothing
             but datasets has been run.
         KeyboardInterrupt: Ctrl-C. No worker is left, every finished stage is in the store.
-        Terminated: SIGTERM, likewise.
+        Terminated: SIGTERM and the like, likewise.
         ValueError: the stages form a circle, or need an artifact that neither they nor the store have.
     """
     job = Job(body, context or {})

@@ -31,7 +31,7 @@ from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sectio
 from harness.suite.layers import Row as WrittenRow
 from harness.suite.methods import Method, resolve_methods, value_text
 from harness.suite.overrides import Overrides, chosen
-from harness.suite.quick import EPOCHS, quick
+from harness.suite.quick import EPOCHS, quick, quick_rows
 from harness.suite.search import Base, Search
 from harness.suite.settings import FAULTY, ROLES, SelectSettings, TrainSettings, seeds_of
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, ReportSettings, Row, Suite
@@ -200,10 +200,7 @@ class _Loader:
         for table in self.overrides.tables(layers, self.problems):
             layers.lay(checked(SUITE, table, self.problems, "a suite")[0])
         for section in ("datasets", "analyses") if self.quick else ():
-            rows = layers.rows.get(section, {})
-            layers.rows[section] = {
-                label: replace(row, flat=quick(row.flat, self.catalog)) for label, row in rows.items()
-            }
+            layers.rows[section] = quick_rows(layers.rows.get(section, {}), self.catalog)
         return layers
 
     def _name(self) -> str:

@@ -119,7 +119,7 @@ def test_a_tracker_that_hangs_is_left_behind(workshop, caplog, monkeypatch):
     [
         ("[jsnl]", "no tracker is called 'jsnl' (did you mean 'jsonl'?)"),
         ("{use: jsonl, fil: x}", "has no hyperparameter 'fil' (did you mean 'file'?)"),
-        ("[{file: x}]", "a tracker has a name"),
+        ("[{file: x}]", "this tracker has no name"),
     ],
 )
 def test_wrong_trackers_are_told_with_their_place(workshop, written, message):

@@ -289,15 +289,18 @@ def family(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGUSR1, 143)],
+)
 def test_an_interrupt_keeps_what_is_finished(store: ToyStore, launch: Any, number: signal.Signals, code: int) -> None:
     process = launch(60, 4)
     wait_until(lambda: bool(store.runs("s0") and store.runs("s1")))
     relatives = family(process.pid)
-    if number == signal.SIGINT:
-        os.killpg(process.pid, number)  # as a terminal does: everyone gets it
-    else:
+    if number == signal.SIGTERM:
         process.send_signal(number)
+    else:
+        os.killpg(process.pid, number)  # as a terminal or a batch scheduler does: everyone gets it
     began = time.monotonic()
     _, errors = process.communicate(timeout=20)
     assert process.returncode == code

@@ -75,7 +75,7 @@ def test_a_stored_failure_says_that_it_is_old_and_how_to_try_again(workshop: Wor
     )
     assert "; 2 failures of an earlier run, not tried again without --retry-failed; --debug" in again.stderr
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
-    told = rf"Failed in an earlier run \({moment}\) and not tried again: Bad; bench run --retry-failed does\."
+    told = rf"Failed in an earlier run \({moment}\) and not tried again \(Bad\); bench run --retry-failed does\."
     assert re.search(told, again.stdout)
     assert re.search(told, workshop.command("report", "suite.yaml").stdout)
     page = Path(again.stderr.rpartition("report: ")[2].strip()).read_text(encoding="utf-8")

@@ -211,7 +211,8 @@ methods:
     assert suite.overrides == ("--quick",)
     saved = tmp_path / "saved.yaml"
     saved.write_text(yaml.safe_dump(suite.resolved, sort_keys=False))
-    assert load_suite(saved, catalog, declare).rows == suite.rows
+    again = load_suite(saved, catalog, declare)
+    assert [row.configurations for row in again.rows] == [row.configurations for row in suite.rows]
     assert configurations(load(text, quick=True, epochs=3), "ERM")[0].train.epochs == 3
 
 

@@ -117,10 +117,10 @@ class _Loader:
         protocol = read_protocol(protocol_name, self.problems)
         usual = seeds_of(plain(protocol.entries["seeds"]))
         seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
-        self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
         budget = top.get("budget")
         if self.quick:
             seeds, budget = seeds[:1], Leaf(1, self.place)
+        self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
         self.search = Search(self.parts, plain(budget) if budget else None)
         settings = over(self.flattener.row("protocol", protocol), self.layers.settings)
         self.parts.model(settings)  # also where no dataset or method is sound

@@ -209,6 +209,7 @@ methods:
     assert (encoder.params, pipeline.quantifier.params) == ({"layers": 2, "snapshots": [1]}, {"epochs": 2})
     assert pipeline.decorrelator.params["gamma"] == 0.5
     assert suite.overrides == ("--quick",)
+    assert "seeds 1 (protocol " in str(suite.rows[0].departures)
     saved = tmp_path / "saved.yaml"
     saved.write_text(yaml.safe_dump(suite.resolved, sort_keys=False))
     again = load_suite(saved, catalog, declare)

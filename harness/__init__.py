@@ -6,9 +6,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness._version import __version__
-from harness.pygcl import PyGCLFinder
 from harness.registry import core_files as _core_files  # noqa: F401 - first: before the core is loaded
+from harness.registry.pygcl import PyGCLFinder
+
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from harness.analysis import Analysis as Analysis

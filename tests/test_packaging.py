@@ -65,7 +65,7 @@ def imported(file: Path) -> set[str]:
 
 def test_the_version_is_the_package_s_own(project: dict[str, Any]) -> None:
     assert "version" in project["project"]["dynamic"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "harness._version.__version__"}
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "harness.__version__"}
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited is not None
     assert cited[1] == harness.__version__

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from harness._version import __version__
+from harness import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -78,12 +78,12 @@ def check(
         listed = {kind: {check.__name__: about(check) for check in checks_of(kind)} for kind in kinds}
         answer(json, listed, _rules(listed))
         return
+    from harness.registry.index import find_components
     from harness.testing.isolated_checks import check_apart
-    from harness.testing.select import find
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
-    entries = find(names or (), sources.plugin or ())
+    entries = find_components(names or (), sources.plugin or ())
     say(f"checking {counted(len(entries), 'component')} …")
     reports = []
     for report in check_apart(entries, sources.data_folder(), jobs, timeout, memory):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_components
-from harness.cli.notices import tell_plugins
 from harness.cli.options import Folders, Json, Plugins, Strict
-from harness.cli.output import answer
+from harness.cli.output import answer, tell_plugins
 from harness.component import KINDS, require_kind
 from harness.errors import BenchError, UserError, did_you_mean
 from harness.hparams import condition_text
@@ -136,7 +135,7 @@ def doctor(folders: Folders, json: Json = False) -> None:
     from harness.downloads.survey import survey
     from harness.engine.devices import survey_devices
     from harness.engine.provenance import extras, machine, versions
-    from harness.pygcl import pygcl_state
+    from harness.registry.pygcl import pygcl_state
     from harness.store import data_root, index_root
 
     facts: dict[str, Any] = {"versions": versions(), "extras": extras(), "machine": machine()}

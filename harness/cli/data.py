@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_dataset_components
-from harness.cli.notices import tell_plugins
 from harness.cli.options import Commands, Folders, Json, Sources, component
-from harness.cli.output import answer, counted, print_lines, say, table
+from harness.cli.output import answer, counted, print_lines, say, table, tell_plugins
 from harness.errors import DataError, UserError
 from harness.safe_io import size_text
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from harness._version import __version__
+from harness import __version__
 from harness.cli.analyse import analyse
 from harness.cli.authoring import check, new
 from harness.cli.cache import COMMANDS as CACHE_COMMANDS

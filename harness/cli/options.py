@@ -20,8 +20,7 @@ from harness.cli.completion import (
     complete_suites,
     complete_trackers,
 )
-from harness.cli.notices import tell_strange
-from harness.cli.output import FORMATS
+from harness.cli.output import FORMATS, tell_strange
 from harness.errors import UserError
 
 if TYPE_CHECKING:

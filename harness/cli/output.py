@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.errors import UserError, did_you_mean
 from harness.safe_io import json_text, parse_json, visible, write_text, writing
+
+if TYPE_CHECKING:
+    from harness.registry.catalog import Catalog
+    from harness.run.suite_code import SuiteCode
 
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 WEB_PAGE = "html"
@@ -103,3 +108,22 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collect
         "  ".join(justify(cell, width) for justify, cell, width in zip(justified, line, widths, strict=True)).rstrip()
         for line in lines
     ]
+
+
+def tell_code(code: SuiteCode) -> None:
+    """Print a notice of code of a suite; for commands that say what a suite would do."""
+    say(f"code of this suite: {code}")
+
+
+def tell_strange(code: SuiteCode) -> None:
+    """Print a notice of code that has not run before and is no file below the current folder."""
+    if not code.known and not (code.digest and Path(code.place).is_relative_to(Path.cwd())):
+        tell_code(code)
+
+
+def tell_plugins(catalog: Catalog) -> None:
+    """Print the plugins that could not be loaded, with the reasons, and those that ``--no-plugins`` leaves out."""
+    for broken in catalog.broken:
+        say(f"warning: plugin {broken.plugin} was not loaded: {broken.reason}")
+    for name in catalog.withheld:
+        say(f"not loaded, as --no-plugins asks: {name}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.notices import tell_plugins
 from harness.cli.options import (
     Folders,
     Json,
@@ -19,7 +18,7 @@ from harness.cli.options import (
     parse_bytes,
     parse_seconds,
 )
-from harness.cli.output import counted, note, say
+from harness.cli.output import counted, note, say, tell_plugins
 from harness.cli.progress import show_progress
 from harness.errors import UserError
 

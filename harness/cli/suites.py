@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.notices import tell, tell_plugins
 from harness.cli.options import Folders, Json, Plugins, Strict, Suite, SuiteOptions
-from harness.cli.output import answer, chosen_format, counted, emit, table
+from harness.cli.output import answer, chosen_format, counted, emit, table, tell_code, tell_plugins
 
 if TYPE_CHECKING:
     from harness.plan.status import StageStatus
@@ -37,7 +36,7 @@ def plan(
     from harness.run.find import needed_before
     from harness.run.session import open_session
 
-    session = open_session(suite, folders.session(chosen, tell=tell))
+    session = open_session(suite, folders.session(chosen, tell=tell_code))
     tell_plugins(session.catalog)
     statuses = survey(session.plan, session.store, needed_before(session))
     otherwise = made_otherwise(session.plan, session.store)
@@ -141,7 +140,7 @@ def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = 
     from harness.run.session import open_session
 
     try:
-        session = open_session(suite, folders.session(chosen, tell=tell))
+        session = open_session(suite, folders.session(chosen, tell=tell_code))
     except UserError as error:
         if not json:
             raise

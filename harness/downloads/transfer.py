@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness._version import __version__
+from harness import __version__
 from harness.downloads.files import HINT
 from harness.errors import DataError
 from harness.safe_io import size_text, writing

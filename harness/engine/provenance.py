@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-from harness._version import __version__
+from harness import __version__
 from harness.engine.process_state import available_cores
 
 PACKAGES = ("torch", "torch-geometric", "PyGCL", "scikit-learn", "scipy", "numpy", "rdkit", "safetensors", "pluggy")

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
-from harness.engine.graph import StageGraph
+from harness.engine.graph import Heap, Ready, StageGraph
 from harness.engine.process_state import one_thread, terminable
-from harness.engine.queue import Heap, Ready
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
 from harness.store import Failure, Stage

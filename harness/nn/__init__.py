@@ -18,9 +18,8 @@ from harness.nn.environments import (
     position_in_environment,
 )
 from harness.nn.front import make_front
-from harness.nn.layers import BatchNorm, pool
+from harness.nn.layers import BatchNorm, evaluating, keeping_statistics, pool
 from harness.nn.losses import generalized_cross_entropy, has_label, per_sample_loss, reverse_gradient, scale_gradient
-from harness.nn.mode import evaluating, keeping_statistics
 from harness.nn.propagate import block_sum, neighbour_sum, padded_slots, propagate, sum_to_targets
 from harness.nn.subgraph import Subgraph, subgraph, top_k_edges
 

@@ -17,9 +17,9 @@ _NUMERICS: Final = (
     "graphs",
     "nn",
     "training",
-    "pygcl.py",
+    "registry/pygcl.py",
     "randomness.py",
-    "results/means.py",
+    "results/summary.py",
     "stages/encode.py",
     "stages/quantify.py",
     "stages/annotate.py",
@@ -39,7 +39,7 @@ def core_files(kind: str, core: Path = HARNESS) -> list[Path]:
     files: list[Path] = []
     for name in _OF_KIND.get(kind, _NUMERICS):
         path = core / name
-        files += sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.is_file() else []
+        files += sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return files
 
 

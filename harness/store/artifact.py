@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.errors import BenchError
 from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, parse_json_as, writing
-from harness.store.keys import DIGEST, hash_file
+from harness.store.keys import DIGEST, digest, hash_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,6 +93,9 @@ class Meta:
         """
         try:
             meta = parse_json_as(cls, text)
+            described = parse_json(text)
+            if "check" not in described and described.pop("digest", None) != digest(described):  # check: of old stores
+                raise ValueError("its digest differs")
         except ValueError as error:
             raise ValueError(f"{META} is damaged ({error})") from None
         for name, item in meta.files.items():
@@ -146,7 +149,9 @@ class Draft:
                 path.name: {"size": path.stat().st_size, "sha256": hash_file(path)}
                 for path in sorted(self.folder.iterdir())
             }
-            (self.folder / META).write_text(dump({**fields, "files": files}), encoding="utf-8")
+            described = strict({**fields, "files": files})
+            text = dump({**described, "digest": digest(described)})
+            (self.folder / META).write_text(text, encoding="utf-8")
 
 
 def _owning(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

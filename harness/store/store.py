@@ -23,12 +23,12 @@ from typing import Any
 
 from harness.errors import FileError
 from harness.safe_io import parse_json, write_text, writing
-from harness.store import toolchains
 from harness.store.artifact import META, Artifact, Draft, Meta, MissingArtifact, dump
 from harness.store.folders import store_root
 from harness.store.keys import digest, file_digest
 from harness.store.leases import Lease, begin_draft, sweep, try_lock
 from harness.store.stage import Failure, Stage, moment
+from harness.store.toolchains import note
 
 _log = logging.getLogger(__name__)
 
@@ -270,7 +270,7 @@ class Store:
         """Keep what is known of a stage that was executed elsewhere: it says nothing of how long it takes here."""
         self._write(self.record_path(key), facts)
         with writing(self.root):
-            toolchains.note(self.root, key, facts)
+            note(self.root, key, facts)
 
     def record_path(self, key: str) -> Path:
         """Return the path that the record of a stage's execution has or would have."""

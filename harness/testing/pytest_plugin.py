@@ -31,11 +31,11 @@ def conformance(*what: str | Path | type[Component], data_dir: Path | None = Non
         UserError: a name or file is not there.
     """
     from harness.registry.discovery import load_one
-    from harness.testing.select import find
+    from harness.registry.index import find_components
 
     classes: list[type[Component]] = []
     for item in what:
-        classes += [item] if isinstance(item, type) else [load_one(entry) for entry in find([str(item)])]
+        classes += [item] if isinstance(item, type) else [load_one(entry) for entry in find_components([str(item)])]
     cases = [pytest.param(run, id=title) for cls in classes for title, run in _cases(cls, data_dir)]
 
     @pytest.mark.parametrize("case", cases)
@@ -92,11 +92,11 @@ def _items(session: pytest.Session, names: list[str]) -> Iterator[CheckItem]:
 
     from harness.errors import UserError
     from harness.registry.discovery import load_one
-    from harness.testing.select import find
+    from harness.registry.index import find_components
 
     torch.set_num_threads(1)
     try:
-        for cls in [load_one(entry) for entry in find([] if "all" in names else names)]:
+        for cls in [load_one(entry) for entry in find_components([] if "all" in names else names)]:
             for title, run in _cases(cls):
                 item: CheckItem = CheckItem.from_parent(session, name=title, nodeid=f"bench-check::{title}")
                 item.component, item.check = cls, run

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from harness._version import __version__
+from harness import __version__
 from harness.errors import UserError
 from harness.report.build import ReportOptions
 from harness.report.html.view import COPIES, Page, build_page

@@ -12,8 +12,7 @@ import pytest
 
 from harness.cli import options
 from harness.cli.main import main
-from harness.cli.notices import tell_plugins
-from harness.cli.output import counted
+from harness.cli.output import counted, tell_plugins
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry

@@ -12,8 +12,8 @@ import pytest
 from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import EngineOptions, devices, run
+from harness.engine.graph import Ready
 from harness.engine.processes import Processes
-from harness.engine.queue import Ready
 from harness.engine.worker import Attempt
 from harness.errors import UserError
 from harness.store import Stage

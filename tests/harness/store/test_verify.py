@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from store_kit import fill, flip, fresh, stage, truncate
 
-from harness.store import Failure, Store
+from harness.store import Failure, Meta, Store
 from harness.store.artifact import META
 from harness.store.verify import inspect
 
@@ -42,6 +43,19 @@ def test_a_description_of_another_shape_is_damage_and_no_crash(store: Store, fil
     start = '"key": "k", "kind": "train", "place": "p", "title": "t", "preimage": {}, "created": 1, '
     path.write_text(f"{{{start}{files}}}")
     assert not fresh(store).has(stage().key)
+
+
+def test_any_flipped_bit_of_a_description_is_found(store: Store) -> None:
+    """Also one in a title or a preimage, which no other check would meet."""
+    path = fill(store, stage()) / META
+    whole, drawn = path.read_bytes().rstrip(), random.Random(0)
+    for position in drawn.sample(range(len(whole)), 60):
+        content = bytearray(whole)
+        content[position] ^= 1 << drawn.randrange(8)
+        path.write_bytes(content)
+        with pytest.raises(ValueError):  # noqa: PT011 - decoding, parsing and comparing raise different ones
+            Meta.read(path.parent)
+        assert len(list(inspect(fresh(store)))) == 1, bytes(content)
 
 
 def test_a_run_whose_record_cannot_be_read_is_put_aside(store: Store) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import pygcl
+from harness.registry import pygcl
 
 EXTENSIONS = ("dgl", "torch_scatter", "torch_sparse")
 absent = pytest.mark.skipif(
@@ -55,7 +55,7 @@ def test_a_broken_torch_scatter_is_named_and_replaced_and_a_real_dgl_wins(tmp_pa
     (tmp_path / "dgl.py").write_text("class DGLGraph: pass\n")
     program = (
         "import json, warnings; warnings.simplefilter('ignore')\n"
-        "from harness.pygcl import pygcl_state\n"
+        "from harness.registry.pygcl import pygcl_state\n"
         "import torch, dgl, GCL\n"
         "assert GCL.utils.dgl is dgl\n"
         "h, g = torch.zeros(4, 2), torch.zeros(2, 2)\n"

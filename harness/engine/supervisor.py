@@ -218,6 +218,7 @@ def serve(
         os.dup2(target, 2)
         os.close(target)
     faulthandler.register(signal.SIGUSR1, file=stacks.fileno(), all_threads=False)  # also from within native code
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})  # held back until now: it would have ended the process
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         function(line, *arguments)
 

@@ -107,4 +107,4 @@ def test_a_device_that_is_not_there_is_refused_before_anything_runs(
 
 
 def test_doctor_lists_the_devices(workshop: Workshop) -> None:
-    assert "devices: cpu" in workshop.command("doctor").stdout
+    assert "devices: [cpu]" in workshop.command("doctor").stdout

@@ -88,7 +88,8 @@ def test_what_cannot_be_imported_is_no_result_of_a_stage() -> None:
     assert not failure_of(lacking).kept
     assert reason_of(lacking) == (
         "ModuleNotFoundError: No module named 'no_such_package' (mine.py:1); "
-        "install the package that provides 'no_such_package'"
+        "install the package that provides 'no_such_package', "
+        "or write `from .no_such_package import …` for a file beside it"
     )
     chained = raised("try:\n  from json import nothing\nexcept ImportError as e:\n  raise ValueError from e\n", "/m.py")
     assert failure_of(chained).status == "import"

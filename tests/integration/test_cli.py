@@ -318,7 +318,7 @@ def test_overrides_are_in_every_output(bench) -> None:
     for text in outputs:
         plain = text.replace("\\_", "_")
         assert "epochs" in plain
-        assert "model.hidden" in plain
+        assert "hidden 4 (protocol 32)" in plain
         assert "n=1" in plain.replace("$", "").replace(" ", "")
         assert "±" not in plain
         assert r"\pm" not in plain

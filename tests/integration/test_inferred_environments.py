@@ -82,7 +82,7 @@ def test_moleood_needs_environments_that_bring_expected_losses(workshop):
 
 def test_scaffolds_are_refused_where_a_dataset_has_none(workshop):
     text = SUITE.replace("envs: size(2)", "envs: scaffold(2)")
-    with pytest.raises(UserError, match="reads the grouping 'scaffold', which dataset 'Toy' lacks"):
+    with pytest.raises(UserError, match="reads the grouping scaffold, which dataset 'Toy' lacks"):
         workshop.open(workshop.write(text))
 
 

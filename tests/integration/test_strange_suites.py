@@ -75,7 +75,7 @@ def told(folder: Path) -> str:
 
 def test_plan_tells_of_code_before_it_runs(workshop: Workshop, strange: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before: list[bool] = []
-    monkeypatch.setattr("harness.cli.suites.tell", lambda _: before.append((strange / "ran").exists()))
+    monkeypatch.setattr("harness.cli.suites.tell_code", lambda _: before.append((strange / "ran").exists()))
     workshop.command("plan", str(strange / "suite.yaml"))
     assert before == [False]
     assert (strange / "ran").exists()

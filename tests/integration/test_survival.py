@@ -65,7 +65,8 @@ def test_what_a_fault_would_change_is_found(field: Field) -> None:
     assert found == [
         f"{value} differs",
         "value nothing is missing",
-        f"verify: {trained.key[:12]} ({trained.title}): {weights.name}: content differs from what was written",
+        f"verify: {trained.key[:12]}: the artifact of '{trained.title}' is damaged "
+        f"({weights.name}: its checksum differs)",
         "left over: leases/left.lock",
     ]
 

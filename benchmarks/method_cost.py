@@ -31,10 +31,11 @@ from harness import Decorrelator, Features, Learner, PackedGraphs, Task
 from harness.component import LEARNER_KINDS
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
+from harness.suite.settings import TrainSettings
 from harness.testing.learner_rig import upstream_outputs, votes
 from harness.testing.toys import Toy
 from harness.training.bases import LearnerInfo, ModelSpec
-from harness.training.loop import LoopSettings, total_steps
+from harness.training.loop import total_steps
 from harness.training.sampler import epoch_batches
 from plugins.backbones.gin import GIN
 from plugins.datasets.spmotif import SPMotif
@@ -71,7 +72,7 @@ def set_up(cls: type[Learner], values: Mapping[str, Any], data: Toy, epochs: int
         edge_features=Features("none"),
         num_environments=ENVIRONMENTS if "environments" in cls.needs else 0,
         num_train=count,
-        total_steps=total_steps(data.train, LoopSettings(epochs, BATCH, 256)),
+        total_steps=total_steps(data.train, TrainSettings(epochs, BATCH, 256)),
         epochs=epochs,
     )
     learner.setup(info, MODEL, seed=0)

@@ -65,13 +65,14 @@ def suite_text(shape: str, cells: int) -> str:
 def plan_once(suite: str, store: str) -> None:
     """Plan in this process, and print what it took."""
     wall, cpu = time.perf_counter(), time.process_time()
-    from harness.cli.suites import plan_lines
+    from harness.cli.suites import _counts, _in_short
     from harness.plan.status import survey
+    from harness.run.find import needed_before
     from harness.run.session import Options, open_session
 
     session = open_session(suite, Options(store=Path(store)))
-    statuses = survey(session.plan, session.store)
-    lines = list(plan_lines(session.suite.name, len(session.plan.cells), statuses, []))
+    statuses = survey(session.plan, session.store, needed_before(session))
+    lines = [*_counts(session.suite.name, len(session.plan.cells), statuses), *_in_short(statuses)]
     found = {
         "cells": len(session.plan.cells),
         "stages": len(session.plan.stages),

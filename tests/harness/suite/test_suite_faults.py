@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pytest
 from suite_kit import DATA, EQUAD, HEAD, Load, methods
 
-from harness.errors import SuiteError, UserError
-
 Faults = Callable[..., list[str]]
 ERM = "methods: {ERM: {baseline: erm}}\n"
 
@@ -397,8 +395,3 @@ def test_all_faults_at_once_in_order(faults: Faults) -> None:
     assert [fault.split(": ")[0] for fault in faults(text)] == [
         "2:8", "3:1", "4:11", "5:13", "6:21", "6:55", "8:17", "9:35", "10:13"
     ]  # fmt: skip
-
-
-def test_errors_are_for_the_user() -> None:
-    assert issubclass(SuiteError, UserError)
-    assert SuiteError([]).exit_code == 2

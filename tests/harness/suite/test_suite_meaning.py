@@ -8,6 +8,7 @@ import pytest
 import yaml
 from suite_kit import DATA, HEAD, Load, declare, ids, methods, only, row
 
+from harness.errors import SuiteError, UserError
 from harness.registry.catalog import Catalog
 from harness.suite import load_suite
 from harness.suite.spec import ComponentSpec, Row, SelectSettings, Suite
@@ -250,3 +251,8 @@ def test_the_resolved_tree_is_a_suite_of_its_own(load: Load) -> None:
             suite.plugins,
             suite.report,
         )
+
+
+def test_errors_are_for_the_user() -> None:
+    assert issubclass(SuiteError, UserError)
+    assert SuiteError([]).exit_code == 2

@@ -53,10 +53,17 @@ def plan(
         }
         for status in statuses
     ]
-    data = {"suite": session.suite.name, "made_otherwise": otherwise, "stages": stages, "plugins": _plugins(session)}
+    data = {
+        "suite": session.suite.name,
+        "made_otherwise": otherwise,
+        "stages": stages,
+        "unsupported": session.suite.unsupported,
+        "plugins": _plugins(session),
+    }
     lines = _counts(session.suite.name, len(session.plan.cells), statuses)
     reasons = _in_full(statuses) if verbose else _in_short(statuses)
-    answer(json, data, [*lines, *reasons, *(f"note: {line}" for line in otherwise)])
+    remarks = [*map(str, session.suite.unsupported), *(f"note: {line}" for line in otherwise)]
+    answer(json, data, [*lines, *reasons, *remarks])
 
 
 def _plugins(session: Session) -> list[dict[str, str]]:
@@ -157,7 +164,8 @@ def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = 
     }
     counts = {f"{noun}s": number for noun, number in sizes.items()}
     data = {"valid": True, "suite": str(opened.path), **counts, "plugins": _plugins(session), "problems": []}
-    answer(json, data, [f"{opened.path}: valid; {', '.join(counted(size, noun) for noun, size in sizes.items())}"])
+    valid = f"{opened.path}: valid; {', '.join(counted(size, noun) for noun, size in sizes.items())}"
+    answer(json, data | {"unsupported": opened.unsupported}, [valid, *map(str, opened.unsupported)])
 
 
 def schema(

@@ -122,6 +122,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "caption": " ".join(sections[0].main.caption),
         "captions": [" ".join(section.main.caption) for section in sections],
         "notes": [section.main.notes for section in sections],
+        "unsupported": [asdict(one) for one in results.unsupported],
         "rows": [row.to_json() for section in sections for row in section.table.rows],
         "averages": [column.to_json() for section in sections for column in section.averages],
         "published": [None if section.published is None else asdict(section.published) for section in sections],

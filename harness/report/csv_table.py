@@ -9,6 +9,7 @@ from harness.report.published import PublishedCell
 from harness.results.aggregate import TableRow
 from harness.results.statistics import Interval
 from harness.safe_io import csv_text
+from harness.suite.spec import Unsupported
 
 
 def render_csv(report: RunReport) -> str:
@@ -29,7 +30,11 @@ def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
     if section.statistics is not None:
         for fields, computed in zip(rows, section.statistics.rows, strict=True):
             fields.update(_bounds("mean", computed.mean) | _bounds("difference", computed.difference))
-    return rows
+    return rows + [_unsupported(one, list(rows[0])) for one in section.table.results.unsupported if rows]
+
+
+def _unsupported(one: Unsupported, names: list[str]) -> dict[str, Any]:
+    return {**dict.fromkeys(names), **vars(one), "status": "unsupported"}
 
 
 def _published(cell: PublishedCell | None, runs: int | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from harness.analysis import Cell
 from harness.report.caption import caption, listing, table_notes
 from harness.report.table import Text, TextTable
 from harness.report.text import footnote, one_line, percent, summary_text, value_text
-from harness.results.aggregate import AverageColumn, Column, ResultTable, TableRow
+from harness.results.aggregate import AverageColumn, Column, ResultTable
 from harness.results.findings import Finding
 from harness.results.rows import METRICS
 from harness.results.statistics import LEVEL
@@ -55,7 +55,7 @@ def results_table(
         texts += [_configurations(table, method)] if tuned else []
         for column in table.columns:
             row = table.cell(method, column)
-            text = _test(row, list(footnotes))
+            text = _entry(table, method, column, list(footnotes))
             place = method, column.dataset, column.split
             texts.append(replace(text, near=True, flags=f"{text.flags}{NEAR_FLAG}") if place in near else text)
             texts += [_beside(row.validation if row else None)] if validation else []
@@ -102,8 +102,7 @@ def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
     columns: dict[tuple[str, str], list[str]] = {}
     for method in table.results.methods:
         for column in table.columns:
-            row = table.cell(method, column)
-            if row is not None and (reason := footnote(row)):
+            if reason := _note(table, method, column):
                 columns.setdefault((method, reason), []).append(column.label)
     return {
         (method, reason): one_line(f"{method}{f' on {listing(labels)}' if len(table.columns) > 1 else ''}: {reason}")
@@ -111,12 +110,18 @@ def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
     }
 
 
-def _test(row: TableRow | None, reasons: list[tuple[str, str]]) -> Text:
-    if row is None:
-        return Text("–")
-    flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
-    place = row.method, footnote(row)
+def _note(table: ResultTable, method: str, column: Column) -> str:
+    """Return what a footnote says of an entry, or of why there is none; empty for nothing."""
+    row = table.cell(method, column)
+    return footnote(row) if row else one_line(table.results.why_not(column.dataset, method))
+
+
+def _entry(table: ResultTable, method: str, column: Column, reasons: list[tuple[str, str]]) -> Text:
+    row, place = table.cell(method, column), (method, _note(table, method, column))
     notes = (reasons.index(place) + 1,) if place in reasons else ()
+    if row is None:
+        return Text("n/a" if notes else "–", notes=notes)
+    flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
     return Text(value_text(row), row.rank, flags, notes, row.test.mean, row)
 
 

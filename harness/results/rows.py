@@ -19,6 +19,7 @@ from harness.errors import DataError
 from harness.results.cell import CellId
 from harness.safe_io import csv_text, json_text, parse_json_as, shown, write_text
 from harness.suite.settings import SelectSettings
+from harness.suite.spec import Unsupported
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
@@ -150,6 +151,7 @@ class RunResults:
 
     Attributes:
         datasets, methods: in the suite's order; ``entries`` has one for each pair that the suite runs.
+        unsupported: the pairs of the suite that cannot run.
         overrides: what the command line changed, as text.
         reference: the method that differences are taken to, or None.
         published: name of the published numbers to stand beside ours, or None.
@@ -165,6 +167,7 @@ class RunResults:
     datasets: tuple[DatasetFacts, ...]
     methods: tuple[str, ...]
     entries: tuple[MethodFacts, ...]
+    unsupported: tuple[Unsupported, ...] = ()
     overrides: tuple[str, ...] = ()
     reference: str | None = None
     published: str | None = None
@@ -180,6 +183,14 @@ class RunResults:
     def entry(self, dataset: str, method: str) -> MethodFacts | None:
         """Return the facts of a method on a dataset, or None if the suite does not run it there."""
         return self._by_row.get((dataset, method))
+
+    def why_not(self, dataset: str, method: str) -> str:
+        """Return why a method cannot run on a dataset; empty where it can."""
+        return self._reasons.get((dataset, method), "")
+
+    @cached_property
+    def _reasons(self) -> dict[tuple[str, str], str]:
+        return {(one.dataset, one.method): one.reason for one in self.unsupported}
 
     @cached_property
     def _by_label(self) -> dict[str, DatasetFacts]:

@@ -228,6 +228,7 @@ def beside(results: RunResults, custom: RunResults) -> RunResults:
             results,
             methods=(*(method for method in results.methods if method not in custom.methods), *custom.methods),
             entries=(*(entry for entry in results.entries if entry.method not in custom.methods), *custom.entries),
+            unsupported=(*(o for o in results.unsupported if o.method not in custom.methods), *custom.unsupported),
             rows=(*(row for row in results.rows if row.method not in custom.methods), *custom.rows),
         )
     )

@@ -60,6 +60,7 @@ def _results_without_rows(session: Session, run_id: str) -> RunResults:
         datasets=tuple(_dataset_facts(session, dataset.label, dataset.component) for dataset in suite.datasets),
         methods=suite.methods,
         entries=tuple(_method_facts(session, row, shaped.get((row.dataset, row.method), ())) for row in suite.rows),
+        unsupported=suite.unsupported,
         overrides=suite.overrides,
         reference=suite.report.reference,
         published=suite.report.published,

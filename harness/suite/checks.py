@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.data import Declaration
@@ -27,25 +27,25 @@ class Pair:
     problems: Problems
 
 
-def check_parts(pair: Pair, parts: Iterable[Part]) -> None:
-    """Check that every component supports the dataset's task, and that the dataset has what it reads."""
+def unsupported(pair: Pair, parts: Iterable[Part]) -> Iterator[tuple[Place, str]]:
+    """Yield each component that does not support the dataset's task, or reads what the dataset lacks, and say so."""
     declared = pair.declared
     for part in parts:
         traits, title = part.entry.traits, f"{part.entry.kind} '{part.entry.name}'"
         tasks, group = traits.get("tasks"), traits.get("requires")
         if tasks and declared.task.kind not in tasks:
             text = f"supports {', '.join(sorted(tasks))} tasks; dataset '{pair.dataset}' is {declared.task.kind}"
-            pair.problems.add(part.place, f"{title} {text}")
+            yield part.place, f"{title} {text}"
         if group == "env" and not declared.environments:
             text = f"reads the dataset's own environments; dataset '{pair.dataset}' has none"
-            pair.problems.add(part.place, f"{title} {text}")
+            yield part.place, f"{title} {text}"
         groups = [] if group in (None, "env") else [group]
         fields = [("oracle field", traits.get("oracle", ()), declared.oracle), ("grouping", groups, declared.groups)]
         for what, wanted, there in fields:
             missing = ", ".join(sorted(set(wanted) - set(there)))
             if missing:
                 text = f"reads the {what} {missing}, which dataset '{pair.dataset}' lacks"
-                pair.problems.add(part.place, f"{title} {text}; it has: {', '.join(there) or 'none'}")
+                yield part.place, f"{title} {text}; it has: {', '.join(there) or 'none'}"
 
 
 def check_split(pair: Pair, select: SelectSettings, settings: Flat) -> None:

@@ -12,16 +12,16 @@ from typing import Any
 
 from harness.data import Declaration
 from harness.errors import BenchError, did_you_mean, listed
-from harness.hparams import DATASET, effective
+from harness.hparams import effective
 from harness.registry.catalog import Catalog
 from harness.suite.analyses import OWN, read_analyses
 from harness.suite.checks import (
     Pair,
     check_number,
-    check_parts,
     check_split,
     environments_of,
     supplied_environment,
+    unsupported,
     wants_environments,
 )
 from harness.suite.components import Part, Parts
@@ -29,12 +29,12 @@ from harness.suite.effects import Hindered, Uses, facts_of
 from harness.suite.files import Gathered, digests, gather, read_protocol
 from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sections, under, written
 from harness.suite.layers import Row as WrittenRow
-from harness.suite.methods import Method, resolve_methods, value_text
+from harness.suite.methods import Method, resolve_methods
 from harness.suite.overrides import Overrides, chosen
 from harness.suite.quick import EPOCHS, quick, quick_rows
-from harness.suite.search import Base, Search
-from harness.suite.settings import FAULTY, ROLES, SelectSettings, TrainSettings, seeds_of
-from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, ReportSettings, Row, Suite
+from harness.suite.search import Base, Search, departures_from
+from harness.suite.settings import FAULTY, ROLES, SelectSettings, seeds_of
+from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite, Unsupported
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, plain
 
 Declare = Callable[[ComponentSpec], Declaration]
@@ -104,6 +104,8 @@ class _Loader:
         self.epochs = EPOCHS if overrides.quick and overrides.epochs is None else overrides.epochs
         self.uses: defaultdict[str, Uses] = defaultdict(Uses)
         """What values do, by the dataset or method with which they are written down again; under ``""`` all."""
+        self.unsupported: list[tuple[Unsupported, Place]] = []
+        """What cannot run, and the line of the user's that a refusal names."""
 
     def suite(self) -> Suite:
         """The resolved suite."""
@@ -137,8 +139,11 @@ class _Loader:
         cluster = top.get("cluster")
         profile = read_cluster(cluster, self.problems) if isinstance(cluster, Table) else None
         suite_rows = self._rows(datasets, methods, len(seeds))
-        if len(suite_rows) == len(known["datasets"]) * len(all_methods) and not self.quick:
+        if len(suite_rows) + len(self.unsupported) == len(known["datasets"]) * len(all_methods) and not self.quick:
             self._refuse_idle(all_methods)
+        strict = bool(top.get("strict")) and plain(top.entries["strict"])
+        for one, place in self.unsupported if strict or not suite_rows else ():
+            self.problems.add(place, f"method '{one.method}': {one.reason}")
         self.problems.check()
         tree: dict[str, Any] = {
             "bench": 1,
@@ -147,6 +152,7 @@ class _Loader:
             "seeds": list(seeds),
             "plugins": list(dict.fromkeys(str(plugin) for plugin, _ in self.gathered.plugins)),
             "budget": self.search.budget,
+            "strict": strict or None,
             "datasets": {dataset.label: self._written_dataset(dataset) for dataset in datasets},
             "methods": {method.row.label: self._written_method(method) for method in methods},
             "analyses": {
@@ -165,6 +171,7 @@ class _Loader:
             datasets=tuple(DatasetSpec(dataset.label, dataset.part.spec) for dataset in datasets),
             methods=tuple(method.row.label for method in methods),
             rows=suite_rows,
+            unsupported=tuple(one for one, _ in self.unsupported),
             report=report,
             analyses=analyses,
             trackers=trackers,
@@ -317,8 +324,13 @@ class _Loader:
         select = SelectSettings(**{name: plain(one.value) for name, one in under(settings, "select").items()})
         check_split(pair, select, settings)
         parts = {**method.parts, **({"envs": environment} if environment else {})}
-        check_parts(pair, parts.values())
         if model is None or len(self.problems) > before:
+            return None
+        lacking = list(unsupported(pair, parts.values()))
+        if lacking:
+            place, reason = lacking[0][0], "; ".join(dict.fromkeys(text for _, text in lacking))
+            place = place if not place.line or place.file == self.parts.own else method.row.place
+            self.unsupported.append((Unsupported(dataset.label, label, reason), place))
             return None
         facts = facts_of(dataset.declared, environments_of(method.learner, environment))
         decisions = {**settings, **method.row.flat}
@@ -379,22 +391,3 @@ class _Loader:
 
 def _written_part(part: Part) -> dict[str, Any]:
     return {"use": part.spec.name, **effective(part.entry.hparams, part.spec.params)[0]}
-
-
-def departures_from(protocol: Mapping[str, Any], ours: Configuration, facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what of a configuration is not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what was tuned.
-
-    Args:
-        protocol: values by dotted path, and by name the defaults of the configuration's backbone.
-        facts: of the dataset, by which some settings have no effect.
-    """
-    train = {path.removeprefix("train."): value for path, value in protocol.items() if path.startswith("train.")}
-    theirs = {path.removeprefix("model."): value for path, value in protocol.items()}
-    theirs |= vars(TrainSettings(**train).effective({DATASET: facts[DATASET]}))
-    model = {**vars(ours.model), "backbone": ours.model.backbone.name, **ours.model.backbone.params}
-    tuned = {path.rpartition(".")[2] for path in ours.values if path.startswith(("model.", "train."))}
-    return tuple(
-        f"{name} {value_text(value)} (protocol {value_text(theirs[name])})"
-        for name, value in {**model, **vars(ours.train)}.items()
-        if name not in tuned and theirs[name] != value
-    )

@@ -207,6 +207,10 @@ SUITE = table_of(
             "training seeds: initialisation, batch order, random environments; the protocol's unless given",
         ),
         **SECTIONS,
+        "strict": (
+            typed(HParam("strict", "bool", False)),
+            "refuse a method that a dataset does not support, instead of showing n/a",
+        ),
         "budget": (typed(_BUDGET), "most configurations of any tuned method; null, the default, for the whole grid"),
         "datasets": (rows_of(DATASET), "the columns: name -> dataset"),
         "methods": (rows_of(METHOD), "the rows: name -> method"),

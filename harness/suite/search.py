@@ -207,3 +207,22 @@ def _name(point: Mapping[str, Any], names: list[str]) -> str:
         short = path.rpartition(".")[2]
         parts.append(f"{short if shorts.count(short) == 1 else path}={value_text(value)}")
     return ", ".join(parts) or "-"
+
+
+def departures_from(protocol: Mapping[str, Any], ours: Configuration, facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what of a configuration is not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what was tuned.
+
+    Args:
+        protocol: values by dotted path, and by name the defaults of the configuration's backbone.
+        facts: of the dataset, by which some settings have no effect.
+    """
+    train = {path.removeprefix("train."): value for path, value in protocol.items() if path.startswith("train.")}
+    theirs = {path.removeprefix("model."): value for path, value in protocol.items()}
+    theirs |= vars(TrainSettings(**train).effective({DATASET: facts[DATASET]}))
+    model = {**vars(ours.model), "backbone": ours.model.backbone.name, **ours.model.backbone.params}
+    tuned = {path.rpartition(".")[2] for path in ours.values if path.startswith(("model.", "train."))}
+    return tuple(
+        f"{name} {value_text(value)} (protocol {value_text(theirs[name])})"
+        for name, value in {**model, **vars(ours.train)}.items()
+        if name not in tuned and theirs[name] != value
+    )

@@ -87,6 +87,18 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Unsupported:
+    """A method that cannot run on a dataset, and why: its entry of the table is ``n/a``, and it has no stages."""
+
+    dataset: str
+    method: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"n/a: {self.method} on {self.dataset}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class AnalysisSpec:
     """An analysis of the suite: its label, and the datasets and methods it looks at (globs; empty for all)."""
 
@@ -110,7 +122,7 @@ class Suite:
     """A suite after includes, overrides, ``like``, ``matrix``, ``pool``, ``tune`` and budget.
 
     Attributes:
-        rows: one per (dataset, method), datasets outermost, in the order of the file.
+        rows: one per (dataset, method), datasets outermost, in the order of the file, but those in ``unsupported``.
         overrides: what the command line changed, as text, for captions.
         files: every file of the suite with its digest, see :func:`harness.suite.files.digests`.
         resolved: the fully resolved YAML tree, for the run folder.
@@ -124,6 +136,7 @@ class Suite:
     datasets: tuple[DatasetSpec, ...]
     methods: tuple[str, ...]
     rows: tuple[Row, ...]
+    unsupported: tuple[Unsupported, ...] = ()
     report: ReportSettings = ReportSettings()
     analyses: tuple[AnalysisSpec, ...] = ()
     trackers: tuple[ComponentSpec, ...] = ()

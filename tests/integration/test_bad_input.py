@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 from pathlib import Path
@@ -130,8 +131,21 @@ def test_a_method_that_needs_environments_where_there_are_none(workshop: Worksho
 
 def test_a_task_that_a_method_does_not_support(workshop: Workshop, bench) -> None:
     workshop.write(NEEDY, "needy.py")
-    workshop.write(TOY.replace("[toy_plugin.py]", "[toy_plugin.py, needy.py]") + "  Needy: {baseline: needy}\n")
+    text = TOY.replace("[toy_plugin.py]", "[toy_plugin.py, needy.py]") + "  Needy: {baseline: needy}\n"
+    workshop.write(text + "strict: true\n")
     refused(workshop, bench("run", "suite.yaml"), "suite.yaml:16:", "needy", "binary", "multitask")
+    workshop.write(text)
+    reason = "baseline 'needy' supports multitask tasks; dataset 'Toy' is binary"
+    assert f"n/a: Needy on Toy: {reason}" in workshop.command("plan", "suite.yaml").stdout
+    assert f"n/a: Needy on Toy: {reason}" in workshop.command("validate", "suite.yaml").stdout
+    chosen = ("--quick", "--engine", "inline", "--methods", "ERM", "--methods", "Needy")
+    table = workshop.command("run", "suite.yaml", *chosen).stdout
+    assert re.search(r"Needy .* n/a \[?1", table)
+    assert f"Needy: {reason}" in table
+    (run,) = (workshop.store / "runs").iterdir()
+    told = json.loads(workshop.command("report", run.name, "--json").stdout)
+    assert told["unsupported"] == [{"dataset": "Toy", "method": "Needy", "reason": reason}]
+    assert reason in (run / "report.html").read_text().replace("&#39;", "'")
 
 
 @pytest.mark.parametrize(

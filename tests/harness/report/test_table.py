@@ -1,5 +1,7 @@
 """Aggregation: counts, spread, statuses, selection, differences, ranks and averages."""
 
+import csv
+import io
 import json
 import math
 import statistics
@@ -8,11 +10,12 @@ from dataclasses import replace
 import pytest
 
 from harness.report import ReportOptions, make_report, to_json
+from harness.report.csv_table import render_csv
 from harness.results.aggregate import averages, build_table
 from harness.results.rows import DatasetFacts
 from harness.results.summary import Summary, paired_difference
 from harness.safe_io import json_text, parse_json
-from harness.suite.spec import SelectSettings
+from harness.suite.spec import SelectSettings, Unsupported
 
 
 def only(table):
@@ -219,3 +222,21 @@ def test_no_average_unless_asked(paper_run):
     section = make_report(paper_run).sections[0]
     assert section.averages == ()
     assert "Average" not in " ".join(section.main.header)
+
+
+def test_what_a_dataset_does_not_support_is_told_in_every_format(make_run):
+    cells = {"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5]}}
+    run = make_run(cells, seeds=(1,), unsupported=(Unsupported("E", "B", "no several tasks"),))
+    report = make_report(run, ReportOptions(average=True, statistics=True, validation=True))
+    main = report.sections[0].main
+    entry = main.rows[1][3]
+    assert (entry.text, main.footnotes[entry.notes[0] - 1]) == ("n/a", "B on E: no several tasks")
+    assert to_json(report)["unsupported"] == [{"dataset": "E", "method": "B", "reason": "no several tasks"}]
+    last = list(csv.DictReader(io.StringIO(render_csv(report))))[-1]
+    assert {name: value for name, value in last.items() if value} == {
+        "dataset": "E",
+        "method": "B",
+        "status": "unsupported",
+        "reason": "no several tasks",
+    }
+    assert run.with_rows(()).why_not("E", "B") == "no several tasks"

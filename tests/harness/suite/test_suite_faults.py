@@ -341,7 +341,7 @@ CASES = {
     "task": (
         methods("  A: {baseline: ciga}\n", "datasets:\n  T: {use: toxic}\n"),
         "6:17",
-        ["baseline 'ciga' supports binary, multiclass tasks; dataset 'T' is multitask"],
+        ["method 'A': baseline 'ciga' supports binary, multiclass tasks; dataset 'T' is multitask"],
     ),
     "unknown split": (
         HEAD + "datasets: {D: {use: drugood}}\n" + ERM + "select: {split: ood-val}\n",

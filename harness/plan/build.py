@@ -70,9 +70,9 @@ def build_plan(suite: Suite, catalog: Catalog, facts: Declarations) -> Plan:
     factory = StageFactory(catalog, facts)
     datasets = {label: factory.data(suite.dataset(label)) for label in {row.dataset: None for row in suite.rows}}
     for row in suite.rows:
+        stages = factory.row(datasets[row.dataset], row, suite.seeds)
         for configuration in row.configurations:
-            for seed in suite.seeds:
-                chain = factory.cell(datasets[row.dataset], row, configuration, seed)
+            for seed, chain in zip(suite.seeds, stages.cells(configuration), strict=True):
                 plan.add(chain)
                 plan.cells.append(_cell(row, configuration, seed, chain))
     return plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ class Data:
 
 
 class StageFactory:
-    """Makes the stages of a cell; equal inputs give equal keys, whatever the suite around them."""
+    """Makes the stages of a suite; equal inputs give equal keys, whatever the suite around them."""
 
     def __init__(self, catalog: Catalog, facts: Declarations) -> None:
         self._facts = facts
@@ -122,126 +122,145 @@ class StageFactory:
             outputs=(tier_key(key, "oracle"), tier_key(key, "sealed")),
         )
 
-    def cell(self, data: Data, row: Row, configuration: Configuration, seed: int) -> list[Stage]:
-        """Return all stages of a cell, inputs first; the last two are its training and its score."""
+    def row(self, data: Data, row: Row, seeds: Sequence[int]) -> RowStages:
+        """Return what makes the stages of a method on a dataset."""
         monitor = data.declared.default_val if row.select.split == "auto" else row.select.split
-        chain = self._training(data, monitor, configuration, seed, row.method)
-        return [data.prepared, *chain, _score(data, configuration.learner.name, chain[-1])]
+        return RowStages(self._components, data, row.method, monitor, seeds)
 
-    def _training(
-        self, data: Data, monitor: str, configuration: Configuration, seed: int, method: str = "", depth: int = 0
-    ) -> list[Stage]:
-        """Return the stages of a training, itself last."""
-        components, spec = self._components, configuration.learner
+
+@dataclass(frozen=True)
+class RowStages:
+    """Makes the stages of a method on a dataset, those of a configuration for all seeds at once.
+
+    Attributes:
+        monitor: the validation split that chooses checkpoints.
+    """
+
+    components: Components
+    data: Data
+    method: str
+    monitor: str
+    seeds: Sequence[int]
+
+    def cells(self, configuration: Configuration) -> list[list[Stage]]:
+        """Return for each seed all stages of a cell, inputs first; the last two are its training and its score."""
+        learner = configuration.learner.name
+        chains = self._training(configuration, self.method)
+        return [[self.data.prepared, *chain, _score(self.data, learner, chain[-1])] for chain in chains]
+
+    def _training(self, configuration: Configuration, name: str, depth: int = 0) -> list[list[Stage]]:
+        """Return for each seed the stages of a training, itself last; ``name`` is for titles."""
+        components, data, spec = self.components, self.data, configuration.learner
         traits = components.entry(spec).traits
         environment = configuration.environment if "environments" in traits.get("needs", ()) else None
         drawn = environment if environment and components.entry(environment).traits.get("per_batch") else None
         fixed = None if drawn else environment
         trained = with_used_settings(configuration, "fixed" if fixed else "none")
-        quantified = self._encode_and_quantify(data, trained.pipeline, seed) if trained.pipeline else []
-        quantify = [stage.key for stage in quantified if stage.kind == "quantify"]
-        annotated = self._annotation(data, monitor, fixed, trained, seed, depth) if fixed else []
-        annotate = annotated[-1].key if annotated else None
-        roles, before = self._upstream(data, monitor, spec, trained, seed, depth)
-        preimage = {
+        none: list[list[Stage]] = [[] for _ in self.seeds]
+        quantified = self._encode_and_quantify(trained.pipeline) if trained.pipeline else none
+        annotated = self._annotation(fixed, trained, depth) if fixed else none
+        upstream = self._upstream(spec, trained, depth)
+        identity = {
             "learner": components.identity(spec),
             "backbone": components.identity(trained.model.backbone),
             "model": model_identity(trained),
             "train": train_identity(trained.train),
             "data": data.prepared.key,
-            "environment": components.identity(drawn) if drawn else annotate,
-            "monitor": monitor,
-            "quantify": quantify,
-            "upstream": upstream_identity(roles),
-            "seed": seed,
+            "environment": components.identity(drawn) if drawn else None,
+            "monitor": self.monitor,
         }
-        payload = TrainPayload(
+        settings = {
             **data.payload,
-            networks=components.networks(trained),
-            learner=components.reference(spec),
-            environment=components.reference(drawn) if drawn else None,
-            monitor=monitor,
-            annotate=annotate,
-            quantify=quantify,
-            upstream=roles,
-            seed=seed,
-        )
-        inputs = [*([annotate] if annotate else []), *quantify, *(item.key for item in roles.values())]
+            "networks": components.networks(trained),
+            "learner": components.reference(spec),
+            "environment": components.reference(drawn) if drawn else None,
+            "monitor": self.monitor,
+        }
         suffix = "" if trained.id == "-" else f" ({trained.id})"
-        title = f"train {method or spec.name} on {data.spec.label}, seed {seed}{suffix}"
-        return [*quantified, *annotated, *before, data.stage("train", spec.name, preimage, payload, inputs, title)]
+        chains = []
+        for seed, before, annotation, (roles, below) in zip(self.seeds, quantified, annotated, upstream, strict=True):
+            read: dict[str, Any] = {"quantify": [stage.key for stage in before if stage.kind == "quantify"]}
+            annotate = annotation[-1].key if annotation else None
+            preimage = {**identity, **read, "upstream": upstream_identity(roles), "seed": seed}
+            if annotate:
+                preimage["environment"] = annotate
+            payload = TrainPayload(**settings, **read, annotate=annotate, upstream=roles, seed=seed)
+            inputs = [*([annotate] if annotate else []), *read["quantify"], *(item.key for item in roles.values())]
+            title = f"train {name} on {data.spec.label}, seed {seed}{suffix}"
+            train = data.stage("train", spec.name, preimage, payload, inputs, title)
+            chains.append([*before, *annotation, *below, train])
+        return chains
 
-    def _encode_and_quantify(self, data: Data, pipeline: Pipeline, seed: int) -> list[Stage]:
-        """Return one encode and one quantify stage for each architecture of the pool."""
-        components, quantifier = self._components, pipeline.quantifier
-        stages = []
+    def _encode_and_quantify(self, pipeline: Pipeline) -> list[list[Stage]]:
+        """Return for each seed one encode and one quantify stage for each architecture of the pool."""
+        components, data, quantifier = self.components, self.data, pipeline.quantifier
+        identity, reference = components.identity(quantifier), components.reference(quantifier)
+        chains: list[list[Stage]] = [[] for _ in self.seeds]
         for encoder in pipeline.encoders:
-            title = f"{components.brief(encoder)} on {data.spec.label}, seed {seed}"
-            preimage = {"encoder": components.identity(encoder), "data": data.prepared.key, "seed": seed}
-            payload = EncodePayload(**data.payload, encoder=components.reference(encoder), seed=seed)
-            encode = data.stage("encode", encoder.name, preimage, payload, (), f"encode {title}")
-            stages += [encode, self._quantify(data, quantifier, encode, f"{quantifier.name}/{encoder.name}", title)]
-        return stages
+            place, brief = f"{quantifier.name}/{encoder.name}", components.brief(encoder)
+            own_identity, own_reference = components.identity(encoder), components.reference(encoder)
+            for seed, chain in zip(self.seeds, chains, strict=True):
+                title = f"{brief} on {data.spec.label}, seed {seed}"
+                preimage = {"encoder": own_identity, "data": data.prepared.key, "seed": seed}
+                encoding = EncodePayload(**data.payload, encoder=own_reference, seed=seed)
+                encode = data.stage("encode", encoder.name, preimage, encoding, (), f"encode {title}")
+                preimage = {"quantifier": identity, "seed": seed, "encode": encode.key}
+                fit = QuantifyPayload(**data.payload, quantifier=reference, encode=encode.key, seed=seed)
+                quantify = data.stage("quantify", place, preimage, fit, [encode.key], f"quantify {title}")
+                chain += [encode, quantify]
+        return chains
 
-    def _quantify(self, data: Data, quantifier: ComponentSpec, encode: Stage, place: str, title: str) -> Stage:
-        components, seed = self._components, encode.payload.seed
-        preimage = {"quantifier": components.identity(quantifier), "seed": seed, "encode": encode.key}
-        reference = components.reference(quantifier)
-        payload = QuantifyPayload(**data.payload, quantifier=reference, encode=encode.key, seed=seed)
-        return data.stage("quantify", place, preimage, payload, [encode.key], f"quantify {title}")
-
-    def _annotation(
-        self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, seed: int, depth: int
-    ) -> list[Stage]:
-        """Return the stages of an environment component, that which annotates last."""
-        components = self._components
+    def _annotation(self, spec: ComponentSpec, configuration: Configuration, depth: int) -> list[list[Stage]]:
+        """Return for each seed the stages of an environment component, that which annotates last."""
+        components, data = self.components, self.data
         entry = components.entry(spec)
         trains = bool(entry.traits.get("trains_networks"))
         fields = sorted(entry.traits.get("oracle", ()))
-        roles, before = self._upstream(data, monitor, spec, configuration, seed, depth)
-        preimage = {
+        identity = {
             "environment": components.identity(spec),
             "data": data.prepared.key,
             "oracle": fields,
             **(components.networks_identity(configuration) if trains else {}),
-            "upstream": upstream_identity(roles),
-            "seed": seed,
         }
-        payload = AnnotatePayload(
+        settings = {
             **data.payload,
-            networks=components.networks(configuration) if trains else None,
-            environment=components.reference(spec),
-            oracle=data.prepared.outputs[0],
-            fields=fields,
-            upstream=roles,
-            seed=seed,
-        )
-        title = f"annotate {components.brief(spec)} on {data.spec.label}, seed {seed}"
-        inputs = [item.key for item in roles.values()]
-        return [*before, data.stage("annotate", entry.name, preimage, payload, inputs, title)]
+            "networks": components.networks(configuration) if trains else None,
+            "environment": components.reference(spec),
+            "oracle": data.prepared.outputs[0],
+            "fields": fields,
+        }
+        brief = components.brief(spec)
+        chains = []
+        for seed, (roles, below) in zip(self.seeds, self._upstream(spec, configuration, depth), strict=True):
+            preimage = {**identity, "upstream": upstream_identity(roles), "seed": seed}
+            payload = AnnotatePayload(**settings, upstream=roles, seed=seed)
+            title = f"annotate {brief} on {data.spec.label}, seed {seed}"
+            inputs = [item.key for item in roles.values()]
+            chains.append([*below, data.stage("annotate", entry.name, preimage, payload, inputs, title)])
+        return chains
 
     def _upstream(
-        self, data: Data, monitor: str, spec: ComponentSpec, configuration: Configuration, seed: int, depth: int
-    ) -> tuple[dict[str, UpstreamStage], list[Stage]]:
-        """Return role -> the stage on which a component builds, and all stages of these.
+        self, spec: ComponentSpec, configuration: Configuration, depth: int
+    ) -> list[tuple[dict[str, UpstreamStage], list[Stage]]]:
+        """Return for each seed role -> the stage on which a component builds, and all stages of these.
 
         Raises:
             UserError: the component builds on itself.
         """
         if depth > _MAX_UPSTREAM:
             raise UserError(f"'{spec.name}' builds on stages that build on it")
-        roles: dict[str, UpstreamStage] = {}
-        before: list[Stage] = []
-        for item in self._components.upstream(spec, configuration):
+        found: list[tuple[dict[str, UpstreamStage], list[Stage]]] = [({}, []) for _ in self.seeds]
+        for item in self.components.upstream(spec, configuration):
             kind = item.component.kind
             if kind in LEARNER_KINDS:
-                made = self._training(data, monitor, item.configuration, seed, depth=depth + 1)
+                chains = self._training(item.configuration, item.component.name, depth + 1)
             else:
-                made = self._annotation(data, monitor, item.component, item.configuration, seed, depth + 1)
-            before += made
-            key, payload = made[-1].key, made[-1].payload
-            roles[item.role] = UpstreamStage(kind=kind, key=key, checkpoint=item.checkpoint, payload=payload)
-        return roles, before
+                chains = self._annotation(item.component, item.configuration, depth + 1)
+            for (roles, below), chain in zip(found, chains, strict=True):
+                below.extend(chain)
+                key, payload = chain[-1].key, chain[-1].payload
+                roles[item.role] = UpstreamStage(kind=kind, key=key, checkpoint=item.checkpoint, payload=payload)
+        return found
 
 
 def _score(data: Data, learner: str, train: Stage) -> Stage:

@@ -162,14 +162,15 @@ class Nearest:
             self._places[stage.place] = [
                 _stored(preimage) for _, preimage in self._store.preimages(stage.place, self._among)
             ]
-        wanted, there = _stored(stage.preimage), self._places[stage.place]
+        there = self._places[stage.place]
+        if not there:
+            return None
+        wanted = _stored(stage.preimage)
         same = [stored for stored in there if stored.settings == wanted.settings]
         nearest = min(
-            (same or there)[-_COMPARED:],
-            key=lambda stored: len(stored.leaves.items() ^ wanted.leaves.items()),
-            default=None,
+            (same or there)[-_COMPARED:], key=lambda stored: len(stored.leaves.items() ^ wanted.leaves.items())
         )
-        return nearest and nearest.preimage
+        return nearest.preimage
 
 
 class _Stored(NamedTuple):
@@ -204,7 +205,7 @@ class Clock:
 
     def seconds(self, stage: Stage) -> float | None:
         """Return the estimate in seconds, or None if nothing is recorded."""
-        recorded = self._recorded.get(stage.work)
+        recorded = self._recorded and self._recorded.get(stage.work)
         return median(recorded) if recorded else None
 
 

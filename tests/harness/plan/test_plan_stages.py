@@ -104,7 +104,7 @@ def chain(learner: str, *, environment: str | None = None, train: dict[str, Any]
     factory = StageFactory(CATALOG, cast("Declarations", Facts()))
     dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
     row = Row("M", "D", (configuration,), SelectSettings())
-    return factory.cell(factory.data(dataset), row, configuration, 1)[:-1]
+    return factory.row(factory.data(dataset), row, [1]).cells(configuration)[0][:-1]
 
 
 def key(learner: str, **more: Any) -> str:

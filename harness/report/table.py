@@ -61,6 +61,11 @@ class TextTable:
         return any(text.rank for row in self.rows for text in row)
 
     @property
+    def flagged(self) -> bool:
+        """True if an entry has a sign beside it."""
+        return any(text.flags for row in self.rows for text in row)
+
+    @property
     def shown(self) -> bool:
         """True if there is something to print between title and caption."""
         return bool(self.rows) or not self.title

@@ -20,6 +20,12 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return the text on one line, cut to so many letters."""
+    line = one_line(text)
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+
+
 def percent(summary: Summary, *, signed: bool = False) -> str:
     """Return ``71.95 ± 1.41``, the mean alone for one value, an en dash without values."""
     if summary.mean is None:

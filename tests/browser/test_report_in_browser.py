@@ -33,8 +33,8 @@ def report(tmp_path_factory) -> Path:
 
 
 def methods(page) -> list[str]:
-    found = page.locator("table[data-name=t1] tbody tr:visible th").all_inner_texts()
-    return [text.strip() for text in found]
+    found = page.locator("table.results tbody tr:visible th").all_inner_texts()
+    return [text.partition("\n")[0].strip() for text in found]
 
 
 def heading(page, text: str):
@@ -64,20 +64,45 @@ def test_sorting_with_the_keyboard_and_what_is_missing_last(report, show) -> Non
     for order in (["ERM", "Tuned", HOSTILE], ["Tuned", "ERM", HOSTILE]):
         page.keyboard.press("Enter")
         assert methods(page) == order
-    assert page.locator("output[data-said=t1]").inner_text() == "Sorted by B (B-1), ascending"
+    assert page.locator("#said").inner_text() == "Sorted by B (B-1), ascending"
     heading(page, "Method").locator("button").press("Enter")
     assert methods(page)[1:] == ["ERM", "Tuned"]
 
 
 def test_filtering(report, show) -> None:
     page = show(report)
-    page.get_by_label("Filter rows").first.fill("random tun")
+    page.get_by_label("Filter rows").fill("random tun")
     assert methods(page) == ["Tuned"]
-    assert page.locator("output[data-said=t1]").inner_text() == "1 of 3 rows"
-    page.get_by_label("Filter rows").first.fill("nothing like it")
+    assert page.locator("#said").inner_text() == "1 of 3 rows"
+    page.get_by_label("Filter rows").fill("nothing like it")
     assert methods(page) == []
-    page.get_by_label("Filter rows").first.fill("")
+    page.get_by_label("Filter rows").fill("")
     assert len(methods(page)) == 3
+
+
+def test_the_checkpoint_rule_is_a_switch_over_one_table(report, show) -> None:
+    page = show(report)
+    assert page.locator("table.results:visible").count() == 1
+    heading(page, "A (A-1)").locator("button").click()
+    page.get_by_label("Filter rows").fill("erm")
+    page.get_by_role("radio", name="the last epoch").check()
+    assert page.locator("#results h2:visible").all_inner_texts() == ["Results at the last epoch"]
+    assert methods(page) == ["ERM"], "the other rule's table is filtered alike"
+    page.get_by_label("Filter rows").fill("")
+    assert methods(page) == ["Tuned", "ERM", HOSTILE], "and sorted alike"
+    page.goto(report.as_uri() + "#t1-note-1")
+    assert page.locator("#t1").is_visible()
+
+
+def test_a_row_of_the_picture_opens_its_cell(report, show) -> None:
+    page = show(report)
+    row = page.locator("#t1 figure a").first
+    row.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#cell").get_by_role("heading", level=2).inner_text() == "ERM on A"
+    page.keyboard.press("Escape")
+    page.locator("#t1 figure a").nth(1).click()
+    assert page.evaluate("location.hash") == "#t1/A/Tuned"
 
 
 def test_what_stands_behind_a_cell(report, show) -> None:
@@ -144,12 +169,12 @@ def test_a_cell_has_an_address_and_the_keyboard_leaves_it(report, show) -> None:
     page.keyboard.press("Escape")
     assert page.locator("#cell[open]").count() == 0
     assert "/" not in page.evaluate("location.hash")
-    page.locator(ERM).focus()
+    page.locator("td a[href='#t2/A/ERM']").focus()
     page.keyboard.press("Enter")
     assert page.locator("#cell[open]").count() == 1
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.getAttribute('href')") == "#t1/A/ERM"
-    page.click(TUNED)
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#t2/A/ERM"
+    page.click("td a[href='#t2/A/Tuned']")
     page.go_back()
     page.wait_for_selector("#cell:not([open])", state="attached")
 
@@ -162,14 +187,14 @@ def test_an_address_that_leads_nowhere_opens_nothing(report, show) -> None:
 def test_copying(report, show) -> None:
     page = show(report, permissions=["clipboard-read", "clipboard-write"])
     for style, part in (("LaTeX", r"\begin{tabular}"), ("Markdown", "| Method |"), ("CSV", "dataset,")):
-        page.get_by_role("button", name=f"Copy as {style}").first.click()
-        page.wait_for_function(f"document.querySelector('output[data-said=t1]').textContent === '{style} copied'")
+        page.get_by_role("button", name=f"Copy as {style}").click()
+        page.locator("#said", has_text=f"{style} copied").wait_for()
         assert part in page.evaluate("navigator.clipboard.readText()")
 
 
 def test_copying_without_a_clipboard(report, show) -> None:
     page = show(report, script="Object.defineProperty(navigator, 'clipboard', { value: undefined });")
-    page.get_by_role("button", name="Copy as LaTeX").first.click()
+    page.get_by_role("button", name="Copy as LaTeX").click()
     page.wait_for_selector("#copy[open]")
     assert r"\toprule" in page.locator("#copy-text").input_value()
     assert page.evaluate("getSelection().toString()").startswith("%")
@@ -179,8 +204,8 @@ def test_copying_without_a_clipboard(report, show) -> None:
 
 def test_a_browser_that_cannot_unpack_says_so(report, show) -> None:
     page = show(report, script="delete globalThis.DecompressionStream;")
-    page.get_by_role("button", name="Copy as CSV").first.click()
-    page.wait_for_function("document.querySelector('output[data-said=t1]').textContent.includes('--format csv')")
+    page.get_by_role("button", name="Copy as CSV").click()
+    page.locator("#said", has_text="--format csv").wait_for()
     page.click(ERM)
     page.wait_for_selector("text=too old to unpack")
 

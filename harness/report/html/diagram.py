@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from harness.report.text import one_line
+from harness.report.text import shortened
 from harness.results.statistics import ALPHA, Ranking
 
 AXIS = 480.0
@@ -60,7 +60,7 @@ def diagram(ranking: Ranking) -> Diagram | None:
         return None
     if ranking.critical > len(ranking.ranks) - 1 or (ranking.p is not None and ranking.p > ALPHA):
         return None
-    names = {method: _short(method) for method in ranking.ranks}
+    names = {method: shortened(method, LONGEST) for method in ranking.ranks}
     margin = LETTER * max(len(f"{name} (0.00)") for name in names.values()) + 20
     end = len(ranking.ranks)
 
@@ -87,8 +87,3 @@ def diagram(ranking: Ranking) -> Diagram | None:
         labels.append(Label(text, edge - 4 if left else edge + 4, y + 4, "end" if left else "start"))
     size = 2 * margin + AXIS, first + ROW * half
     return Diagram(*size, tuple(lines), tuple(labels), ranking.critical)
-
-
-def _short(name: str) -> str:
-    line = one_line(name)
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}…"

@@ -27,19 +27,36 @@
     return new Response(stream).json();
   }
 
+  /* The checkpoint rule is a switch over one table: the tables of all rules are sorted and filtered alike. */
+  const tables = [...document.querySelectorAll("table.results")];
+  let shown;
+  function choose(name) {
+    if (!tables.some((table) => table.dataset.name === name)) return;
+    shown = name;
+    for (const section of document.querySelectorAll("#results > section")) section.hidden = section.id !== name;
+    const input = document.querySelector(`input[name=rule][value=${name}]`);
+    if (input) input.checked = true;
+  }
+
   /* Sorting: first the sensible order, then the other one, then that of the suite. */
   const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
   const OTHER = { ascending: "descending", descending: "ascending" };
-  function sort(table, heading) {
+  function sort(heading) {
     const text = heading.classList.contains("words");
     const first = text ? "ascending" : "descending";
     const now = heading.getAttribute("aria-sort");
     const next = now === null ? first : now === first ? OTHER[first] : null;
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    if (next !== null) heading.setAttribute("aria-sort", next);
+    tables.forEach((table) => order(table, heading.cellIndex, next, text));
+    const name = heading.querySelector("button").textContent;
+    say(next === null ? "In the order of the suite" : `Sorted by ${name}, ${next}`);
+  }
+
+  function order(table, column, next, text) {
+    for (const heading of table.tHead.rows[0].cells) heading.removeAttribute("aria-sort");
+    if (next !== null) table.tHead.rows[0].cells[column].setAttribute("aria-sort", next);
     const sign = next === "descending" ? -1 : 1;
     const value = (row) => {
-      const cell = row.cells[heading.cellIndex];
+      const cell = row.cells[column];
       return text ? cell.textContent : cell.dataset.v === undefined ? null : Number(cell.dataset.v);
     };
     const rows = [...table.tBodies[0].rows].map((row) => ({ row, value: next === null ? null : value(row) }));
@@ -49,37 +66,33 @@
       return sign * (text ? words.compare(a.value, b.value) : a.value - b.value) || a.row.place - b.row.place;
     });
     table.tBodies[0].append(...rows.map((item) => item.row));
-    const name = heading.querySelector("button").textContent;
-    say(table.dataset.name, next === null ? "In the order of the suite" : `Sorted by ${name}, ${next}`);
   }
 
-  function filter(table, wanted) {
+  function filter(wanted) {
     const parts = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of table.tBodies[0].rows) {
-      row.words ??= row.textContent.toLowerCase();
+    for (const row of tables.flatMap((table) => [...table.tBodies[0].rows])) {
+      row.words ??= row.cells[0].textContent.toLowerCase();
       row.hidden = !parts.every((part) => row.words.includes(part));
-      shown += !row.hidden;
     }
-    say(table.dataset.name, parts.length ? `${shown} of ${table.tBodies[0].rows.length} rows` : "");
+    const rows = [...tables[0].tBodies[0].rows];
+    say(parts.length ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "");
   }
 
-  function say(name, text) {
-    document.querySelector(`output[data-said="${name}"]`).textContent = text;
+  function say(text) {
+    byId("said").textContent = text;
   }
 
   async function copy(button) {
-    const name = button.dataset.table;
     let text;
     try {
-      text = (await unpack(`copies-${name.slice(1)}`))[button.dataset.copy];
+      text = (await unpack(`copies-${shown.slice(1)}`))[button.dataset.copy];
     } catch {
-      say(name, `This browser is too old to copy; bench report ${data().run} --format ${button.dataset.copy} prints it`);
+      say(`This browser is too old to copy; bench report ${data().run} --format ${button.dataset.copy} prints it`);
       return;
     }
     try {
       await navigator.clipboard.writeText(text);
-      say(name, `${button.textContent.replace("Copy as ", "")} copied`);
+      say(`${button.textContent} copied`);
     } catch {
       byId("copy-text").value = text;
       byId("copy").showModal();
@@ -276,6 +289,7 @@
   }
 
   function open() {
+    choose(location.hash.slice(1).split(/[/-]/)[0]);
     const found = wanted();
     const dialog = byId("cell");
     if (!found) {
@@ -305,15 +319,16 @@
   }
 
   function start() {
-    for (const results of document.querySelectorAll("table.results")) {
+    for (const results of tables) {
       [...results.tBodies[0].rows].forEach((row, place) => { row.place = place; });
       results.tHead.addEventListener("click", (event) => {
         const button = event.target.closest("button");
-        if (button) sort(results, button.closest("th"));
+        if (button) sort(button.closest("th"));
       });
-      const input = document.querySelector(`input[data-filter="${results.dataset.name}"]`);
-      input.addEventListener("input", () => filter(results, input.value));
     }
+    byId("filter").addEventListener("input", (event) => filter(event.target.value));
+    for (const input of document.querySelectorAll("input[name=rule]")) input.addEventListener("change", () => choose(input.value));
+    choose("t1");
     for (const button of document.querySelectorAll("button[data-copy]")) button.addEventListener("click", () => copy(button));
     byId("cell").addEventListener("close", () => { if (wanted()) history.replaceState(null, "", "#"); });
     addEventListener("hashchange", open);

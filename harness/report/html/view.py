@@ -14,6 +14,7 @@ from harness.report import render
 from harness.report.build import ReportOptions, RunReport, Section, make_report
 from harness.report.html.diagram import Diagram, diagram
 from harness.report.html.dialogs import Dialogs, kind_of
+from harness.report.html.forest import Forest, forests, legend
 from harness.report.layout import finding_table
 from harness.report.statistics_tables import rank_sentences, related_sentences
 from harness.report.table import NOTHING, Text, TextTable
@@ -35,20 +36,34 @@ LARGEST_FIGURE = 1_500_000
 
 @dataclass(frozen=True)
 class PageTable:
-    """One main table of the page, with the diagrams beside it.
+    """The main table under one checkpoint rule, with the drawings beside it.
 
     Attributes:
+        rule: where the checkpoints are, in words.
         labels: (dataset, split) -> label of the column.
+        forests: the picture of the table; empty without statistics.
         diagrams: title, drawing, and what the tests found.
         copies: the table in other formats.
     """
 
     name: str
-    title: str
+    rule: str
     section: Section
     labels: Mapping[tuple[str, str], str]
+    forests: tuple[Forest, ...]
     diagrams: tuple[tuple[str, Diagram, str], ...]
     copies: Mapping[str, str]
+
+    @property
+    def legend(self) -> str:
+        """How the picture is read."""
+        return legend(self.section.table.results.reference)
+
+    @property
+    def about(self) -> int:
+        """The number of columns after the method's that tell of it, before those of values."""
+        rows = self.section.main.rows
+        return min((place for row in rows for place, text in enumerate(row) if text.row), default=1) - 1
 
 
 @dataclass(frozen=True)
@@ -153,13 +168,14 @@ def _table(name: str, section: Section) -> PageTable:
         for family in families
     ]
     rules = {row.checkpoint for row in section.table.rows}
-    title = "Results" if LAST in rules else "Results at the best validation score"
+    rule = "each method's own checkpoint" if LAST in rules else "the best validation score"
     bare = RunReport(section.table.results, (replace(section, beside=(), statistics=None, published=None),))
     return PageTable(
         name=name,
-        title="Results at the last epoch" if rules == {LAST} else title,
+        rule="the last epoch" if rules == {LAST} else rule,
         section=section,
         labels={(column.dataset, column.split): column.label for column in section.table.columns},
+        forests=tuple(forests(section.table, section.statistics)) if section.statistics else (),
         diagrams=tuple((title, figure, told) for title, figure, told in drawn if figure is not None),
         copies={style: render(bare, style) for style in COPIES},
     )

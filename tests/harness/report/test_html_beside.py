@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import replace
 from html import unescape
 
@@ -10,6 +11,7 @@ import pytest
 from html_kit import store_run
 from report_kit import build_run
 
+from harness.report import ReportOptions
 from harness.report.html.diagram import AXIS, MOST, diagram
 from harness.report.html.page import environment, render_page
 from harness.report.html.view import build_page, page_finding
@@ -67,6 +69,54 @@ def test_a_report_with_enough_datasets_has_a_diagram(store) -> None:
     assert "Friedman's test, 4 methods on 6 datasets: chi-square(3) = 18.00, p < 0.001." in told
     assert "The p-value is rough for fewer than 10 datasets or 6 methods." in told
     assert told in unescape(render_page(page))
+
+
+def test_the_picture_has_the_intervals_of_the_statistics_and_links_to_the_details(store) -> None:
+    cells = {"ERM": [0.5, 0.52, 0.54], "Far": [0.7, 0.72, 0.75], "Near": [0.5, 0.6, 0.4], "Lost": [0.5, 0.52, None]}
+    run = build_run(
+        {name: {"A": values} for name, values in (cells | {"Bad": ["failed: x"] * 3}).items()}, reference="ERM"
+    )
+    page = build_page(*store_run(run, store), store)
+    table = page.tables[0]
+    (panel,) = table.forests
+    erm, far, near, _, bad = panel.marks
+    assert [mark.kind for mark in panel.marks] == ["reference", "apart", "", "", ""]
+    assert [mark.text for mark in panel.marks] == ["52.00", "72.33", "50.00", "51.00 (n=2/3)", "failed: x"]
+    assert (bad.dot, bad.low, bad.high) == (None, None, None)
+    first, last = panel.ticks[0], panel.ticks[-1]
+
+    def number(place: float | None) -> float:
+        assert place is not None
+        return first[0] + (last[0] - first[0]) * (place - first[1]) / (last[1] - first[1])
+
+    shown = {row.method: row.mean for row in table.section.statistics.rows}
+    for mark in (erm, far, near):
+        mean = shown[mark.name]
+        assert (number(mark.low), number(mark.dot), number(mark.high)) == pytest.approx(
+            (mean.low, mean.estimate, mean.high)
+        )
+    assert panel.reference == erm.dot
+    assert "difference to ERM +20.33 [" in far.told
+    made = render_page(page)
+    assert '<a href="#t1/A/Far" class="apart">' in made
+    assert f"<title>Far: {far.told}</title>" in unescape(made)
+    assert "Dashed: ERM; a filled dot" in made
+
+
+def test_a_picture_stays_on_the_scale_of_its_metric_and_needs_statistics(store) -> None:
+    record, run = store_run(build_run({"ERM": {"A": [0.1, 0.9]}, "One": {"A": [0.5, None]}}, seeds=(1, 2)), store)
+    (panel,) = build_page(record, run, store).tables[0].forests
+    assert [tick for tick, _ in panel.ticks] == [0, 20, 40, 60, 80, 100]
+    assert (panel.marks[0].low, panel.marks[0].high) == (panel.ticks[0][1], panel.ticks[-1][1])
+    assert panel.marks[1].low is None
+    assert build_page(record, run, store, ReportOptions(statistics=False)).tables[0].forests == ()
+
+
+def test_tables_beside_are_open_where_they_mark_something(store) -> None:
+    run = build_run({"ERM": {"A": [0.5, 0.52, 0.54]}, "Far": {"A": [0.7, 0.72, 0.75]}}, reference="ERM")
+    made = render_page(build_page(*store_run(run, store), store))
+    assert re.findall(r'<details class="printed" open>\n<summary>(.*?)</summary>', made) == ["Differences to ERM"] * 2
+    assert '<details class="printed">\n<summary>Confidence intervals</summary>' in made
 
 
 def test_footnotes_of_a_block_stand_under_it() -> None:

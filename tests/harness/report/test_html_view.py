@@ -30,10 +30,7 @@ def cell(page, method, column, table=0):
 
 
 def test_one_table_for_each_checkpoint_rule(page) -> None:
-    assert [table.title for table in page.tables] == [
-        "Results at the best validation score",
-        "Results at the last epoch",
-    ]
+    assert [table.rule for table in page.tables] == ["the best validation score", "the last epoch"]
     assert [table.section.main.rows[0][3].text for table in page.tables] == ["52.00 ± 2.00", "47.00 ± 2.00"]
 
 
@@ -41,16 +38,14 @@ def test_a_suite_of_mixed_rules_has_its_own_table_first(store) -> None:
     cells = {"A": {"X": [0.5] * 3}, "B": {"X": [0.6] * 3}}
     run = build_run(cells, facts={"B": {"select": SelectSettings(checkpoint="last")}})
     tables = build_page(*store_run(run, store), store).tables
-    assert [table.title for table in tables] == [
-        "Results",
-        "Results at the best validation score",
-        "Results at the last epoch",
-    ]
+    rules = ["each method's own checkpoint", "the best validation score", "the last epoch"]
+    assert [table.rule for table in tables] == rules
 
 
 def test_one_rule_alone_where_it_is_asked_for(store) -> None:
     page = build_page(*store_run(small_run(), store), store, ReportOptions(checkpoints=("last",)))
-    assert [table.title for table in page.tables] == ["Results at the last epoch"]
+    assert [table.rule for table in page.tables] == ["the last epoch"]
+    assert 'name="rule"' not in render_page(page)
 
 
 def test_entries_carry_number_link_and_status(page) -> None:
@@ -60,6 +55,12 @@ def test_entries_carry_number_link_and_status(page) -> None:
     first = text.partition('<table class="results"')[2].partition("</table>")[0]
     assert re.findall(r"is-(\w+)", first) == ["provisional", "failed", "missing"]
     assert '<button type="button">A (A-1)</button>' in first
+
+
+def test_what_a_row_is_about_stands_below_its_name_and_numbers_come_first(page) -> None:
+    first = render_page(page).partition('<table class="results"')[2].partition("</table>")[0]
+    assert re.findall(r'<button type="button">(.*?)</button>', first) == ["Method", "A (A-1)", "B (B-1)"]
+    assert re.findall(r"<small>(.*?)</small>", first) == ["Environments: random(2)", "Configurations: 2"]
 
 
 def test_seeds_of_a_cell(page) -> None:

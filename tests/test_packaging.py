@@ -93,7 +93,31 @@ def test_every_module_and_data_file_is_installed(built: Path) -> None:
         for path in (ROOT / top).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()} == expected
+    there = {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()}
+    assert there == expected | {"equad_bench.py"}
+
+
+def test_no_project_gets_the_pytest_plugin_unasked(project: dict[str, Any]) -> None:
+    """It would import ``harness``, which in a project with a file of that name is another module."""
+    assert "entry-points" not in project["project"]
+
+
+def test_another_package_of_our_name_is_told(project: dict[str, Any], tmp_path: Path) -> None:
+    assert project["project"]["scripts"] == {"bench": "equad_bench:main"}
+    (tmp_path / "plugins").mkdir()
+
+    def version() -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-c", "from equad_bench import main; main()", "--version"]  # looks in its folder first
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    assert version().stdout == f"bench {harness.__version__}\n", "a folder without __init__.py shadows nothing"
+    for file in ("plugins/__init__.py", "harness.py"):
+        (tmp_path / file).touch()
+        told = version()
+        assert (told.returncode, told.stdout) == (2, "")
+        name = file.partition("/")[0].removesuffix(".py")
+        assert told.stderr.startswith(f"error: {tmp_path / file} shadows the package '{name}' of bench; ")
 
 
 def test_an_installation_finds_its_suites_and_components(built: Path, tmp_path: Path) -> None:

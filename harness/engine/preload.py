@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import suppress
 
 from harness.engine.process_state import limit_threads
+from harness.engine.supervisor import SAFE_PATH
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal group; the parent acts on it
+os.environ.pop(SAFE_PATH, None)  # the server's own; what a plugin starts has the paths that Python gives it
 limit_threads()  # before torch and NumPy read the environment
 
 with suppress(ImportError):  # a job that needs no torch runs without

@@ -1,6 +1,6 @@
 """The conformance kit: the contract of every kind of component, tested on small fixed toy data.
 
-``bench check`` runs it on the command line, ``pytest --bench-check`` and :func:`conformance` under pytest.
+``bench check`` runs it on the command line, :func:`conformance` under pytest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kit under pytest: ``pytest --bench-check NAME``, and :func:`conformance`. Imports nothing heavy at start."""
+"""The kit under pytest: :func:`conformance`, and as a plugin ``--bench-check NAME``. Imports nothing heavy at start."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BENCH_STORE")}
     environment.setdefault("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
     environment |= {"OMP_NUM_THREADS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
@@ -65,10 +66,13 @@ def test_it_is_found_and_becomes_a_row(installed: Path, tmp_path: Path) -> None:
 
 
 def test_its_own_tests_pass_where_it_is_installed(installed: Path, tmp_path: Path) -> None:
-    shutil.copy(EXAMPLE / "tests" / "test_lisa.py", tmp_path)
-    told = run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_lisa.py", cwd=tmp_path)
+    for file in ("pyproject.toml", "tests/test_lisa.py"):
+        shutil.copy(EXAMPLE / file, tmp_path)
+    words = ("-v", "-p", "no:cacheprovider", "--bench-check", "quantifier/svm", "test_lisa.py")
+    told = run(installed, "-m", "pytest", *words, cwd=tmp_path)
     assert "failed" not in told
-    assert "passed" in told
+    assert "test_conformance[baseline/lisa-trains] PASSED" in told
+    assert "quantifier/svm-works PASSED" in told
 
 
 def test_it_is_shaped_as_bench_new_makes_it() -> None:

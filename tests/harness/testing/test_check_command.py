@@ -114,11 +114,13 @@ def test_a_plugin_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "ZeroDivisionError" in bench(str(file), code=2, capsys=capsys)
 
 
+PLUGIN = ("-p", "harness.testing.pytest_plugin")
+ALONE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+
+
 def run_pytest(folder: Path, *words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    if not _installed():
-        command[3:3] = ["-p", "harness.testing.pytest_plugin"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *PLUGIN, *words]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), ALONE: "1"}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -130,23 +132,17 @@ def pytest_here(
     """Run pytest within this process, in the plugin's folder."""
     monkeypatch.chdir(plugin.parent)
     monkeypatch.syspath_prepend(plugin.parent)
+    monkeypatch.setenv(ALONE, "1")
     loaded = set(sys.modules)
 
     def run(*words: str) -> tuple[int, str]:
-        options = [] if _installed() else ["-p", "harness.testing.pytest_plugin"]
-        code = pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "-s", *options, *words])
+        code = pytest.main(["-p", "no:cacheprovider", "-s", *PLUGIN, *words])
         for name in {"mine", "test_mine", "test_other"} - loaded:
             sys.modules.pop(name, None)
         told = capsys.readouterr()
         return int(code), told.out + told.err
 
     return run
-
-
-def _installed() -> bool:
-    from importlib.metadata import entry_points
-
-    return any(point.value == "harness.testing.pytest_plugin" for point in entry_points(group="pytest11"))
 
 
 def test_pytest_option(plugin: Path) -> None:
@@ -228,6 +224,18 @@ class Leaving(Halves):
         file.write_text(HEAD + SOUND + body + TAIL.replace("NAMES", classes), encoding="utf-8")
         found = json.loads(bench(str(file), "--json", *words, code=1, capsys=capsys))
         return {item["name"]: item for item in found["reports"]}
+
+    def test_a_project_may_have_a_module_of_our_name(self, plugin: Path) -> None:
+        """The fork server looked for ``harness`` in the current folder first."""
+        folder = plugin.parent / "project"
+        folder.mkdir()
+        (folder / "harness.py").touch()
+        script = "from equad_bench import main\n\nif __name__ == '__main__':\n    main()\n"
+        (plugin.parent / "bench").write_text(script, encoding="utf-8")
+        command = [sys.executable, str(plugin.parent / "bench"), "check", "environment/random"]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+        assert "ok      environment/random" in done.stdout, done.stdout + done.stderr
 
     def test_one_that_ends_its_process_leaves_the_others(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

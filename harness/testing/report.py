@@ -67,6 +67,13 @@ class Report:
         return not self.with_status("failed")
 
     @property
+    def raises_everywhere(self) -> bool:
+        """Return True if every check that was not skipped met one and the same exception."""
+        failed = self.with_status("failed")
+        met = {(outcome.problems, outcome.traceback) for outcome in failed if outcome.traceback}
+        return len(met) == 1 and len(failed) + len(self.with_status("skipped")) == len(self.outcomes)
+
+    @property
     def all_skipped(self) -> bool:
         """Return True if no check applied."""
         return len(self.with_status("skipped")) == len(self.outcomes)
@@ -83,9 +90,14 @@ class Report:
         """Return lines for a terminal: a heading and the failed checks, with ``verbose`` every check."""
         skipped = self.with_status("skipped")
         word = "FAILED" if not self.passed else "skipped" if self.all_skipped else "ok"
-        counts = f"{len(self.outcomes)} checks" + (f", {len(skipped)} skipped" if skipped else "")
+        everywhere = self.raises_everywhere and not verbose
+        counts = f"{len(self.outcomes)} check{'s' if len(self.outcomes) > 1 else ''}" + (
+            f", {len(skipped)} skipped" if skipped and not everywhere else ""
+        )
         lines = [f"{word:<7} {self.kind}/{self.name}  ({counts}, {self.seconds:.1f} s)"]
-        for outcome in self.outcomes:
+        if everywhere:
+            lines += ["  fails in every check:", textwrap.indent(self.with_status("failed")[0].text(), _INDENT)]
+        for outcome in () if everywhere else self.outcomes:
             if verbose or outcome.status == "failed":
                 lines.append(f"  {outcome.status:<7}  {outcome.check}: {outcome.about}")
                 lines.append(textwrap.indent(outcome.text(), _INDENT))

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam, collect
 
+BUILT_IN = "built-in"
+"""The plugin of a component that is ours."""
 KINDS = (
     "dataset",
     "backbone",

@@ -10,7 +10,7 @@ import typer
 from harness.cli.completion import complete_components
 from harness.cli.options import Folders, Json, Plugins, Strict
 from harness.cli.output import answer, tell_plugins
-from harness.component import KINDS, require_kind
+from harness.component import BUILT_IN, KINDS, require_kind
 from harness.errors import BenchError, UserError, did_you_mean
 from harness.hparams import condition_text
 
@@ -52,7 +52,7 @@ def _listed(entries: Iterable[Entry]) -> Iterator[str]:
         rows = [entry for entry in entries if entry.kind == kind]
         if rows:
             yield f"{kind}:"
-        origins = ["" if entry.plugin == "built-in" else f"  [{entry.plugin}]" for entry in rows]
+        origins = ["" if entry.plugin == BUILT_IN else f"  [{entry.plugin}]" for entry in rows]
         about = [(headline(entry) or entry.summary) + origin for entry, origin in zip(rows, origins, strict=True)]
         yield from _aligned(zip((f"  {entry.name}" for entry in rows), about, strict=True))
 

@@ -175,8 +175,8 @@ def schema(
     strict: Strict = False,
 ) -> None:
     """Print a JSON Schema of suites with every component that is registered, for completion in an editor."""
+    from harness.component import BUILT_IN
     from harness.registry.catalog import Catalog
-    from harness.registry.discovery import BUILT_IN
     from harness.registry.index import load_catalog
     from harness.safe_io import json_text
     from harness.suite import json_schema

@@ -6,8 +6,7 @@ import os
 import signal
 from contextlib import suppress
 
-from harness.engine.process_state import limit_threads
-from harness.engine.supervisor import SAFE_PATH
+from harness.engine.process_state import SAFE_PATH, limit_threads
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal group; the parent acts on it
 os.environ.pop(SAFE_PATH, None)  # the server's own; what a plugin starts has the paths that Python gives it

@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import resource_tracker
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
@@ -19,6 +20,9 @@ THREAD_VARIABLES: Final = (
     "NUMEXPR_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+
+
+SAFE_PATH: Final = "PYTHONSAFEPATH"
 
 
 def limit_threads() -> None:
@@ -55,13 +59,55 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
+def _switches() -> dict[str, tuple[Any, Callable[[Any], object]]]:
+    """Return what a component may leave changed in its process: name -> present value and the function to set it."""
+    if (torch := sys.modules.get("torch")) is None:
+        return {}
+    precision = torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision
+    autocast = torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")
+    return {
+        "torch's default type": (torch.get_default_dtype(), torch.set_default_dtype),
+        "torch's default device": (torch.get_default_device(), torch.set_default_device),
+        "torch's precision of matrix products": precision,
+        "torch's gradient mode": (torch.is_grad_enabled(), torch.set_grad_enabled),
+        "torch's autocast": autocast,
+    }
+
+
+@contextmanager
+def switches_kept() -> Iterator[list[str]]:
+    """Put switches of the process back after the block; the list receives the names of those that it changed."""
+    before, changed = _switches(), list[str]()
+    try:
+        yield changed
+    finally:
+        after = _switches()
+        for name, (value, put) in before.items():
+            if after[name][0] != value:
+                put(value)
+                changed.append(name)
+
+
+@contextmanager
+def without_current_folder() -> Iterator[None]:
+    """Keep the current folder from the path of a Python started meanwhile: a ``harness.py`` in it is none of ours."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(SAFE_PATH)
+        os.environ |= {} if before is None else {SAFE_PATH: before}
+
+
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
     """Block signals while a process or thread is started that inherits the mask, as does all that it will start.
 
     So Ctrl-C and what else reaches the whole terminal group or job stays the main thread's business.
     """
-    resource_tracker.ensure_running()  # first, because starting it lifts the mask
+    with without_current_folder():
+        resource_tracker.ensure_running()  # first, because starting it lifts the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGUSR1})
     try:
         yield

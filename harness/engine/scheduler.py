@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.graph import Heap, Ready, StageGraph
-from harness.engine.process_state import one_thread, terminable
+from harness.engine.process_state import one_thread, switches_kept, terminable
 from harness.engine.worker import Attempt, resolve
 from harness.errors import DataError
 from harness.store import Failure, Stage
@@ -199,7 +199,7 @@ class _Scheduler:
         """Settle a stage that the block runs."""
         began = time.monotonic()
         self._tell("started", stage)
-        with Attempt("inline" if self._engine.in_process else "parent") as attempt:
+        with switches_kept(), Attempt("inline" if self._engine.in_process else "parent") as attempt:
             yield attempt
         self._conclude(stage, attempt.report, began)
 

@@ -68,7 +68,11 @@ class Slot:
 
     @property
     def usable(self) -> bool:
-        """Return True where another stage can be given to it: the process lives and has a sound device."""
+        """Return True where another stage can be given to it.
+
+        The process lives, has a sound device, and has run no plugin that is not built in: what such a plugin changes in
+        its process (torch's default type, an environment variable, a patched function) ends with the process.
+        """
         return not (self.busy or self.condemned or self._spent) and self._child.alive and self._listener.is_alive()
 
     @property
@@ -79,6 +83,7 @@ class Slot:
     def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage; the future holds a report even when the process dies."""
         self._submitted = time.monotonic()
+        self._spent = stage.foreign
         self._future = future = Future[StageReport]()
         try:
             self._child.line.send(stage)
@@ -153,5 +158,5 @@ class Slot:
     def _settle(self, report: StageReport) -> None:
         with self._lock:
             if self._future is not None and not self._future.done():
-                self._spent = bool(report.detail.get("spent"))
+                self._spent = self._spent or bool(report.detail.get("spent"))
                 self._future.set_result(report)

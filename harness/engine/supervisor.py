@@ -17,8 +17,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -28,7 +28,7 @@ from typing import IO, Any, Final
 import psutil
 
 from harness.engine.failures import of_plugin
-from harness.engine.process_state import interrupts_held_back, limit_threads
+from harness.engine.process_state import interrupts_held_back, limit_threads, without_current_folder
 
 _PROGRAM: Final = """
 import sys
@@ -38,7 +38,6 @@ sys.path[:] = line.recv()
 from harness.engine.supervisor import serve
 serve(line, stacks, *line.recv())
 """
-SAFE_PATH: Final = "PYTHONSAFEPATH"
 _FRAME: Final = re.compile(r'File "(.+)", line (\d+)')
 _LOOK: Final = 0.5  # seconds between two looks whether a silent process is there
 _STACK_WAIT: Final = 0.5  # seconds for a stack to come: none does from a stopped process
@@ -75,7 +74,7 @@ class Child:
         process = context.Process(target=serve, args=(theirs, stacks_end, function, arguments, log))
         try:
             with theirs, stacks_end:
-                with interrupts_held_back(), _without_current_folder():
+                with interrupts_held_back(), without_current_folder():
                     forkserver.ensure_running()
                 process.start()  # waits until the fork server has loaded its modules
         except KeyboardInterrupt:
@@ -247,18 +246,6 @@ def _shorten(log: Path) -> None:
 def prepare_fork_server(modules: Sequence[str]) -> None:
     """Choose what the fork server loads before it forks; without effect once it runs."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
-
-
-@contextmanager
-def _without_current_folder() -> Iterator[None]:
-    """Keep the current folder from the path of a Python started meanwhile: a ``harness.py`` in it is none of ours."""
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(SAFE_PATH)
-        os.environ |= {} if before is None else {SAFE_PATH: before}
 
 
 def _kill_fork_server() -> None:

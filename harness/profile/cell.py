@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from harness.component import BUILT_IN
 from harness.engine import EngineOptions, Event
 from harness.engine.devices import CPU, on_device
 from harness.engine.process_state import one_thread
@@ -146,7 +147,7 @@ def _plain(stage: Stage) -> Stage:
     learner = {"kind": base.kind, "name": base.name, "module": base.__module__, "qualname": base.__qualname__}
     payload: TrainPayload = stage.payload
     networks = replace(payload.networks, settings=replace(payload.networks.settings, groups_per_batch=0))
-    reference = {**learner, "file": bases.__file__, "plugin": "built-in", "params": {}}
+    reference = {**learner, "file": bases.__file__, "plugin": BUILT_IN, "params": {}}
     nothing: dict[str, Any] = {"annotate": None, "environment": None, "quantify": [], "upstream": {}}
     return replace(stage, payload=replace(payload, learner=reference, networks=networks, **nothing))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.component import KINDS
+from harness.component import BUILT_IN, KINDS
 from harness.hparams import HParam, condition_text
 from harness.reference.differences import PLURALS, as_table, deviations, headline
 from harness.reference.markdown import bounds, code, escaped, prose, table, value
@@ -22,7 +22,7 @@ def traits(entry: Entry) -> dict[str, Any]:
 
 def pages(catalog: Catalog) -> dict[str, str]:
     """Return the page of each kind that has a built-in component, by its address below ``reference/``."""
-    built_in = [entry for entry in catalog if entry.plugin == "built-in"]
+    built_in = [entry for entry in catalog if entry.plugin == BUILT_IN]
     by_kind = {kind: [entry for entry in built_in if entry.kind == kind] for kind in KINDS}
     return {f"components/{PLURALS[kind]}.md": _page(kind, entries) for kind, entries in by_kind.items() if entries}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from harness.component import KINDS
+from harness.component import BUILT_IN, KINDS
 from harness.errors import UserError
 from harness.reference.markdown import escaped, table
 from harness.registry.catalog import Catalog, Entry
@@ -67,7 +67,7 @@ def as_text(rows: Iterable[Deviation]) -> Iterator[str]:
 def as_markdown(catalog: Catalog) -> str:
     """Return a section for each kind, with a table for each built-in component that has deviations."""
     order = list(dict.fromkeys((*_FIRST, *KINDS)))
-    deviating = [entry for entry in catalog if entry.plugin == "built-in" and deviations(entry)]
+    deviating = [entry for entry in catalog if entry.plugin == BUILT_IN and deviations(entry)]
     deviating.sort(key=lambda entry: (order.index(entry.kind), entry.name))
     sections = []
     for kind, entries in groupby(deviating, key=lambda entry: entry.kind):

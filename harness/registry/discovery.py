@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.component import KINDS, Component
+from harness.component import BUILT_IN, KINDS, Component
 from harness.errors import UserError
 from harness.registry.catalog import Entry
 from harness.registry.core_files import PLUGINS
@@ -20,7 +20,6 @@ from harness.registry.importing import PACKAGE, SINGLE, PluginError, author_erro
 from harness.registry.planned_code import KeptCode, locate, planned_code
 from harness.registry.source_digest import Code, read_code
 
-BUILT_IN = "built-in"
 GROUP = "equad_bench"
 NO_PLUGINS = "BENCH_NO_PLUGINS"
 """Environment variable: if set, only our plugins and those that the command line names are loaded."""

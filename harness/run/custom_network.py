@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from torch import Tensor, nn
 
+from harness.component import BUILT_IN
 from harness.engine import EngineOptions
 from harness.engine.process_state import one_thread
 from harness.errors import BenchError, UserError, did_you_mean, listed
@@ -215,7 +216,7 @@ def _entry() -> Entry:
         module=CustomModule.__module__,
         qualname=CustomModule.__qualname__,
         file=str(Path(__file__).resolve()),
-        plugin="built-in",
+        plugin=BUILT_IN,
         digest="",
         traits=traits(CustomModule),
     )

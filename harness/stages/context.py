@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from harness.registry.catalog import Entry
 from harness.registry.core_files import refuse_changed
 from harness.registry.discovery import load_one
 from harness.registry.planned_code import KeptCode
-from harness.store import Store
+from harness.store import Store, references
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,13 @@ def load_planned(payload: Any, context: Context) -> None:
         ChangedError: the code of one, or of the core, has changed since.
     """
     refuse_changed(context.core_files)
-    for ref in _references(payload):
+    for ref in references(payload):
         try:
             component_class(ref)
         except ChangedError:
             if not context.run:
                 raise
             load_one(_entry(ref), KeptCode.read(context.store.runs / context.run))
-
-
-def _references(payload: Any) -> Iterator[Mapping[str, Any]]:
-    for value in payload.values() if isinstance(payload, Mapping) else vars(payload).values():
-        if isinstance(value, Mapping) or is_dataclass(value):
-            yield from [value] if isinstance(value, Mapping) and "qualname" in value else _references(value)
 
 
 def component_class(ref: Mapping[str, Any]) -> type[Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
+from harness.component import BUILT_IN
 from harness.store.keys import digest
 
 PROTOCOL_VERSION = 1
@@ -54,6 +55,11 @@ class Stage:
         """Return True if networks are trained, so that the stage runs on a run's device; others run on the CPU."""
         return self.kind in ("encode", "train") or (self.kind == "annotate" and self.payload.networks is not None)
 
+    @property
+    def foreign(self) -> bool:
+        """Return True if code of a plugin runs that is not built in; it may change the state of its process."""
+        return any(ref["plugin"] != BUILT_IN for ref in references(self.payload))
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -85,6 +91,13 @@ class Failure:
     def remark(self) -> str:
         """Return the remark on a failure that was taken from the store; empty for one that has just happened."""
         return f" (stored {self.since}; --retry-failed runs it again)" if self.since else ""
+
+
+def references(payload: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield all components that a payload names."""
+    for value in (payload if isinstance(payload, Mapping) else getattr(payload, "__dict__", {})).values():
+        if isinstance(value, Mapping) or is_dataclass(value):
+            yield from [value] if isinstance(value, Mapping) and "qualname" in value else references(value)
 
 
 def moment(created: float) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.component import Component
 from harness.engine.failures import of_plugin
+from harness.engine.process_state import switches_kept
 from harness.testing import analyses, backbones, datasets, encoders, environments, learners, quantifiers, trackers
 from harness.testing.learner_rig import LearnerRig
 from harness.testing.report import CheckFunction, Outcome, Report, Skip
@@ -45,12 +46,18 @@ def about(check: CheckFunction) -> str:
     return " ".join((inspect.getdoc(check) or "").partition("\n\n")[0].split())
 
 
+def left_changed(switch: str) -> str:
+    """Say that a component changed a switch of its process."""
+    return f"changes {switch} and leaves it so"
+
+
 def run_check(check: CheckFunction, rig: Rig[Any, Any]) -> Outcome:
     """Run one check; an exception, or an attempt to end the process, is a problem."""
     name, problems, lines = check.__name__, list[str](), list[str]()
     try:
-        with scrambled(name):
+        with scrambled(name), switches_kept() as changed:
             problems.extend(check(rig))
+        problems += map(left_changed, changed)
     except Skip as reason:
         return Outcome(name, about(check), "skipped", (str(reason),))
     except (Exception, SystemExit) as error:

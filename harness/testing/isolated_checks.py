@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from harness.engine.process_state import switches_kept
 from harness.engine.supervisor import Child, prepare_fork_server
 from harness.registry.catalog import Entry
 from harness.safe_io import size_text
@@ -119,7 +120,7 @@ class _Check:
 def _work(line: Connection, entry: dict[str, Any], data_dir: Path | None, environ: dict[str, str]) -> None:
     """Check a component; send name and contract of each check, its outcome, and None at the end."""
     from harness.registry.discovery import load_one
-    from harness.testing.checks import check_component
+    from harness.testing.checks import check_component, left_changed
 
     os.environ.clear()
     os.environ.update(environ)  # the server's may be older
@@ -127,9 +128,12 @@ def _work(line: Connection, entry: dict[str, Any], data_dir: Path | None, enviro
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that its end loses none
     line.send(_IMPORT)
     try:
-        cls = load_one(Entry.from_json(entry))
+        with switches_kept() as changed:
+            cls = load_one(Entry.from_json(entry))
     except Exception as error:
         line.send(Outcome(*_IMPORT, "failed", (f"{type(error).__name__}: {error}",)))
     else:
+        if changed:
+            line.send(Outcome(*_IMPORT, "failed", tuple(map(left_changed, changed))))
         check_component(cls, data_dir, tell=line.send)
     line.send(None)

@@ -121,6 +121,13 @@ def bench(*words: str) -> list[str]:
     return [sys.executable, "-c", "from harness.cli import main; main()", *words]
 
 
+def stored(session: Session) -> dict[str, dict[str, str]]:
+    """Checksums of the files of every artifact that a plan names."""
+    keys = [key for stage in session.plan.stages.values() for key in (stage.key, *stage.outputs)]
+    metas = {key: session.store.open(key).meta for key in keys if session.store.has(key)}
+    return {key: {name: item["sha256"] for name, item in meta.files.items()} for key, meta in metas.items()}
+
+
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
     """A folder with the toy suite and its plugin."""

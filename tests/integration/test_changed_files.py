@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from integration_kit import Workshop
+from integration_kit import Workshop, stored
 
 from harness.engine import EngineOptions
 from harness.engine.cluster import Profile
@@ -20,7 +20,7 @@ from harness.errors import BenchError, DataError
 from harness.notebook import SuiteHandle, open_suite
 from harness.registry.importing import reader
 from harness.run.execute import RunOutcome, execute
-from harness.run.session import Options, Session, open_session
+from harness.run.session import Options, open_session
 from harness.store import Store
 from harness.suite import Overrides
 
@@ -203,13 +203,6 @@ class Edits:
         while not self.ended.wait(self.rng.uniform(0.0, 0.5)):
             path = self.rng.choices(list(self.files), [8] * (len(self.files) - 1) + [1])[0]  # data are rarely written
             self.write(path, self.files[path].replace("2.0", self.rng.choice(("2.0", "3.0", "4.0"))))
-
-
-def stored(session: Session) -> dict[str, dict[str, str]]:
-    """Checksums of the files of every artifact that a plan names."""
-    keys = [key for stage in session.plan.stages.values() for key in (stage.key, *stage.outputs)]
-    metas = {key: session.store.open(key).meta for key in keys if session.store.has(key)}
-    return {key: {name: item["sha256"] for name, item in meta.files.items()} for key, meta in metas.items()}
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("BENCH_EDITING_RUNS", "1"))))

@@ -6,12 +6,13 @@ import pytest
 import torch
 from integration_kit import Workshop
 
+from harness.component import BUILT_IN
 from harness.engine import EngineOptions
 from harness.engine.devices import DETERMINISTIC, choose_devices, on_device
 from harness.engine.failures import failure_of
 from harness.graphs import Batch
 from harness.nn.propagate import neighbour_sum
-from harness.registry.discovery import BUILT_IN, load_one
+from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
 from harness.store import Store
 from harness.testing import encoders

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.registry.discovery import BUILT_IN, load_one
+from harness.component import BUILT_IN
+from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
 from harness.testing import check_component
 

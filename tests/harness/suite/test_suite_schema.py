@@ -12,8 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from harness.component import BUILT_IN
 from harness.registry.catalog import Catalog
-from harness.registry.discovery import BUILT_IN
 from harness.registry.index import load_catalog
 from harness.safe_io import json_text
 from harness.suite import json_schema, suites_folder

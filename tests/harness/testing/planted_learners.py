@@ -160,6 +160,15 @@ class ReseedsInBuild(Baseline):
         self.head = nn.Sequential(nn.Linear(self.backbone.out_dim, self.info.task.outputs))
 
 
+class LowersPrecision(Sound):
+    """Changes a switch of its process that other cells would see."""
+
+    name = "lowers-precision"
+
+    def on_fit_start(self, train):
+        torch.set_float32_matmul_precision("high")
+
+
 class DrawsGlobally(Baseline):
     """Noise from the global generator instead of ``self.rng``."""
 

@@ -135,3 +135,9 @@ def test_a_component_that_ends_the_process_fails_its_checks_alone():
     report = check_component(learners.Exits)
     assert not report.passed
     assert "SystemExit: 7" in report.text()
+
+
+def test_a_changed_process_is_told() -> None:
+    report = check_component(learners.LowersPrecision)
+    told = {problem for outcome in report.outcomes for problem in outcome.problems}
+    assert told == {"changes torch's precision of matrix products and leaves it so"}

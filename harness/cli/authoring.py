@@ -59,10 +59,14 @@ def check(
     all_components: Annotated[bool, typer.Option("--all", help="Every component that is registered.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = 1,
     timeout: Annotated[
-        float, typer.Option("--timeout", parser=parse_seconds, help="Limit of each component's checks, e.g. 90s, 15m.")
+        float,
+        typer.Option(
+            "--timeout", parser=parse_seconds, metavar="TIME", help="Limit of each component's checks, e.g. 90s, 15m."
+        ),
     ] = 300,
     memory: Annotated[
-        int, typer.Option("--memory", parser=parse_bytes, help="Limit of each component's checks, e.g. 8G.")
+        int,
+        typer.Option("--memory", parser=parse_bytes, metavar="SIZE", help="Limit of each component's checks, e.g. 8G."),
     ] = 4 * 10**9,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check, not only those that fail.")] = False,
     rules: Annotated[

@@ -43,11 +43,14 @@ def run(
         ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", parser=parse_seconds, help="Limit of each stage, e.g. 90s, 15m.")
+        float | None,
+        typer.Option("--timeout", parser=parse_seconds, metavar="TIME", help="Limit of each stage, e.g. 90s, 15m."),
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option("--memory", parser=parse_bytes, help="Limit of each stage with all its processes, e.g. 4G."),
+        typer.Option(
+            "--memory", parser=parse_bytes, metavar="SIZE", help="Limit of each stage with all its processes, e.g. 4G."
+        ),
     ] = None,
     quick: Annotated[
         bool,

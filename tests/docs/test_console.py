@@ -22,7 +22,6 @@ from harness.suite import Overrides, find_suite
 NOT_RUN = {
     "make": "installs everything; that its targets are there is tested beside",
     "source": "of the shell",
-    "export": "of the shell",
     "python": "benchmarks, which take minutes on a machine of their own",
     "pytest": "the kit's cases; the kit is run on every plugin of the pages beside",
     "bench check": "starts a process for each component; the kit is run on every plugin of the pages beside",

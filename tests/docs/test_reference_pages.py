@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +130,18 @@ def test_each_command_and_option_has_a_help_and_a_place(name: str, command: Any,
     assert not [parameter.name for parameter in command.params if not parameter.help]
     page = read(site, "cli")
     anchor = name.replace(" ", "-") if name != "bench" else "command-line"
-    told = page.partition(f'id="{anchor}"')[2].partition(" id=")[0]
+    told = unescape(page.partition(f'id="{anchor}"')[2].partition(" id=")[0])
     assert all(option in told for parameter in command.params for option in parameter.opts if option[0] == "-")
+    words = " ".join(re.sub(r"<.*?>", "", told).split())
+    assert all(" ".join(parameter.help.replace("`", "").split()) in words for parameter in command.params)
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_each_command_has_an_example_that_it_takes(name: str, command: Any) -> None:
+    words = shlex.split(site_hooks.EXAMPLES[name])
+    assert words[: name.count(" ") + 1] == name.split()
+    if not hasattr(command, "commands"):
+        command.make_context(name, words[name.count(" ") + 1 :])
 
 
 # Markdown

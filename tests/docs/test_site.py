@@ -63,9 +63,3 @@ def test_source_is_named_and_pages_are_linked() -> None:
     told = "`plugins/a.py`, [b](b.md#c), `x`, [out](https://example.org/a)"
     assert site_hooks.without_source_links(page, "deviations.md") == told
     assert "[a](../datasets.md)" in site_hooks.without_source_links("[a](../datasets.md)", "tutorials/a.md")
-
-
-def test_the_readme_is_the_first_page() -> None:
-    readme = "[docs/a.md](docs/a.md#b), [examples](examples/x), [c](#c), [out](https://example.org/docs/)"
-    told = "[docs/a.md](a.md#b), [examples](../examples/x), [c](#c), [out](https://example.org/docs/)"
-    assert site_hooks.first_page(readme) == told

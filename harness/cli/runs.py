@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,6 +103,8 @@ def export(
     wanted = dict.fromkeys(item.strip() for given in what or ["results"] for item in given.split(","))
     for item in wanted:
         require_known("--what", item, WHAT)
+    if "parquet" in wanted and find_spec("pyarrow") is None:  # before anything is written
+        raise UserError("--what parquet needs pyarrow: pip install 'equad-bench[parquet]'")
     opened = Store(store)
     record = find_run(run, opened, note)
     cells = [item for item in record.cells if cell in ("", item.id)]

@@ -222,11 +222,15 @@ class RunResults:
             if not label.isprintable():
                 raise ValueError(f"{shown(label)} is no printable name")
 
-    def save(self, path: Path) -> None:
-        """Write as strict JSON with a line for each row, whole or not at all."""
+    def text(self) -> str:
+        """Return strict JSON with a line for each row."""
         head = json_text(self.with_rows(()), indent=None).rstrip().removesuffix("]}")
         rows = ",\n".join(json_text(row, indent=None).rstrip() for row in self.rows)
-        write_text(path, f"{head}\n{rows}\n]}}\n")
+        return f"{head}\n{rows}\n]}}\n"
+
+    def save(self, path: Path) -> None:
+        """Write :meth:`text`, whole or not at all."""
+        write_text(path, self.text())
 
     @classmethod
     def load(cls, path: Path) -> RunResults:

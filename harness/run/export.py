@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import io
+import re
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -20,11 +22,11 @@ from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
-from harness.safe_io import file_name, json_text, parse_yaml, visible, write_text, yaml_text
+from harness.safe_io import file_name, json_text, parse_json_as, parse_yaml, visible, write_text, yaml_text
 from harness.store import Store
 
 README = """\
-Run {run} of suite {suite}, made with bench {version}.
+Run {run} of suite {suite}, made with bench {version}{commit}.
 
     pip install equad-bench=={version}
     bench run suite.yaml
@@ -39,6 +41,8 @@ SELECTED_HEADER = """\
 # The configurations that run {run} selected on {dataset}: {how}.
 # Made from the run's own suite, with every setting in it; nothing is tuned here.
 """
+_ABSOLUTE = re.compile(r"""(?<=["'\s=(`])/(?:[\w.@+~-]+/)+""")
+"""The folders of an absolute path."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,44 @@ class Export:
 
     @cached_property
     def results(self) -> RunResults:
-        """The results of the cells asked for."""
+        """The results of the cells asked for, without the places of this machine."""
         ids = {cell.id for cell in self.cells}
         results = collect(self.record, self.store)
-        return results.with_rows(row for row in results.rows if row.cell in ids)
+        results = results.with_rows(row for row in results.rows if row.cell in ids)
+        return parse_json_as(RunResults, self.without_places(results.text()))
+
+    def record_text(self) -> str:
+        """The record without the places of this machine; files beyond all folders of the suite's by their names."""
+        suite = Path(self.record.suite_path)
+        depth = len(suite.parts) - 2
+        files = {
+            Path(name).name if name.count("../") >= depth else name: digest
+            for name, digest in self.record.suite_files.items()
+        }
+        record = replace(self.record, suite_path=suite.name, suite_files=files)
+        return self.without_places(json_text(record, indent=None))
+
+    def without_places(self, text: str) -> str:
+        """Name files by the folder of the suite or of Python's modules that they are in, others without a folder."""
+        folders = {str(Path(self.record.suite_path).parent), *map(str, filter(None, sys.path))} - {"/"}
+        for folder in sorted(folders, key=len, reverse=True):
+            text = text.replace(f"{folder}/", "")
+        return _ABSOLUTE.sub("", text)
+
+    def portable_suite(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """Return the run's resolved suite with the code that it names beside it, and that code by its place.
+
+        Raises:
+            UserError: the run does not keep a plugin file as it was, or code that a dataset names is gone or changed.
+        """
+        suite, files = self.suite(), dict[str, bytes]()
+        plugins = []
+        for number, plugin in enumerate(suite.get("plugins", ()), start=1):
+            code = {f"plugins/{number:02d}/{name}": data for name, data in _plugin_code(self, str(plugin)).items()}
+            plugins.append(next(iter(code)))
+            files |= code
+        files |= archived(self.record.provenance.get("named", ()), suite["datasets"])
+        return suite | ({"plugins": plugins} if plugins else {}), files
 
     def suite(self) -> dict[str, Any]:
         """Read the run's resolved suite.
@@ -83,21 +121,15 @@ def export_results(export: Export) -> list[Path]:
     paths = [export.output / name for name in (RESULTS, "results.csv", "run.json")]
     export.results.save(paths[0])
     write_text(paths[1], rows_to_csv(export.results.rows))
-    export.record.save(export.output)
+    write_text(paths[2], export.record_text())
     return paths
 
 
 def export_parquet(export: Export) -> list[Path]:
-    """Write ``results.parquet``: the flat table with typed columns.
+    """Write ``results.parquet``: the flat table with typed columns."""
+    import pyarrow as arrow
+    from pyarrow import parquet
 
-    Raises:
-        UserError: pyarrow is missing.
-    """
-    try:
-        import pyarrow as arrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError("--what parquet needs pyarrow: pip install 'equad-bench[parquet]'") from None
     rows = []
     for row in export.results.rows:
         tuned = json_text(row.hyperparameters, indent=None).strip()
@@ -134,22 +166,26 @@ def _copy_files(export: Export, prefix: str, folder: str) -> list[Path]:
 
 
 def export_selected(export: Export) -> list[Path]:
-    """Write ``selected-DATASET.yaml``: a suite for each dataset with every method as it was selected there.
+    """Write ``selected-DATASET.yaml``: a suite for each dataset with every method as selected there, and its code.
 
     Methods whose search is unfinished or has no eligible configuration are left out, and the file says so.
 
     Raises:
-        UserError: nothing has been selected yet.
+        UserError: nothing has been selected yet; or see :meth:`Export.portable_suite`.
     """
-    results, resolved = collect(export.record, export.store), export.suite()
+    results, (resolved, code) = collect(export.record, export.store), export.portable_suite()
     paths = []
     for dataset in results.datasets:
         text = _selected_suite(results, resolved, dataset.label, next(iter(dataset.test_splits), ""))
         if text:
             paths.append(export.output / f"selected-{file_name(dataset.label)}.yaml")
-            write_text(paths[-1], text)
+            write_text(paths[-1], export.without_places(text))
     if not paths:
         raise UserError(f"run {export.record.id} has selected nothing: no method has a result for every seed")
+    for name, data in code.items():
+        paths.append(export.output / name)
+        paths[-1].parent.mkdir(parents=True, exist_ok=True)
+        paths[-1].write_bytes(data)
     return paths
 
 
@@ -196,29 +232,24 @@ def export_archive(export: Export) -> list[Path]:
     """Write ``RUN.tar.gz``: suite, plugin files, named code, results and versions: all to run it again but the data.
 
     Raises:
-        UserError: the run does not keep a plugin file as it was, or code that a dataset names is gone or has changed.
+        UserError: see :meth:`Export.portable_suite`.
     """
-    run, suite = export.record.id, export.suite()
+    run, (suite, files) = export.record.id, export.portable_suite()
     versions = export.record.provenance.get("versions", {})
-    files: dict[str, bytes] = {}
-    plugins = []
-    for number, plugin in enumerate(suite.get("plugins", ()), start=1):
-        code = {f"plugins/{number:02d}/{name}": data for name, data in _plugin_code(export, str(plugin)).items()}
-        plugins.append(next(iter(code)))
-        files |= code
-    files |= archived(export.record.provenance.get("named", ()), suite["datasets"])
-    if plugins:
-        suite["plugins"] = plugins
-    version = str(versions.get("equad-bench", ""))
-    files |= {
-        "suite.yaml": yaml_text(suite).encode(),
-        "results.csv": rows_to_csv(export.results.rows).encode(),
-        "environment.txt": _requirements(versions).encode(),
-        "README.txt": README.format(run=run, suite=export.results.suite, version=version).encode(),
+    texts = {
+        "suite.yaml": export.without_places(yaml_text(suite)),
+        "results.csv": rows_to_csv(export.results.rows),
+        RESULTS: export.results.text(),
+        "run.json": export.record_text(),
+        "environment.txt": _requirements(versions),
+        "README.txt": README.format(
+            run=run,
+            suite=export.results.suite,
+            version=versions.get("equad-bench", ""),
+            commit=_commit(export.record.provenance.get("repository")),
+        ),
     }
-    for name in ("run.json", RESULTS):
-        if (export.folder / name).is_file():
-            files[name] = (export.folder / name).read_bytes()
+    files |= {name: text.encode() for name, text in texts.items()}
     target = export.output / f"{run}.tar.gz"
     part = target.with_suffix(".part")
     with tarfile.open(part, "w:gz") as packed:
@@ -228,6 +259,12 @@ def export_archive(export: Export) -> list[Path]:
             packed.addfile(info, io.BytesIO(data))
     part.replace(target)
     return [target]
+
+
+def _commit(repository: Mapping[str, Any] | None) -> str:
+    if not repository:
+        return ""
+    return f", commit {repository['commit']}{' with changes to its files' if repository['changed'] else ''}"
 
 
 def _plugin_code(export: Export, plugin: str) -> dict[str, bytes]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tarfile
 from contextlib import chdir
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import yaml
-from integration_kit import TOY
+from integration_kit import ROOT, TOY
+
+from harness.results.rows import RunResults
+from harness.results.run_record import RunRecord
+from harness.run.export import Export
+from harness.store import Store
 
 HELPER = "WEIGHT = 2.0\n"
 PLUGIN = '''\
@@ -148,12 +155,13 @@ def test_the_archive_runs_where_nothing_else_is(workshop, tuned, tmp_path_factor
 
 
 def test_parquet_has_every_row_or_names_the_extra(workshop, tuned):
-    done = workshop.command("export", "tuned", "-o", "out", "--what", "parquet", check=False)
+    done = workshop.command("export", "tuned", "-o", "out", "--what", "results,parquet", check=False)
     try:
         from pyarrow import parquet
     except ImportError:
         assert done.returncode == 2
         assert "equad-bench[parquet]" in done.stderr
+        assert not (workshop.folder / "out").exists()
     else:
         assert parquet.read_table(workshop.folder / "out" / "results.parquet").num_rows == len(tuned.results.rows)
 
@@ -222,6 +230,41 @@ def test_files_that_a_suite_names_are_its_own_from_every_folder(workshop, projec
     shutil.rmtree(project)
     assert values(workshop.run(top / "suite.yaml").results) == values(first.results)
     assert workshop.ran() == []
+
+
+def test_no_export_names_a_place_of_this_machine(workshop, project, tmp_path_factory):
+    """Suite, command line, files that datasets name, tracebacks: all had absolute paths."""
+    away = tmp_path_factory.mktemp("away") / "shift 2.txt"
+    away.write_text("2\n", encoding="utf-8")
+    suite = project / "suite.yaml"
+    more = "  Raises: {baseline: misbehave}\n"
+    suite.write_text(
+        NAMING.replace("methods:", '  Away: {use: named, code: "mine.py:seed", file: shift.txt}\nmethods:') + more,
+        encoding="utf-8",
+    )
+    told = workshop.command("run", str(suite), "--set", f"datasets.Away.file={away}", "--engine", "inline", check=False)
+    assert told.returncode == 1, told.stderr
+    workshop.command("export", "naming", "-o", "out", "--what", "results,archive,suite,predictions,checkpoints")
+    (packed,) = (workshop.folder / "out").glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(workshop.folder / "out", filter="data")
+    packed.unlink()
+    files = {path: path.read_bytes() for path in (workshop.folder / "out").rglob("*") if path.is_file()}
+    places = [ROOT, workshop.folder, away.parent, workshop.folder.resolve(), Path.home(), sys.prefix]
+    for path, data in files.items():
+        assert not [place for place in places if str(place).encode() in data], path
+    (top,) = (path.parent for path in files if path.name == "README.txt")
+    record = RunRecord.load(top)
+    assert record.suite_path == "suite.yaml"
+    beside = {"suite.yaml", "mine.py", "number_of_named.py", "shift.txt", "../named.py", "../toy_plugin.py"}
+    assert set(record.suite_files) == beside | {f"../../{away.parent.name}/shift 2.txt"}
+    far = replace(record, suite_path="/a/b/suite.yaml", suite_files={"../../c/d/shift.txt": "0", "../x.py": "1"})
+    export = Export(far, (), Store(workshop.store), top)
+    assert json.loads(export.record_text())["suite_files"] == {"shift.txt": "0", "../x.py": "1"}
+    commit = record.provenance["repository"]
+    assert f", commit {commit['commit']}" in (top / "README.txt").read_text(encoding="utf-8")
+    (failed,) = {row.traceback for row in RunResults.load(top / "results.json").rows if row.method == "Raises"}
+    assert 'File "toy_plugin.py", line' in failed
 
 
 def test_code_that_has_changed_since_the_run_is_not_archived_as_what_ran(workshop, project):

@@ -38,7 +38,7 @@ from cluster_kit import Processes, contents, go, inline, kill_tree, profile, wai
 from toy import ToyStore, stored_stage  # noqa: E402
 
 from harness.store import Stage, Store  # noqa: E402
-from harness.store.verify import inspect  # noqa: E402
+from harness.store.maintenance import inspect  # noqa: E402
 
 KINDS = ("worker", "stage", "hold", "scheduler", "run")
 

@@ -45,8 +45,7 @@ from sabotage import Disk, Harm, damage, failing_writes, kill_one, no_locks, odd
 
 from harness.run.find import all_runs
 from harness.store import Store
-from harness.store.gc import listing
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect, listing
 
 GRACE = 20.0
 """Seconds within which a run must have ended after SIGTERM; batch schedulers give thirty and more."""

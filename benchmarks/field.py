@@ -20,8 +20,7 @@ from harness.cli.main import main as command
 from harness.results.run_record import RESULTS
 from harness.run.find import all_runs
 from harness.store import Store
-from harness.store.gc import listing
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect, listing
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOWEST = 240.0

@@ -116,7 +116,7 @@ def planned(folder: Path, given: str) -> Session:
 
 def run_stage(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
     """Run a stage in this process and measure it, memory in MiB."""
-    from harness.stages.run import run_stage as run
+    from harness.stages.context import run_stage as run
 
     with Meter() as meter:
         run(stage, context)

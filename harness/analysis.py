@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.component import Component
-from harness.results.cell import CellId
+from harness.results.rows import CellId
 
 if TYPE_CHECKING:
     from harness.data import Array, Task

@@ -235,7 +235,7 @@ class Dataset(Component):
         holds: Callable[[Mapping[str, Any]], bool],
         read: Callable[[Path], Mapping[str, Any]],
     ) -> Artifact:
-        """Return the result of a slow read, as an artifact of the store; see :func:`harness.store.readings.reading`."""
+        """Return the result of a slow read, as an artifact of the store; see :func:`harness.store.artifact.reading`."""
         from harness.store import Store, reading
 
         return reading(self.store or Store(), self.name, request, holds, read)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.component import Component
-from harness.results.cell import CellId
+from harness.results.rows import CellId
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def analyse(
     """Analyse the cells of a stored run: tables and figures. Nothing that is stored is trained again."""
     from harness.report.layout import finding_json, finding_table
     from harness.report.plain import plain_table
-    from harness.results.findings import load_findings
+    from harness.results.run_record import load_findings
     from harness.run.execute import execute_analyses
     from harness.run.find import find_run, saved_suite
     from harness.run.session import open_session

@@ -26,7 +26,7 @@ def new(
     plugin: Plugins = None,
 ) -> None:
     """Write a working, commented component to start from, and a suite that compares it."""
-    from harness.authoring.make import distribution, example, names_of, single_file, write
+    from harness.authoring import distribution, example, names_of, single_file, write
     from harness.registry.index import load_catalog
 
     names = names_of(kind, name, load_catalog(plugin or ()))

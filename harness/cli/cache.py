@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.run.session import Options
     from harness.store import Store
     from harness.store.exchange import Copied
-    from harness.store.gc import Garbage, Info
+    from harness.store.maintenance import Garbage, Info
 
 Target = Annotated[
     str, typer.Argument(help="A folder, or a URL that fsspec understands, e.g. s3://bucket/bench.", metavar="TARGET")
@@ -46,7 +46,7 @@ def keys_of_suites(names: Sequence[str], given: Options) -> set[str]:
 def size(store: StoreDir = None, json: Json = False) -> None:
     """Show how much room the store takes, by kind of stage."""
     from harness.store import Store
-    from harness.store.gc import disk_size, listing
+    from harness.store.maintenance import disk_size, listing
 
     opened = Store(store)
     infos, total = listing(opened), disk_size(opened.root)
@@ -74,7 +74,7 @@ def _kind_lines(infos: Iterable[Info]) -> list[str]:
 def list_artifacts(store: StoreDir = None, json: Json = False) -> None:
     """List every artifact, oldest first."""
     from harness.store import Store
-    from harness.store.gc import listing
+    from harness.store.maintenance import listing
 
     infos = listing(Store(store))
     answer(json, {"artifacts": infos}, map(_line, infos))
@@ -93,7 +93,7 @@ def verify(
 ) -> None:
     """Read the whole store and report damage. Exit code 0 if all is sound or repaired, else 1."""
     from harness.store import Store, sweep
-    from harness.store.verify import inspect
+    from harness.store.maintenance import inspect
 
     opened = Store(store)
     faults = list(inspect(opened))
@@ -151,7 +151,7 @@ def gc(
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
-    from harness.store.gc import Rules, choose, keys_of_runs, remove
+    from harness.store.maintenance import Rules, choose, keys_of_runs, remove
 
     if forget_runs and not unreachable_from:
         raise UserError("--forget-runs has no meaning without --unreachable-from")

@@ -132,7 +132,7 @@ def _hyperparameter(declared: HParam) -> Iterator[str]:
 
 def doctor(folders: Folders, json: Json = False) -> None:
     """Show versions, extras, devices, plugins, datasets found, the store and the state of PyGCL."""
-    from harness.downloads.survey import survey
+    from harness.downloads.files import survey
     from harness.engine.devices import survey_devices
     from harness.engine.provenance import extras, machine, versions
     from harness.registry.pygcl import pygcl_state

@@ -17,7 +17,7 @@ from harness.safe_io import size_text
 
 if TYPE_CHECKING:
     from harness.data import Dataset, Download
-    from harness.downloads.survey import DataState, Verdict
+    from harness.downloads.files import DataState, Verdict
     from harness.suite.spec import ComponentSpec
 
 Name = Annotated[
@@ -52,7 +52,7 @@ def settings_text(params: Mapping[str, Any]) -> str:
 
 def list_data(sources: Sources, json: Json = False) -> None:
     """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
-    from harness.downloads.survey import survey
+    from harness.downloads.files import survey
 
     root = sources.data_folder()
     catalog = sources.catalog()
@@ -158,8 +158,8 @@ def _fetch_one(download: Download, root: Path, offline: bool) -> str:
 
 def verify(sources: Sources, name: MaybeName = None, sets: Sets = None, json: Json = False) -> None:
     """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
-    from harness.downloads.survey import make_dataset, survey
-    from harness.downloads.survey import verify as verify_files
+    from harness.downloads.files import make_dataset, survey
+    from harness.downloads.files import verify as verify_files
 
     root = sources.data_folder()
     if name is None:
@@ -238,7 +238,7 @@ def _refuse_settings(sets: list[str] | None) -> None:
 
 
 def _named(name: str, sets: list[str] | None, sources: Sources) -> tuple[ComponentSpec, Dataset]:
-    from harness.downloads.survey import make_dataset
+    from harness.downloads.files import make_dataset
 
     catalog = sources.catalog()
     spec = component(catalog, "dataset", name, sets)

@@ -15,8 +15,7 @@ from harness.cli.output import answer, say, table
 
 if TYPE_CHECKING:
     from harness.engine import Event
-    from harness.profile.cell import CellProfile
-    from harness.profile.training import TrainingProfile
+    from harness.profile import CellProfile, TrainingProfile
 
 _PARTS = {
     "batch": "gather the batch",
@@ -52,8 +51,8 @@ def profile(
 ) -> None:
     """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
-    from harness.profile.cell import profile as measure
-    from harness.profile.training import Limits
+    from harness.profile import Limits
+    from harness.profile import profile as measure
     from harness.run.find import open_cell
 
     opened = open_cell(cell, folders.session(chosen), config)

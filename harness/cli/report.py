@@ -47,8 +47,8 @@ def report(
 ) -> None:
     """Show the table of a suite's latest complete run, or of any run by its id, finished or not."""
     from harness.report import NONE, ReportOptions
-    from harness.results.findings import load_findings
     from harness.results.published import load_published
+    from harness.results.run_record import load_findings
     from harness.run.collect import collect
     from harness.run.find import find_run
     from harness.store import Store

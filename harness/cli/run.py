@@ -98,7 +98,7 @@ def _interrupted(context: typer.Context, run: str = "") -> str:
 
 def _show(outcome: RunOutcome, json: bool, *, quiet: bool, debug: bool) -> None:
     from harness.cli.report import show
-    from harness.results.findings import load_findings
+    from harness.results.run_record import load_findings
     from harness.results.selection import without_value
 
     findings = load_findings(outcome.folder)

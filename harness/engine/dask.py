@@ -22,9 +22,8 @@ from harness.engine.cluster import QUEUES, Profile, first_line, need, start_clus
 from harness.engine.contract import Engine, Job, StageReport
 from harness.engine.failures import failure_of
 from harness.engine.process_state import interrupts_held_back
-from harness.engine.processes import PRELOAD
+from harness.engine.processes import PRELOAD, Slot
 from harness.engine.provenance import machine, versions
-from harness.engine.slot import Slot
 from harness.errors import UserError
 from harness.store import Failure, Stage
 

@@ -9,7 +9,7 @@ from harness.component import LEARNER_KINDS
 from harness.plan.datasets import Declarations
 from harness.plan.factory import StageFactory
 from harness.registry.catalog import Catalog
-from harness.results.cell import CellId
+from harness.results.rows import CellId
 from harness.store import Stage, digest
 from harness.suite.settings import LAST
 from harness.suite.spec import Configuration, Row, Suite

@@ -4,7 +4,6 @@
 components below the marker line of the page. The other pages are made when the site is built.
 """
 
-from harness.reference.components import traits
-from harness.reference.differences import MARKER, Deviation, as_markdown, as_text, deviations, headline, renewed
+from harness.reference.components import MARKER, Deviation, as_markdown, as_text, deviations, headline, renewed, traits
 
 __all__ = ["MARKER", "Deviation", "as_markdown", "as_text", "deviations", "headline", "renewed", "traits"]

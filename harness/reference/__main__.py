@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from harness.reference.differences import renewed
+from harness.reference.components import renewed
 from harness.registry.index import load_catalog
 
 catalog = load_catalog(strict=True)

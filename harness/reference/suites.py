@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.reference.differences import PLURALS
-from harness.reference.markdown import bounds, code, escaped, table, value
+from harness.reference.components import PLURALS, bounds, code, escaped, table, value
 from harness.registry.catalog import Catalog
 from harness.suite.files import read_protocol
 from harness.suite.load import DEFAULT_PROTOCOL

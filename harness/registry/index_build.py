@@ -1,20 +1,26 @@
-"""Builds index entries: imports plugins in a child process that may hang, crash or end without harm to this one."""
+"""Build index entries: a child process, which may hang, crash or end, imports plugins and tells what they hold."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
+from harness.component import Component
 from harness.engine.supervisor import Child
 from harness.errors import BenchError
 from harness.registry.catalog import BrokenPlugin, Entry
 from harness.registry.core_files import HARNESS
-from harness.registry.discovery import Source
-from harness.registry.index_worker import main
+from harness.registry.discovery import Source, load_source
+from harness.registry.importing import PluginError, author_errors
+from harness.registry.source_digest import Code, read_code
+from harness.store import hash_file
 
 _START_LIMIT = 300.0
 """Seconds that starting Python may take, on a disk that is slow."""
@@ -84,3 +90,103 @@ def _ending(child: Child, output: IO[bytes]) -> str:
     output.seek(0)
     lines = output.read().decode("utf-8", "replace").strip().splitlines()
     return f"{ending}: {lines[-1][:200]}" if lines else ending
+
+
+_IDENTITY = {"kind", "name", "hparams", "reserved"}
+_MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """The answer for one plugin.
+
+    Returns:
+        ``entries`` (their ``digest`` is that of the plugin's own code alone) and ``files``, the SHA-256 of every file
+        that they follow from; or ``reason``, why there are none.
+    """
+    try:
+        with author_errors("importing it", source.file):
+            code = source.code()
+        components = load_source(source, code)
+        with author_errors("describing it", source.file):
+            codes = [code, *(_code(component, source, code.contents) for component in components)]
+            hashes = {name: digest for code in codes for name, digest in code.hashes.items()}
+            files = {str(path): hashes[name] for code in codes for path, name in code.names.items()}
+            readers = {path for component in components for path in _readers(component)}
+            files |= {str(path): hash_file(path) for path in readers if str(path) not in files}
+            entries = [entry(source, component, code) for component, code in zip(components, codes[1:], strict=True)]
+            return {"entries": [replace(item, files=hashes).to_json() for item in entries], "files": files}
+    except PluginError as error:
+        return {"reason": str(error)}
+
+
+def _readers(component: type[Component]) -> set[Path]:
+    """Files of a class's bases, and of what reads it."""
+    home = Path(__file__).resolve().parents[1]
+    found = {path for pattern in _MACHINERY for path in home.glob(pattern)}
+    for base in component.__mro__:
+        name = getattr(sys.modules.get(base.__module__), "__file__", None)
+        if name and name.endswith(".py"):
+            found.add(Path(name).resolve())
+    return found
+
+
+def _code(component: type[Component], source: Source, known: Mapping[Path, bytes]) -> Code:
+    """The code of a class, which may be elsewhere than in the plugin's own file."""
+    return read_code(Path(inspect.getfile(component)).resolve(), source.roots(), known)
+
+
+def entry(source: Source, component: type[Component], code: Code | None = None) -> Entry:
+    """The catalog's row for one class, which says nothing of the files that it is loaded from."""
+    code = code or _code(component, source, {})
+    return Entry(
+        kind=component.kind,
+        name=component.name,
+        module=component.__module__,
+        qualname=component.__qualname__,
+        file=str(code.file),
+        plugin=source.plugin,
+        digest=code.digest,
+        hparams=component.hparams,
+        doc=inspect.cleandoc(component.__doc__ or ""),
+        traits=traits(component),
+    )
+
+
+def traits(component: type[Component]) -> dict[str, Any]:
+    """The class variables that a kind's base class declares, and what the class adds in ``traits``.
+
+    Raises:
+        PluginError: one of them is not JSON.
+    """
+    names = {
+        name
+        for base in component.__mro__
+        if base.__module__.startswith("harness.")
+        for name, annotation in inspect.get_annotations(base).items()
+        if str(annotation).startswith("ClassVar") and not name.startswith("_")
+    }
+    found = {name: getattr(component, name) for name in sorted(names - _IDENTITY) if hasattr(component, name)}
+    found |= getattr(component, "traits", {})
+    return {name: _plain(value, f"{component.__name__}.{name}") for name, value in found.items()}
+
+
+def _plain(value: Any, where: str) -> Any:
+    """JSON for a class attribute, sets in order."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item, where) for name, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item, where) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, where) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise PluginError(
+        f"{where} holds {value!r}; a class attribute that the harness reads is plain text, numbers, lists"
+    )
+
+
+def main(line: Connection, sources: Sequence[Source]) -> None:
+    """Answer None when ready, then :func:`describe` for each source. Runs in a child process."""
+    line.send(None)
+    for source in sources:
+        line.send(json.loads(json.dumps(describe(source), allow_nan=False)))

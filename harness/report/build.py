@@ -14,8 +14,8 @@ from harness.report.statistics import Statistics, statistics, statistics_json
 from harness.report.statistics_tables import statistics_tables
 from harness.report.table import TextTable
 from harness.results.aggregate import AverageColumn, ResultTable, averages, build_table
-from harness.results.findings import Finding
 from harness.results.rows import RunResults
+from harness.results.run_record import Finding
 
 Located = tuple[Finding, Path]
 NONE = "none"

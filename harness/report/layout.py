@@ -12,8 +12,8 @@ from harness.report.caption import caption, listing, table_notes
 from harness.report.table import Text, TextTable
 from harness.report.text import footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageColumn, Column, ResultTable
-from harness.results.findings import Finding
 from harness.results.rows import METRICS
+from harness.results.run_record import Finding
 from harness.results.statistics import LEVEL
 from harness.results.summary import Summary
 

@@ -16,10 +16,34 @@ from typing import Any
 
 from harness.data import Role
 from harness.errors import DataError
-from harness.results.cell import CellId
 from harness.safe_io import csv_text, json_text, parse_json_as, shown, write_text
 from harness.suite.settings import SelectSettings
 from harness.suite.spec import Unsupported
+
+
+@dataclass(frozen=True)
+class CellId:
+    """One (dataset, method, configuration, seed) of a suite, by its labels.
+
+    ``config_id`` is the short name of a method's configuration, ``-`` where there is only one.
+    """
+
+    dataset: str
+    method: str
+    config_id: str
+    seed: int
+
+    @property
+    def coordinates(self) -> tuple[str, str, str, int]:
+        """Dataset, method, configuration and seed, as a key of mappings."""
+        return self.dataset, self.method, self.config_id, self.seed
+
+    @property
+    def name(self) -> str:
+        """``method on dataset, seed 1``, with the configuration where there are several."""
+        chosen = "" if self.config_id == "-" else f" ({self.config_id})"
+        return f"{self.method}{chosen} on {self.dataset}, seed {self.seed}"
+
 
 STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}

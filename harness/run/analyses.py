@@ -14,8 +14,8 @@ from harness.errors import BenchError
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry.discovery import load_one
 from harness.registry.returned import ReturnedError, expect, expect_texts
-from harness.results.findings import FOLDER, Finding, load_findings, plain_cell, save_finding
 from harness.results.rows import RunResults
+from harness.results.run_record import FOLDER, Finding, load_findings, plain_cell, save_finding
 from harness.run.session import Session
 from harness.safe_io import file_name
 from harness.store import Failure, Stage, Store

@@ -22,7 +22,7 @@ from harness.engine.process_state import one_thread
 from harness.errors import BenchError, UserError, did_you_mean, listed
 from harness.plan import build_plan
 from harness.registry.catalog import Catalog, Entry
-from harness.registry.index_worker import traits
+from harness.registry.index_build import traits
 from harness.results.rows import RunResults
 from harness.results.selection import mark_selected
 from harness.run.collect import collect

@@ -17,8 +17,7 @@ from harness.engine.process_state import one_thread, terminable
 from harness.errors import UserError, did_you_mean
 from harness.plan.status import needed
 from harness.run.find import OpenedCell
-from harness.stages.context import Context
-from harness.stages.run import run_stage
+from harness.stages.context import Context, run_stage
 from harness.store import STAGE_KINDS, Scratch, Store
 
 ALWAYS = ("train", "score")

@@ -18,9 +18,8 @@ from harness.engine.provenance import provenance
 from harness.errors import BenchError, DataError
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
-from harness.results.findings import Finding
 from harness.results.rows import RunResults, rows_to_csv
-from harness.results.run_record import RESULTS, RunRecord
+from harness.results.run_record import RESULTS, Finding, RunRecord
 from harness.results.selection import lost_candidates, without_value
 from harness.run.analyses import analyse
 from harness.run.collect import collect, without_rows

@@ -1,19 +1,20 @@
-"""The context of a stage body: where the store and the data are, and how to make components. No torch."""
+"""The context of a stage's body: where the store and the data are, its components, and running it. No torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from harness.engine.devices import CPU
+from harness.engine.devices import CPU, on_device
 from harness.errors import ChangedError
 from harness.registry.catalog import Entry
 from harness.registry.core_files import refuse_changed
 from harness.registry.discovery import load_one
 from harness.registry.planned_code import KeptCode
-from harness.store import Store, references
+from harness.store import STAGE_KINDS, Stage, Store, references
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,34 @@ def _entry(ref: Mapping[str, Any]) -> Entry:
 def component(ref: Mapping[str, Any]) -> Any:
     """Import and construct the component that a payload names, with its values."""
     return component_class(ref)(**ref["params"])
+
+
+def body_of(stage: Stage) -> Callable[[Stage, Context], dict[str, Any] | None]:
+    """Return the function that runs a stage and writes its artifact."""
+    if stage.kind not in STAGE_KINDS:
+        raise ValueError(f"no body for stages of kind '{stage.kind}'")
+    body: Callable[[Stage, Context], dict[str, Any] | None] = import_module(f"harness.stages.{stage.kind}").body
+    return body
+
+
+def run_stage(stage: Stage, context: Context | Mapping[str, Any]) -> dict[str, Any]:
+    """Run one stage and write its artifact, on the context's device if the stage trains networks, else on the CPU.
+
+    Args:
+        stage: the stage.
+        context: where the stage works; as JSON in a worker.
+
+    Returns:
+        facts for the record and the progress display; ``placed`` says on which device, where it is not the CPU.
+
+    Raises:
+        ChangedError: code is no longer what it was when the stage was planned.
+        Exception: whatever the stage raises.
+    """
+    if not isinstance(context, Context):
+        context = Context.from_json(context)
+    load_planned(stage.payload, context)
+    device = context.device if stage.trains else CPU
+    with on_device(device) as facts:
+        found = body_of(stage)(stage, replace(context, device=device)) or {}
+    return {**found, "placed": facts} if facts else found

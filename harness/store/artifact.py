@@ -1,4 +1,7 @@
-"""An artifact of the store: a folder written once, with checksums, and read back as JSON and tensors. No torch."""
+"""Artifacts of the store: folders written once, with checksums, and read back as JSON and tensors. No torch.
+
+What a dataset reads once is kept as one too, until what it follows from changes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import errno
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,9 +20,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from harness.errors import BenchError
 from harness.safe_io import DISK_FULL, FILE_NAME, parse_json, parse_json_as, writing
 from harness.store.keys import DIGEST, digest, hash_file
+from harness.store.stage import Stage
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from harness.store.store import Store
 
 META = "meta.json"
 TENSORS = ".safetensors"
@@ -247,3 +254,56 @@ def _checksum(path: str, mark: tuple[int, ...]) -> str:
     """Return the checksum of a file in the state that ``mark`` identifies; a process reads each once."""
     del mark
     return hash_file(Path(path))
+
+
+Sources = Mapping[str, Any]
+
+
+def reading(
+    store: Store,
+    dataset: str,
+    request: Mapping[str, Any],
+    holds: Callable[[Sources], bool],
+    read: Callable[[Path], Sources],
+) -> Artifact:
+    """Return the artifact of a request: one that is sound and still holds, else a new one. One process at a time reads.
+
+    Args:
+        dataset: the component's name.
+        request: what is to be read, as JSON.
+        holds: returns True if what an artifact follows from, as ``read`` returned it, is as it was.
+        read: writes JSON and safetensors files into a folder and returns what they follow from, as JSON.
+
+    Raises:
+        FileError: the store cannot be written.
+        Exception: whatever ``read`` raises; nothing is kept then.
+    """
+    place = f"read/{dataset}/{digest(request)}"
+    if (artifact := _kept(store, place, holds)) is not None:
+        return artifact
+    while (lease := store.try_lease(digest(place))) is None:
+        time.sleep(0.1)
+    with lease:
+        if (artifact := _kept(store, place, holds)) is not None:
+            return artifact
+        with store.draft_folder("read") as folder:
+            preimage = {"reading": place, "sources": read(folder)}
+            stage = Stage("prepare", digest(preimage), place, preimage, title=f"read {dataset}")
+            with store.create(stage) as draft:
+                for path in folder.iterdir():
+                    path.rename(draft.path(path.name))
+        return store.open(stage.key)
+
+
+def _kept(store: Store, place: str, holds: Callable[[Sources], bool]) -> Artifact | None:
+    """Return the latest artifact that holds and of which every file is as it was written; put damaged ones aside."""
+    for key, preimage in reversed(store.preimages(place)):
+        if holds(preimage["sources"]):
+            try:
+                artifact = store.open(key)
+                for name in artifact.meta.files:
+                    artifact.path(name)
+            except MissingArtifact:
+                continue
+            return artifact
+    return None

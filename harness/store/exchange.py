@@ -19,8 +19,8 @@ from harness.registry.planned_code import KEPT
 from harness.results.run_record import RECORD, RESULTS, RunRecord
 from harness.safe_io import RUN_ID, parse_json, writing
 from harness.store.artifact import META, Meta
-from harness.store.gc import keys_of_run, keys_of_stage, stage_key
 from harness.store.keys import DIGEST
+from harness.store.maintenance import keys_of_run, keys_of_stage, stage_key
 from harness.store.stage import STAGE_KINDS
 from harness.store.store import Store
 

@@ -28,7 +28,7 @@ from harness.stages.cell import TrainedCell
 from harness.suite.spec import AnalysisSpec, ComponentSpec
 from harness.testing.report import CheckFunction
 from harness.testing.rig import Rig, Trial, global_state, hyperparameters_matter, noting_draws, same_seed
-from harness.testing.toy_run import SEVERAL_TASKS, USUAL, ToyRun, kit_entry, toy_run
+from harness.testing.toys import SEVERAL_TASKS, USUAL, ToyRun, kit_entry, toy_run
 
 _USUAL: Mapping[str, Any] = MappingProxyType({})
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]

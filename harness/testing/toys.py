@@ -1,20 +1,47 @@
-"""The one source of toy data, and the networks of learners under test."""
+"""Toy graphs and components for the conformance kit, and a finished toy run for analyses and trackers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from harness.data import Features, RawGraph, Task, TaskKind
+from harness.component import Component
+from harness.data import Dataset, Declaration, Features, RawDataset, RawGraph, Task, TaskKind
+from harness.engine import EngineOptions
 from harness.graphs import Batch, PackedGraphs
+from harness.hparams import hparam
 from harness.nn.conv import GINConv
 from harness.nn.front import make_front
+from harness.nn.layers import pool
+from harness.plan import build_plan
+from harness.plan.datasets import Declarations
 from harness.randomness import derive
-from harness.training.bases import Backbone, Baseline
+from harness.registry.catalog import Catalog, Entry
+from harness.registry.discovery import Source
+from harness.registry.index_build import entry
+from harness.results.rows import RunResults
+from harness.results.run_record import RunRecord
+from harness.run.collect import collect
+from harness.run.execute import run_targets
+from harness.run.record import start_record
+from harness.run.session import Session
+from harness.stages.context import Context
+from harness.store import Store, new_run_name
+from harness.suite import load_suite
+from harness.training.bases import Backbone, Baseline, Decorrelator, Encoder, Fitted, Quantifier
+from harness.training.optim import Adam
 
 WIDTH = 8
 """Width of the kit's networks; differs from every number of classes and tasks."""
@@ -139,3 +166,189 @@ class PlainERM(Baseline):
     """The base class as it is, the reference of ``equals_erm``."""
 
     name = "conformance-kit-erm"
+
+
+NAME = "conformance-kit"
+
+
+class KitDataset(Dataset):
+    """The toy graphs in three splits, with or without what not every dataset has."""
+
+    name = NAME
+    family = "synthetic"
+    task: str = hparam("multiclass", choices=["multiclass", "binary", "multitask"], help="task")
+    bare: bool = hparam(False, help="without environments and without ground truth")
+    one_class: bool = hparam(False, help="every graph has the label 0")
+
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Declare three splits."""
+        del data_dir
+        oracle = () if self.bare else ("base",)
+        return Declaration(TASKS[self.task], FEATURES, environments=0 if self.bare else 2, oracle=oracle)
+
+    def build(self, data_dir: Path | None) -> RawDataset:
+        """Return the graphs; the test split has all of them again with other features."""
+        del data_dir
+        kind: Any = self.task
+        graphs = [self._dressed(place, graph) for place, graph in enumerate(toy_graphs(kind))]
+        rng = np.random.default_rng(derive(1, "conformance/test"))
+        moved = [replace(g, x=(g.x + rng.normal(size=g.x.shape)).astype(np.float32)) for g in graphs]
+        return RawDataset({"train": graphs[:16], "val": graphs[16:], "test": moved})
+
+    def _dressed(self, place: int, graph: RawGraph) -> RawGraph:
+        truth = {} if self.bare else {"base": (place * 7 // 5) % TASKS[self.task].num_classes}
+        y = graph.y * 0 if self.one_class else graph.y
+        return replace(graph, y=y, env=-1 if self.bare else graph.env, oracle=truth)
+
+
+class KitBaseline(Baseline):
+    """ERM with two more terms, so that there is something to tune."""
+
+    name = NAME
+    size: float = hparam(0.1, low=0.0, weight_of="size", help="weight of the logits' size")
+    tilt: float = hparam(0.1, low=0.0, weight_of="tilt", help="weight of the first logit")
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Return the risk and the two terms."""
+        logits = self(batch)
+        risk = self.risk(logits, batch)
+        return {"erm": risk.mean(), "size": logits.square().mean(), "tilt": logits[:, 0].mean()}
+
+
+class KitDecorrelator(Decorrelator):
+    """ERM on top of a pipeline, whose votes it ignores."""
+
+    name = NAME
+
+
+class _Network(nn.Module):
+    def __init__(self, backbone: KitBackbone) -> None:
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, batch: Batch) -> Tensor:
+        return pool(self.backbone(batch), batch, "mean")
+
+
+class KitEncoder(Encoder):
+    """Learns embeddings of norm one; an epoch is one step on all graphs."""
+
+    name = NAME
+
+    def fit(self, graphs: PackedGraphs) -> Iterator[tuple[int, nn.Module]]:
+        """Train and yield the snapshots."""
+        backbone = KitBackbone(layers=self.layers, hidden=self.hidden)
+        backbone.build(self.node_features, self.edge_features)
+        network = _Network(backbone).to(graphs.x.device)
+        adam = Adam(network.parameters(), lr=self.lr)
+        everything = graphs.batch(torch.arange(len(graphs)))
+        for epoch in range(1, max(self.snapshots) + 1):
+            adam.zero_grad()
+            (network(everything).square().sum(1) - 1).square().mean().backward()
+            adam.step()
+            if epoch in self.snapshots:
+                yield epoch, network
+
+
+class KitQuantifier(Quantifier):
+    """Gaussian classes of one spread; a class without graphs has the mean of all."""
+
+    name = NAME
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Return two candidates."""
+        return [{"spread": 1.0}, {"spread": 3.0}]
+
+    def fit(
+        self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], num_classes: int, **setting: Any
+    ) -> Fitted:
+        """Compute the classes' means."""
+        groups = [embeddings[labels == y] for y in range(num_classes)]
+        means = np.stack([(group if len(group) else embeddings).mean(0) for group in groups])
+
+        def predict(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            distance = ((rows[:, None] - means) ** 2).sum(2)
+            odds = np.exp((distance.min(1, keepdims=True) - distance) / setting["spread"])
+            probabilities: NDArray[np.float64] = odds / odds.sum(1, keepdims=True)
+            return probabilities
+
+        return Fitted(predict)
+
+
+COMPONENTS = (KitBackbone, KitDataset, KitBaseline, KitDecorrelator, KitEncoder, KitQuantifier)
+_HEAD = f"""\
+bench: 1
+name: {NAME}
+seeds: [1, 2]
+model: {{backbone: {NAME}, layers: 1, hidden: 4}}
+train: {{epochs: 2, batch_size: 8, lr: 1e-2}}
+"""
+_METHODS = f"""\
+methods:
+  Plain: {{baseline: {NAME}}}
+  Tuned: {{baseline: {{use: {NAME}, tune: {{size: [0.1, 0.5], tilt: [0.1, 0.5]}}}}}}
+"""
+USUAL = f"""\
+{_HEAD}
+datasets:
+  Usual: {{use: {NAME}}}
+  Bare: {{use: {NAME}, task: binary, bare: true}}
+  One class: {{use: {NAME}, one_class: true}}
+{_METHODS}
+  Pipeline:
+    encoder: {{use: {NAME}, layers: 1, hidden: 4, snapshots: [1, 2]}}
+    quantifier: {NAME}
+    decorrelator: {{use: {NAME}, keep: 2}}
+"""
+SEVERAL_TASKS = f"""\
+{_HEAD}
+datasets:
+  Several tasks: {{use: {NAME}, task: multitask}}
+{_METHODS}
+"""
+"""Pipelines are for one label per graph."""
+
+
+@dataclass(frozen=True)
+class ToyRun:
+    """A finished run, with the session that made it."""
+
+    session: Session
+    record: RunRecord
+    results: RunResults
+
+    @property
+    def context(self) -> Context:
+        """Return the context in which its stages ran."""
+        return Context(self.session.store)
+
+
+@lru_cache(maxsize=2)
+def toy_run(suite_text: str = USUAL) -> ToyRun:
+    """Return the run of a suite, in a store of its own; its cells are trained on the first call."""
+    folder = scratch_folder("toy")
+    path = folder / f"{NAME}.yaml"
+    path.write_text(suite_text, encoding="utf-8")
+    catalog = Catalog(map(kit_entry, COMPONENTS))
+    store = Store(folder / "store")
+    facts = Declarations(catalog, None, store)
+    suite = load_suite(path, catalog, facts.declare)
+    session = Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)
+    targets = [cell.score for cell in session.plan.cells]
+    failure = run_targets(session, EngineOptions("inline"), lambda _: None, targets, folder / "log")
+    assert failure is None, failure
+    record = start_record(session, store.new_run(new_run_name(suite.name)).name)
+    return ToyRun(session, record, collect(record, store))
+
+
+def scratch_folder(name: str) -> Path:
+    """Return a new folder that is deleted when the process ends, also a process of multiprocessing."""
+    folder = tempfile.mkdtemp(prefix=f"bench-check-{name}-")
+    Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=0)
+    return Path(folder)
+
+
+def kit_entry(cls: type[Component]) -> Entry:
+    """Return the catalog's row of a class that need not be registered."""
+    file = Path(inspect.getfile(cls)).resolve()
+    return entry(Source(NAME, cls.__module__, file, file.parent), cls)

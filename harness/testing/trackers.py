@@ -14,7 +14,7 @@ from harness.errors import UserError
 from harness.run.tracking import tracked
 from harness.testing.report import CheckFunction, Skip
 from harness.testing.rig import Rig, Trial, global_state, noting_draws
-from harness.testing.toy_run import scratch_folder, toy_run
+from harness.testing.toys import scratch_folder, toy_run
 from harness.tracker import TrackedCell, TrackedRun, TrackedStage, Tracker
 
 EVENTS = ("started", "finished", "cached", "failed", "retried", "waiting", "skipped")

@@ -11,7 +11,7 @@ from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
 
 from harness.report.html.dialogs import curves, points
 from harness.report.html.page import write_page
-from harness.results.findings import Finding, save_finding
+from harness.results.run_record import Finding, save_finding
 from harness.safe_io import write_text
 from harness.store import Store
 

@@ -16,8 +16,7 @@ from docs_kit import ROOT, command_line
 
 from harness import hooks
 from harness.reference import components, deviations, headline, suites
-from harness.reference.differences import PLURALS
-from harness.reference.markdown import escaped, prose, table
+from harness.reference.components import PLURALS, escaped, prose, table
 from harness.registry.index import load_catalog
 from harness.suite.models import json_schema
 

@@ -76,7 +76,7 @@ def test_its_own_tests_pass_where_it_is_installed(installed: Path, tmp_path: Pat
 
 
 def test_it_is_shaped_as_bench_new_makes_it() -> None:
-    from harness.authoring.make import distribution, names_of
+    from harness.authoring import distribution, names_of
     from harness.registry.catalog import Catalog
 
     made = distribution(names_of("baseline", "lisa", Catalog([])))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.store import Store
 from harness.store.exchange import Copied, Remote, pull, push
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect
 
 
 def give(store: Store, target: str, runs: tuple[str, ...] = ()) -> Copied:

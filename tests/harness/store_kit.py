@@ -15,7 +15,7 @@ from harness.results.run_record import CellRecord, RunRecord
 from harness.store import Stage, Store, digest
 from harness.store.artifact import META
 from harness.store.exchange import RUN_FILES
-from harness.store.gc import listing
+from harness.store.maintenance import listing
 
 
 def stage(seed: int = 1, place: str = "train/two-piece/erm", **preimage: object) -> Stage:

@@ -13,7 +13,7 @@ import yaml
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.reference import as_markdown, as_text, deviations, headline, renewed
-from harness.reference.differences import Deviation
+from harness.reference.components import Deviation
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.index import load_catalog
 from harness.suite.settings import SECTIONS, TRAIN

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from integration_kit import TOY, Workshop
 
-from harness.results.findings import load_findings
+from harness.results.run_record import load_findings
 
 pytest.importorskip("matplotlib")
 

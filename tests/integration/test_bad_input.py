@@ -13,7 +13,7 @@ from integration_kit import TOY, Workshop
 
 from harness.cli.main import main
 from harness.store import Store
-from harness.store.gc import listing
+from harness.store.maintenance import listing
 
 SCREEN = 25
 MOLECULES = """\

@@ -13,8 +13,7 @@ from torch import nn
 
 from harness.cli.profile import profile_lines
 from harness.errors import UserError
-from harness.profile.cell import profile
-from harness.profile.training import Limits
+from harness.profile import Limits, profile
 from harness.run.debug import check_kinds, debug
 from harness.run.find import OpenedCell, open_cell
 from harness.run.session import Options

@@ -6,7 +6,7 @@ import pytest
 
 from harness.report import make_report, render
 from harness.store import Store
-from harness.store.gc import listing
+from harness.store.maintenance import listing
 
 PLUGIN = """\
 import numpy as np

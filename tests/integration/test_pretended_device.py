@@ -14,7 +14,7 @@ from harness.engine import EngineOptions
 from harness.report import make_report
 from harness.run.execute import RunOutcome
 from harness.store import Store
-from harness.store.gc import listing
+from harness.store.maintenance import listing
 from harness.testing.fake_device import ELSEWHERE, elsewhere
 
 NAME = "Pretended GPU"
@@ -44,7 +44,7 @@ def away(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
     """The suite, run with ``--device`` on the pretended one."""
     workshop.write(SUITE)
     with monkeypatch.context() as patch, elsewhere():
-        patch.setattr(import_module("harness.stages.run"), "on_device", pretended)
+        patch.setattr(import_module("harness.stages.context"), "on_device", pretended)
         patch.setattr("harness.engine.choice.choose_devices", lambda _: (ELSEWHERE,))
         return workshop, workshop.run(engine=EngineOptions("inline", device="cuda"))
 

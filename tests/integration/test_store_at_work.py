@@ -14,7 +14,7 @@ from integration_kit import TOY, Workshop, bench
 from harness.errors import DiskFullError
 from harness.run.find import all_runs
 from harness.store import Stage, Store
-from harness.store.gc import Rules, choose, listing, remove
+from harness.store.maintenance import Rules, choose, listing, remove
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from faults import KINDS, Field, Tally, killed, one_round, table
 
 from harness.store import Store
-from harness.store.gc import listing
+from harness.store.maintenance import listing
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [

@@ -18,9 +18,8 @@ from harness.report.html.forest import Forest, forests, legend
 from harness.report.layout import finding_table
 from harness.report.statistics_tables import rank_sentences, related_sentences
 from harness.report.table import NOTHING, Text, TextTable
-from harness.results.findings import Finding, load_findings
 from harness.results.rows import METRICS, RunResults
-from harness.results.run_record import RunRecord
+from harness.results.run_record import Finding, RunRecord, load_findings
 from harness.results.selection import lost_candidates
 from harness.safe_io import size_text
 from harness.store import STAGE_KINDS, Failure, Store

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.authoring.make import LONGEST, distribution, names_of, single_file, write
+from harness.authoring import LONGEST, distribution, names_of, single_file, write
 from harness.cli.main import main
 from harness.component import KINDS
 from harness.engine import EngineOptions

@@ -15,7 +15,7 @@ from store_kit import fill, flip, record_run, stage, titles, use
 from harness.cli.main import main
 from harness.safe_io import size_text
 from harness.store import Store
-from harness.store.gc import listing
+from harness.store.maintenance import listing
 
 Bench = Callable[..., str]
 

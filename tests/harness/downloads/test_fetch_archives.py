@@ -36,7 +36,7 @@ def test_ctrl_c_while_unpacking_keeps_the_archive(site: Site, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("harness.downloads.unpack._copy", interrupt)
+        patch.setattr("harness.downloads.fetch._copy", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fetch(download, tmp_path, Story())
     assert left(tmp_path) == {"set.part", "set.part.json"}

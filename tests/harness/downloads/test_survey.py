@@ -11,8 +11,7 @@ from web_kit import Page, Site, Story, sha256, zipped
 
 from harness import DataError, Dataset, Declaration, Download, Features, Task
 from harness.downloads.fetch import fetch
-from harness.downloads.files import advised, command
-from harness.downloads.survey import DataState, Verdict, state_of, survey, verify
+from harness.downloads.files import DataState, Verdict, advised, command, state_of, survey, verify
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 
@@ -144,7 +143,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def refuse(path: Path) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("harness.downloads.survey.hash_file", refuse)
+    monkeypatch.setattr("harness.downloads.files.hash_file", refuse)
     assert "cannot be read: Permission denied" in problems(verify(paper(), {}, tmp_path))
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from web_kit import zipped
 
-from harness.downloads import unpack as unpacking
-from harness.downloads.unpack import gunzip, unpack
+from harness.downloads import fetch as unpacking
+from harness.downloads.fetch import gunzip, unpack
 from harness.errors import DataError
 
 

@@ -20,7 +20,7 @@ from harness.engine.failures import failure_of
 from harness.errors import DiskFullError, DivergedError
 from harness.safe_io import writing
 from harness.store import Failure, Stage, Store
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.autograd.profiler import record_function
 
-from harness.profile.training import MARK, TrainingProfile, _parts
+from harness.profile import MARK, TrainingProfile, _parts
 
 
 def event(name: str, own: float, *within: SimpleNamespace) -> SimpleNamespace:

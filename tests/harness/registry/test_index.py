@@ -148,7 +148,7 @@ def test_a_comment_rebuilds_but_makes_nothing_stale(tmp_path: Path, built: list[
 def test_what_describes_plugins_counts(cache: Path, tmp_path: Path) -> None:
     load_catalog([write_plugin(tmp_path / "a.py", "a")])
     followed = {Path(file).name for record in cache.glob("*.json") for file in json.loads(record.read_text())["files"]}
-    assert {"a.py", "data.py", "component.py", "hparams.py", "index_worker.py", "prepare.py"} <= followed
+    assert {"a.py", "data.py", "component.py", "hparams.py", "index_build.py", "prepare.py"} <= followed
 
 
 def test_the_core_s_rooms_count_without_a_rebuild(

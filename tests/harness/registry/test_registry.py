@@ -28,7 +28,7 @@ from harness.registry.discovery import (
 )
 from harness.registry.importing import PluginError, reader
 from harness.registry.index import load_catalog
-from harness.registry.index_worker import entry
+from harness.registry.index_build import entry
 from harness.registry.planned_code import KeptCode
 
 

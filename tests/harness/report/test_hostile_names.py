@@ -14,8 +14,8 @@ from report_kit import build_run
 from harness.report import make_report, render
 from harness.report.html.page import render_page
 from harness.report.html.view import build_page
-from harness.results.findings import Finding, load_findings, save_finding
 from harness.results.rows import DatasetFacts, RunResults
+from harness.results.run_record import Finding, load_findings, save_finding
 from harness.safe_io import json_text, visible
 from harness.store import Store
 

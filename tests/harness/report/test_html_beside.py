@@ -16,7 +16,7 @@ from harness.report.html.diagram import AXIS, MOST, diagram
 from harness.report.html.page import environment, render_page
 from harness.report.html.view import build_page, page_finding
 from harness.report.table import Text, TextTable
-from harness.results.findings import Finding, load_findings, save_finding
+from harness.results.run_record import Finding, load_findings, save_finding
 from harness.results.statistics import Ranking
 from harness.safe_io import write_text
 

@@ -16,7 +16,7 @@ from html_kit import HOSTILE, page_path, small_run, store_run
 from harness.errors import UserError
 from harness.report.html.page import asset, content_policy, packed, render_page, script_json, write_page
 from harness.report.html.view import build_page
-from harness.results.findings import Finding, save_finding
+from harness.results.run_record import Finding, save_finding
 from harness.run.record import leave_page
 from harness.safe_io import write_text
 

@@ -8,8 +8,7 @@ import pytest
 
 from harness.analysis import MeasuredCell
 from harness.plan.build import Cell
-from harness.results.cell import CellId
-from harness.results.rows import ResultRow
+from harness.results.rows import CellId, ResultRow
 from harness.results.run_record import CellRecord
 from harness.tracker import TrackedCell
 

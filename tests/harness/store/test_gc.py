@@ -13,8 +13,8 @@ import pytest
 from store_kit import fill, fresh, record_run, stage, titles, truncate, use
 
 from harness.store import Store, claim_run, digest
-from harness.store.gc import Garbage, Rules, choose, keys_of_runs, keys_of_stage, listing, remove
 from harness.store.leases import running
+from harness.store.maintenance import Garbage, Rules, choose, keys_of_runs, keys_of_stage, listing, remove
 
 
 def collect(store: Store, **rules: object) -> Garbage:

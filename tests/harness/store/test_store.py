@@ -15,8 +15,7 @@ from store_kit import fill, fresh, stage
 
 from harness.store import Failure, Meta, MissingArtifact, Store, digest, new_run_name
 from harness.store.artifact import strict
-from harness.store.gc import disk_size, listing
-from harness.store.verify import inspect
+from harness.store.maintenance import disk_size, inspect, listing
 
 
 def test_what_is_written_is_read_back(store: Store) -> None:

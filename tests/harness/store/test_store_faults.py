@@ -16,8 +16,7 @@ from store_kit import fill, flip, fresh, stage, truncate
 from harness.errors import DiskFullError, FileError, UserError
 from harness.store import MissingArtifact, Store
 from harness.store.artifact import writing
-from harness.store.gc import listing
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect, listing
 
 
 @pytest.mark.parametrize("name", ["info.json", "weights.safetensors", "meta.json"])

@@ -13,7 +13,7 @@ import pytest
 from store_kit import fresh
 
 from harness.store import Store, digest, sweep
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect
 
 WRITER = """
 import sys, time

@@ -11,7 +11,7 @@ from store_kit import fill, flip, fresh, stage, truncate
 
 from harness.store import Failure, Meta, Store
 from harness.store.artifact import META
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect
 
 Harm = Callable[[Path], object]
 

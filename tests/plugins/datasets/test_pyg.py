@@ -17,8 +17,7 @@ from safetensors.numpy import load_file
 
 from harness.errors import DataError
 from harness.store import Store
-from harness.store.gc import listing
-from harness.store.verify import inspect
+from harness.store.maintenance import inspect, listing
 from plugins.datasets import _pyg_cache, _pyg_extract
 from plugins.datasets.pyg import PyG
 

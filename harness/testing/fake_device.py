@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 ELSEWHERE: Final = "meta"
 """The name of the device: the one of torch's that needs no hardware."""
@@ -59,7 +58,7 @@ class _Rules(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = dict(kwargs or {})
         name = func.overloadpacket.__name__
-        tensors = [value for value in tree_flatten((args, named))[0] if isinstance(value, Tensor)]
+        tensors = [value for value in _leaves((*args, *named.values())) if isinstance(value, Tensor)]
         away = any(isinstance(tensor, _Away) for tensor in tensors)
         if named.get("device") is not None:
             to = torch.device(named["device"]) == _DEVICE
@@ -70,9 +69,9 @@ class _Rules(TorchDispatchMode):
             away = isinstance(tensors[0], _Away)
         if away:
             _check_generator(name, args, named)
-        result = func(*tree_map(_inside, args), **tree_map(_inside, named))
+        result = func(*_each(_inside, args), **{key: _each(_inside, value) for key, value in named.items()})
         written = _written(func, args, named)
-        return written if written is not None else tree_map(_outside, result) if away else result
+        return written if written is not None else _each(_outside, result) if away else result
 
 
 class _Python(TorchFunctionMode):
@@ -111,6 +110,20 @@ def _written(func: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         if argument.alias_info is not None and argument.alias_info.is_write:
             return args[place] if place < len(args) else named[argument.name]
     return None
+
+
+def _leaves(values: Sequence[Any]) -> Iterator[Any]:
+    """Yield the arguments of an operation, of lists each item; torch's own trees take most of the time."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def _each(change: Callable[[Any], Any], value: Any) -> Any:
+    """Change an argument or a result, of lists and tuples each item."""
+    return type(value)(_each(change, item) for item in value) if isinstance(value, (list, tuple)) else change(value)
 
 
 def _inside(value: Any) -> Any:

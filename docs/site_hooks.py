@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import PurePosixPath
 
 import typer
-from harness.reference.markdown import escaped
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from harness.cli import app
 from harness.reference import components, suites
+from harness.reference.components import escaped
 from harness.registry.index import load_catalog
 
 API = ("harness", "harness.nn", "harness.graphs")

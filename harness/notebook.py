@@ -142,7 +142,7 @@ class SuiteHandle:
             seeds=(chosen.seed,),
             datasets=(suite.dataset(chosen.dataset),),
             methods=(chosen.method,),
-            rows=(replace(row, configurations=(chosen.configuration,)),),
+            rows=(replace(row, configurations=(chosen.configuration,), pending=0),),
             analyses=(),
             trackers=(),
             overrides=(*suite.overrides, f"cell {chosen.id} alone"),

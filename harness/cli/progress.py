@@ -29,6 +29,7 @@ class Tally:
         clock = Clock(session.store)
         self._left = {stage.key: (stage.kind, clock.seconds(stage)) for stage in needed(session.plan, session.store)}
         self._known = set(session.plan.stages)
+        self._searches = session.plan.suite.pending > 0
         self._running: set[str] = set()
         self._workers = 1
         self._took: defaultdict[str, list[float]] = defaultdict(list)
@@ -63,7 +64,7 @@ class Tally:
         means = {kind: fmean(took) for kind, took in self._took.items()}
         times = [means.get(kind, recorded) for kind, recorded in self._left.values()]
         known = [seconds for seconds in times if seconds is not None]
-        if len(known) < len(times):
+        if len(known) < len(times) or self._searches:  # nobody knows the trials to come
             return None
         return sum(known) / min(self._workers, max(len(times), 1))
 

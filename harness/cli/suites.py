@@ -14,6 +14,7 @@ from harness.cli.options import Folders, Json, Plugins, Strict, Suite, SuiteOpti
 from harness.cli.output import answer, chosen_format, counted, emit, table, tell_code, tell_plugins
 
 if TYPE_CHECKING:
+    from harness.plan import Plan
     from harness.plan.status import StageStatus
     from harness.run.session import Session
 
@@ -55,12 +56,13 @@ def plan(
     ]
     data = {
         "suite": session.suite.name,
+        "pending_trials": session.plan.suite.pending,
         "made_otherwise": otherwise,
         "stages": stages,
         "unsupported": session.suite.unsupported,
         "plugins": _plugins(session),
     }
-    lines = _counts(session.suite.name, len(session.plan.cells), statuses)
+    lines = _counts(session.plan, statuses)
     reasons = _in_full(statuses) if verbose else _in_short(statuses)
     remarks = [*map(str, session.suite.unsupported), *(f"note: {line}" for line in otherwise)]
     answer(json, data, [*lines, *reasons, *remarks])
@@ -72,12 +74,14 @@ def _plugins(session: Session) -> list[dict[str, str]]:
     return [{"file": code.place, "sha256": code.digest} for code in plugin_code(session.suite.plugins)]
 
 
-def _counts(name: str, cells: int, statuses: list[StageStatus]) -> Iterator[str]:
+def _counts(plan: Plan, statuses: list[StageStatus]) -> Iterator[str]:
     """Yield how many stages stand where, and the time that a run takes."""
     from harness.cli.progress import clock_text
     from harness.plan.status import totals
 
-    yield f"suite {name}: {counted(cells, 'cell')}, {counted(len(statuses), 'stage')}"
+    yield f"suite {plan.suite.name}: {counted(len(plan.cells), 'cell')}, {counted(len(statuses), 'stage')}"
+    if plan.suite.pending:
+        yield f"{counted(plan.suite.pending, 'further trial')} to be chosen by TPE, by the scores of those before"
     yield ""
     rows = [(kind, *(str(counts[state]) for state in _STATES)) for kind, counts in totals(statuses).items()]
     yield from table(("stage", *_STATES), rows, range(1, 6))
@@ -160,7 +164,7 @@ def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = 
         "dataset": len(opened.datasets),
         "method": len(opened.methods),
         "seed": len(opened.seeds),
-        "cell": len(session.plan.cells),
+        "cell": session.plan.suite.cells,
     }
     counts = {f"{noun}s": number for noun, number in sizes.items()}
     data = {"valid": True, "suite": str(opened.path), **counts, "plugins": _plugins(session), "problems": []}

@@ -80,7 +80,7 @@ class StageOutcomes:
         """Return the result of this run and a later one together."""
         return StageOutcomes(
             finished=self.finished + other.finished,
-            failures={**self.failures, **other.failures},
+            failures={**other.failures, **self.failures},
             cached=self.cached + other.cached,
             seconds=self.seconds + other.seconds,
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.component import LEARNER_KINDS
 from harness.plan.datasets import Declarations
-from harness.plan.factory import StageFactory
+from harness.plan.factory import Data, StageFactory
 from harness.registry.catalog import Catalog
 from harness.results.rows import CellId
 from harness.store import Stage, digest
@@ -32,7 +32,10 @@ class Cell(CellId):
 
 @dataclass
 class Plan:
-    """The stages of a suite, inputs first, and its cells in the order of the file."""
+    """The stages of a suite, inputs first, and its cells in the order of the file.
+
+    ``suite`` has the trials that are known so far.
+    """
 
     suite: Suite
     stages: dict[str, Stage] = field(default_factory=dict)
@@ -60,8 +63,15 @@ class Plan:
         return seen
 
 
-def build_plan(suite: Suite, catalog: Catalog, facts: Declarations) -> Plan:
+TrialScore = Callable[[Plan, Row, Sequence[Cell]], float | None]
+"""Gives the score of a trial by its cells, one a seed; None while it is not known."""
+
+
+def build_plan(suite: Suite, catalog: Catalog, facts: Declarations, score: TrialScore | None = None) -> Plan:
     """Return the plan of a suite.
+
+    Args:
+        score: by which samplers choose trials; those that need scores are left out without it.
 
     Raises:
         DataError: an input file is missing or cannot be read.
@@ -69,13 +79,31 @@ def build_plan(suite: Suite, catalog: Catalog, facts: Declarations) -> Plan:
     plan = Plan(suite)
     factory = StageFactory(catalog, facts)
     datasets = {label: factory.data(suite.dataset(label)) for label in {row.dataset: None for row in suite.rows}}
-    for row in suite.rows:
-        stages = factory.row(datasets[row.dataset], row, suite.seeds)
-        for configuration in row.configurations:
-            for seed, chain in zip(suite.seeds, stages.cells(configuration), strict=True):
-                plan.add(chain)
-                plan.cells.append(_cell(row, configuration, seed, chain))
+    rows = [_plan_row(plan, factory, datasets[row.dataset], row, score) for row in suite.rows]
+    plan.suite = replace(suite, rows=tuple(rows))
     return plan
+
+
+def _plan_row(plan: Plan, factory: StageFactory, data: Data, row: Row, score: TrialScore | None) -> Row:
+    """Add the cells of a row, and of the trials that follow from scores; return the row with these."""
+    stages = factory.row(data, row, plan.suite.seeds)
+    scores: list[float] = []
+    place = 0
+    while place < len(row.configurations):
+        configuration, cells = row.configurations[place], list[Cell]()
+        for seed, chain in zip(plan.suite.seeds, stages.cells(configuration), strict=True):
+            plan.add(chain)
+            cells.append(_cell(row, configuration, seed, chain))
+        plan.cells += cells
+        place += 1
+        if score is None or row.ask is None or not row.pending:
+            continue
+        found = score(plan, row, cells)
+        scores += [] if found is None else [found]
+        if len(scores) == len(row.configurations):
+            chosen = row.ask(row.configurations, scores)
+            row = replace(row, configurations=(*row.configurations, chosen), pending=row.pending - 1)
+    return row
 
 
 def _cell(row: Row, configuration: Configuration, seed: int, chain: Sequence[Stage]) -> Cell:

@@ -117,6 +117,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "protocol": results.protocol,
         "seeds": list(results.seeds),
         "overrides": list(results.overrides),
+        "tune": results.tune and vars(results.tune),
         "reference": results.reference,
         "spread": "sample standard deviation",
         "caption": " ".join(sections[0].main.caption),

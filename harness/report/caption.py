@@ -12,7 +12,7 @@ from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_m
 from harness.results.rows import METRICS, DatasetFacts
 from harness.results.selection import lost_candidates
 from harness.store import span
-from harness.suite.settings import LAST
+from harness.suite.settings import LAST, SAMPLERS
 
 _FEW = 3
 _BRACKETS = re.compile(r"\([^()]*\)")
@@ -98,8 +98,17 @@ def _metric_name(dataset: DatasetFacts) -> str:
 def _selection(table: ResultTable) -> str:
     rules = {_selector(row) for row in table.rows} - {""}
     tuned = next(iter(rules)) if len(rules) == 1 else _of_rows(table, _selector)
-    configuration = f"configuration: {tuned}" if tuned else "nothing was tuned"
+    configuration = f"configuration: {tuned}{_trials(table)}" if tuned else "nothing was tuned"
     return f"Checkpoint: {_of_rows(table, checkpoint_words)}; {configuration}."
+
+
+def _trials(table: ResultTable) -> str:
+    """Say among how many trials of which sampler; nothing of whole grids and budgets, whose size a column tells."""
+    tune = table.results.tune
+    if tune is None:
+        return ""
+    fewer = any(1 < row.configurations < tune.trials for row in table.rows)
+    return f" among {'at most ' if fewer else ''}{tune.trials} trials each ({SAMPLERS[tune.sampler]}, Optuna)"
 
 
 def checkpoint_words(row: TableRow) -> str:

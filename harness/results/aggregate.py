@@ -43,7 +43,7 @@ class TableRow:
         status: ``ok`` only if every seed has a value; ``reason`` says what is wrong.
         checkpoint: rule that chose the weights (``best@SPLIT`` or ``last``); ``selection`` the rule that chose the
             configuration among ``configurations``.
-        provisional: the grid is unfinished; ``oracle_selection``: the configuration was chosen on test scores.
+        provisional: the search is unfinished; ``oracle_selection``: the configuration was chosen on test scores.
         statuses, reasons: one per seed; with status ``ok`` a reason is a remark on the value.
         difference: to the reference method, paired by seed; None without reference.
         rank: ``best``, ``second`` or empty.

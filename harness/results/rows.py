@@ -17,7 +17,7 @@ from typing import Any
 from harness.data import Role
 from harness.errors import DataError
 from harness.safe_io import csv_text, json_text, parse_json_as, shown, write_text
-from harness.suite.settings import SelectSettings
+from harness.suite.settings import SelectSettings, TuneSettings
 from harness.suite.spec import Unsupported
 
 
@@ -151,6 +151,7 @@ class MethodFacts:
         departures: settings that are not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what was tuned.
         settings: network and training by path (``train.epochs``), without what was tuned, and of the backbone only what
             differs from its defaults; empty until a cell has been trained.
+        pending: trials of the search that are still to be chosen.
     """
 
     dataset: str
@@ -162,11 +163,12 @@ class MethodFacts:
     shaped_by_validation: tuple[str, ...] = ()
     departures: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    pending: int = 0
 
     @property
     def tuned(self) -> bool:
         """True if there is more than one configuration to choose from."""
-        return len(self.configurations) > 1
+        return len(self.configurations) + self.pending > 1
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,7 @@ class RunResults:
         reference: the method that differences are taken to, or None.
         published: name of the published numbers to stand beside ours, or None.
         statistics: True if reports have statistics unless asked otherwise.
+        tune: how the configurations of tuned methods were drawn, None for whole grids or a budget.
         status: of the run: ``running``, ``finished``, ``failed`` (some cells) or ``interrupted``; empty if unknown.
         stored: cell -> when it failed, for those that failed in an earlier run and were not tried again.
     """
@@ -196,6 +199,7 @@ class RunResults:
     reference: str | None = None
     published: str | None = None
     statistics: bool = False
+    tune: TuneSettings | None = None
     status: str = ""
     stored: Mapping[str, str] = field(default_factory=dict)
     rows: tuple[ResultRow, ...] = ()

@@ -35,7 +35,7 @@ class Choice:
 
     Attributes:
         config_id: the chosen configuration, or None if none is eligible; ``reason`` then says why.
-        provisional: the grid is unfinished, so that the choice may still change.
+        provisional: the search is unfinished, so that the choice may still change.
     """
 
     config_id: str | None
@@ -120,7 +120,8 @@ def choose(scores: ScoreTable, entry: MethodFacts, test: str, checkpoint: str | 
     """
     split = test if entry.select.config == "oracle" else scores.results.validation_split(entry)
     candidates = scores.candidates(entry, split, rule_of(scores.results, entry, checkpoint))
-    return best_mean(candidates, higher_is_better=scores.results.dataset(entry.dataset).higher_is_better)
+    choice = best_mean(candidates, higher_is_better=scores.results.dataset(entry.dataset).higher_is_better)
+    return replace(choice, provisional=choice.provisional or entry.pending > 0)
 
 
 def mark_selected(results: RunResults) -> RunResults:

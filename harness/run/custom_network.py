@@ -197,7 +197,7 @@ def _with_custom(session: Session, label: str, folder: Path, datasets: Sequence[
         if dataset not in known:
             hint = did_you_mean(dataset, known)
             raise UserError(f"the suite has no dataset '{dataset}'{hint}; there are: {listed(known)}")
-    left_out = ("report", "analyses", "trackers", "budget")
+    left_out = ("report", "analyses", "trackers", "budget", "tune")
     resolved = {name: value for name, value in suite.resolved.items() if name not in left_out}
     resolved["methods"] = {label: {CustomModule.kind: CustomModule.name}}
     resolved["datasets"] = {name: resolved["datasets"][name] for name in datasets or known}

@@ -16,6 +16,7 @@ from harness.engine.devices import CPU
 from harness.engine.process_state import terminable
 from harness.engine.provenance import provenance
 from harness.errors import BenchError, DataError
+from harness.plan import build_plan
 from harness.plan.status import Clock, needed
 from harness.registry.planned_code import KEPT, KeptCode
 from harness.results.rows import RunResults, rows_to_csv
@@ -23,12 +24,13 @@ from harness.results.run_record import RESULTS, Finding, RunRecord
 from harness.results.selection import lost_candidates, without_value
 from harness.run.analyses import analyse
 from harness.run.collect import collect, without_rows
-from harness.run.record import leave_page, start_record
+from harness.run.record import leave_page, start_record, with_trials
 from harness.run.session import Session
 from harness.run.tracking import Tracking
+from harness.run.trials import TrialScores
 from harness.safe_io import write_text, writing, yaml_text
 from harness.stages.context import Context
-from harness.store import Failure, Stage, claim_run
+from harness.store import Failure, claim_run
 from harness.suite.overrides import QUICK
 from harness.suite.spec import AnalysisSpec
 
@@ -72,9 +74,9 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
         with options.make(run.folder / WORKER_LOG) as engine:
             work = _Work(session, options, engine, run.record.provenance, [observe, run.tracking.watch], name)
             with run.saved_when_cut_short(work.failures):
-                wanted = needed(plan, store, retry_failed=options.retry_failed)
-                outcome = work.run(wanted)
-                cached = len(plan.stages) - len(wanted)
+                outcome, wanted = work.settle(run.follow)
+                session, plan = work.session, work.session.plan
+                cached = len(plan.stages.keys() - wanted)
                 closed = run.close(outcome, cached)
                 if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
                     again = needed(plan, store, lost)
@@ -100,7 +102,7 @@ def _begin(session: Session, folder: Path) -> _Recording:
     return _Recording(session, folder, record, Tracking(session, record))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Recording:
     """Save the record and the results of a run, and tell its trackers."""
 
@@ -108,6 +110,12 @@ class _Recording:
     folder: Path
     record: RunRecord
     tracking: Tracking
+
+    def follow(self, session: Session) -> None:
+        """Take over the trials that the session's plan has now."""
+        self.session, self.record = session, with_trials(self.record, session)
+        self.record.save(self.folder)
+        self.tracking.follow(self.record)
 
     def close(self, outcome: StageOutcomes, cached: int) -> RunOutcome:
         """Collect the results and save them with the record."""
@@ -209,8 +217,32 @@ class _Work:
     name: str = ""
     failures: dict[str, Failure] = field(default_factory=dict)
 
+    def settle(self, follow: Callable[[Session], None]) -> tuple[StageOutcomes, set[str]]:
+        """Run what the plan needs, then what its samplers choose by the scores, until all trials are there.
+
+        Args:
+            follow: is told of each session whose plan has further trials.
+
+        Returns:
+            the outcome, and the keys of the stages that had to run.
+        """
+        first = self.session
+        score = TrialScores(first.suite, first.facts, first.store, self.failures)
+        outcome, wanted, targeted = StageOutcomes(), set[str](), set[str]()
+        while targets := [cell.score for cell in self.session.plan.cells if cell.score not in targeted]:
+            again = self.options.retry_failed and not targeted  # what fails in this run is not tried for each trial
+            stages = needed(self.session.plan, first.store, targets, retry_failed=again)
+            outcome = outcome.then(self.run(stages, retry_failed=again))
+            wanted.update(stage.key for stage in stages)
+            targeted.update(targets)
+            if first.suite.pending:
+                plan = build_plan(first.suite, first.catalog, first.facts, score)
+                self.session = replace(first, plan=plan)
+                follow(self.session)
+        return outcome, wanted
+
     @property
-    def run(self) -> Callable[[Sequence[Stage]], StageOutcomes]:
+    def run(self) -> Callable[..., StageOutcomes]:
         """:func:`harness.engine.run` for some stages; those of the plan run too where their artifact was lost."""
         store, device = self.session.store, next(iter(self.options.devices), CPU)
         context = Context(store, self.session.data_dir, device, self.session.catalog.core_files, self.name)
@@ -230,7 +262,7 @@ class _Work:
     def _watch(self, event: Event) -> None:
         """Keep failures and costs, and pass the event on."""
         if event.failure is not None and event.kind in ("failed", "skipped"):
-            self.failures[event.stage.key] = event.failure
+            self.failures.setdefault(event.stage.key, event.failure)
         if event.kind == "finished" and not event.detail.get("elsewhere"):
             with suppress(BenchError):  # what it cost is worth less than the stages to come
                 if QUICK in self.session.suite.overrides:  # says nothing of how long the suite takes

@@ -203,7 +203,8 @@ def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str
         methods[entry.method] = _fixed(resolved["methods"][entry.method], entry.configurations[choice.config_id])
     if not methods:
         return ""
-    suite = {name: value for name, value in resolved.items() if name not in ("budget", "analyses") and value != {}}
+    left_out = ("budget", "tune", "analyses")
+    suite = {name: value for name, value in resolved.items() if name not in left_out and value != {}}
     suite |= {"name": file_name(f"{resolved['name']}-selected-{label}"), "methods": methods}
     suite["datasets"] = {label: resolved["datasets"][label]}
     if suite.get("report", {}).get("reference") not in methods:

@@ -231,6 +231,7 @@ def reopen_cell(record: RunRecord, cell: CellRecord, store: Store, options: Opti
         UserError: the run's suite is gone, or no longer gives the cell's configuration.
     """
     only = replace(options.overrides, seeds=str(cell.seed), datasets=(cell.dataset,), methods=(cell.method,))
+    only = replace(only, sets=(*only.sets, "tune=null"))  # whatever led to a trial, the grid has its configuration
     session = open_session(str(saved_suite(record, store)), replace(options, overrides=only))
     return _chosen(session, cell.config_id)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from harness.engine.provenance import provenance
 from harness.errors import DataError
+from harness.plan import Plan
 from harness.plan.build import shaped_by_validation
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import PAGE, CellRecord, RunRecord, path_text
@@ -24,8 +27,32 @@ _log = logging.getLogger(__name__)
 def start_record(session: Session, run_id: str) -> RunRecord:
     """Return the record of a run that has not begun."""
     suite, plan = session.suite, session.plan
+    named = named_files(suite, session.catalog, session.store.file_digest)
+    return RunRecord(
+        id=run_id,
+        suite_path=path_text(suite.path),
+        suite_files={**digests_from(suite.path.absolute().parent, named), **suite.files},
+        installed=installed_name(suite.path),
+        results=_results_without_rows(session, run_id),
+        cells=_cells(plan),
+        prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        provenance={
+            **provenance(suite.plugins),
+            "named": named,
+            **({"optuna": version("optuna")} if suite.tune else {}),
+        },
+    )
+
+
+def with_trials(record: RunRecord, session: Session) -> RunRecord:
+    """Return the record with the trials that the session's plan has now."""
+    return replace(record, results=_results_without_rows(session, record.id), cells=_cells(session.plan))
+
+
+def _cells(plan: Plan) -> tuple[CellRecord, ...]:
     order = {key: position for position, key in enumerate(plan.stages)}
-    cells = tuple(
+    return tuple(
         CellRecord(
             *cell.coordinates,
             id=cell.id,
@@ -36,22 +63,10 @@ def start_record(session: Session, run_id: str) -> RunRecord:
         )
         for cell in plan.cells
     )
-    named = named_files(suite, session.catalog, session.store.file_digest)
-    return RunRecord(
-        id=run_id,
-        suite_path=path_text(suite.path),
-        suite_files={**digests_from(suite.path.absolute().parent, named), **suite.files},
-        installed=installed_name(suite.path),
-        results=_results_without_rows(session, run_id),
-        cells=cells,
-        prepared={cell.dataset: plan.stages[plan.stages[cell.score].inputs[0]].key for cell in plan.cells},
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        provenance={**provenance(suite.plugins), "named": named},
-    )
 
 
 def _results_without_rows(session: Session, run_id: str) -> RunResults:
-    suite, shaped = session.suite, _shaped_by_validation(session)
+    suite, shaped = session.plan.suite, _shaped_by_validation(session)
     return RunResults(
         suite=suite.name,
         run=run_id,
@@ -65,6 +80,7 @@ def _results_without_rows(session: Session, run_id: str) -> RunResults:
         reference=suite.report.reference,
         published=suite.report.published,
         statistics=suite.report.statistics,
+        tune=suite.tune,
     )
 
 
@@ -116,6 +132,7 @@ def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> Method
         oracle=tuple(sorted(oracle)),
         shaped_by_validation=shaped,
         departures=row.departures,
+        pending=row.pending,
     )
 
 

@@ -11,6 +11,7 @@ from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
 from harness.run.suite_code import SuiteCode, Tell, named_code, plugin_code
+from harness.run.trials import TrialScores
 from harness.store import Store
 from harness.suite import Overrides, find_suite, load_suite, peek_plugins
 from harness.suite.spec import Suite
@@ -39,7 +40,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Session:
-    """An opened suite; ``data_dir`` is the user's folder of data, or None."""
+    """An opened suite; ``data_dir`` is the user's folder of data, or None.
+
+    ``plan`` has also those trials of searches that follow from the scores in the store.
+    """
 
     suite: Suite
     catalog: Catalog
@@ -71,7 +75,7 @@ def open_session(name: str, options: Options) -> Session:
     naming = None if tell is None else lambda dataset, target: tell(named_code(dataset, target))
     facts = Declarations(catalog, options.data_dir, store, naming)
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
-    plan = build_plan(suite, catalog, facts)
+    plan = build_plan(suite, catalog, facts, TrialScores(suite, facts, store))
     if suite.cluster is not None and options.tell is not None:
         options.tell(SuiteCode("for --engine dask alone", suite.cluster.title))
     return Session(suite, catalog, facts, plan, store, options.data_dir)

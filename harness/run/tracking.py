@@ -61,12 +61,9 @@ class Tracking:
     """All trackers of one run."""
 
     def __init__(self, session: Session, record: RunRecord, *, patience: float = PATIENCE) -> None:
-        self._store, self._record, self._patience = session.store, record, patience
+        self._store, self._patience = session.store, patience
         self._told: set[str] = set()
-        self._by_stage: dict[str, list[CellRecord]] = {}
-        for cell in record.cells:
-            for key in (cell.train, cell.score):
-                self._by_stage.setdefault(key, []).append(cell)
+        self.follow(record)
         self._threads = [_TrackerThread(session, spec) for spec in session.suite.trackers]
         run = TrackedRun(
             id=record.id,
@@ -78,6 +75,14 @@ class Tracking:
             provenance=record.provenance,
         )
         self._tell(lambda tracker: tracker.start(run))
+
+    def follow(self, record: RunRecord) -> None:
+        """Take over the cells of a record, to which a search adds."""
+        self._record = record
+        self._by_stage: dict[str, list[CellRecord]] = {}
+        for cell in record.cells:
+            for key in (cell.train, cell.score):
+                self._by_stage.setdefault(key, []).append(cell)
 
     def _tell(self, call: _Call) -> None:
         for thread in self._threads:

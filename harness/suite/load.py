@@ -32,7 +32,7 @@ from harness.suite.layers import Row as WrittenRow
 from harness.suite.methods import Method, resolve_methods
 from harness.suite.overrides import Overrides, chosen
 from harness.suite.quick import EPOCHS, quick, quick_rows
-from harness.suite.search import Base, Search, departures_from
+from harness.suite.search import Base, departures_from, read_search
 from harness.suite.settings import FAULTY, ROLES, SelectSettings, seeds_of
 from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite, Unsupported
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, plain
@@ -119,11 +119,9 @@ class _Loader:
         protocol = read_protocol(protocol_name, self.problems)
         usual = seeds_of(plain(protocol.entries["seeds"]))
         seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
-        budget = top.get("budget")
-        if self.quick:
-            seeds, budget = seeds[:1], Leaf(1, self.place)
+        seeds = seeds[:1] if self.quick else seeds
         self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
-        self.search = Search(self.parts, plain(budget) if budget else None)
+        self.search = read_search(self.parts, top, quick=self.quick)
         settings = over(self.flattener.row("protocol", protocol), self.layers.settings)
         self.parts.model(settings)  # also where no dataset or method is sound
         all_methods = resolve_methods(rows.get("methods", {}), self.flattener)
@@ -153,6 +151,7 @@ class _Loader:
             "plugins": list(dict.fromkeys(str(plugin) for plugin, _ in self.gathered.plugins)),
             "budget": self.search.budget,
             "strict": strict or None,
+            "tune": self.search.tune and vars(self.search.tune),
             "datasets": {dataset.label: self._written_dataset(dataset) for dataset in datasets},
             "methods": {method.row.label: self._written_method(method) for method in methods},
             "analyses": {
@@ -172,6 +171,7 @@ class _Loader:
             methods=tuple(method.row.label for method in methods),
             rows=suite_rows,
             unsupported=tuple(one for one, _ in self.unsupported),
+            tune=self.search.tune,
             report=report,
             analyses=analyses,
             trackers=trackers,
@@ -309,7 +309,7 @@ class _Loader:
             row = self._row(*pair)
             if row is not None:
                 rows.append(row)
-                count += seeds * (len(row.configurations) - 1)
+                count += seeds * (len(row.configurations) + row.pending - 1)
         if count > MAX_CELLS:
             message = f"the suite has {count:,} cells or more; at most {MAX_CELLS:,} are allowed"
             self.problems.add(self.place, message)
@@ -344,13 +344,13 @@ class _Loader:
         found = self.search.configurations(method.row.flat, base, uses)
         for owner in ("", f"datasets.{dataset.label}", f"methods.{label}"):
             self.uses[owner].add(uses)
-        check_number(pair, environment, settings, found, self.catalog)
-        tuned = sorted({path for configuration in found for path in configuration.values})
-        if not found:
+        if found is None:
             return None
-        usual = self.catalog.get("backbone", found[0].model.backbone.name).defaults
-        departures = departures_from({**usual, **dataset.protocol}, found[0], facts) + self.fewer
-        return Row(label, dataset.label, found, select, tuple(tuned), departures)
+        check_number(pair, environment, settings, found.possible, self.catalog)
+        tuned, first = tuple(sorted({path for one in found.known for path in one.values})), found.known[0]
+        usual = self.catalog.get("backbone", first.model.backbone.name).defaults
+        departures = departures_from({**usual, **dataset.protocol}, first, facts) + self.fewer
+        return Row(label, dataset.label, found.known, select, tuned, departures, found.pending, found.ask)
 
     def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:
         learner = method.learner

@@ -14,7 +14,7 @@ from harness.registry.catalog import Catalog, Entry
 from harness.results.published import publications
 from harness.suite.cluster import CLUSTER
 from harness.suite.files import bundles, protocols
-from harness.suite.settings import KIND_OF, PARTS, PIPELINE, ROLES, SELECT, TRAIN, seeds_of
+from harness.suite.settings import KIND_OF, PARTS, PIPELINE, ROLES, SELECT, TRAIN, TUNE, seeds_of
 from harness.suite.spec import MODEL
 from harness.suite.tree import describe
 from harness.suite.validation import (
@@ -86,6 +86,7 @@ def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
         default = kind == "tune" and options == "default"
         if paths and not _is_path(path, kind, default=default):
             hint = did_you_mean(path.partition(".")[0], _HEADS)
+            hint = "; the sampler stands under 'tune' of the suite, for all methods" if path in TUNE else hint
             known = f"a path starts with {', '.join(_HEADS)} (for example baseline.penalty){hint}"
             texts[path, KEY] = f"'{path}' in '{kind}': {known}"
         elif not (isinstance(options, list) and options) and not default:
@@ -212,6 +213,10 @@ SUITE = table_of(
             "refuse a method that a dataset does not support, instead of showing n/a",
         ),
         "budget": (typed(_BUDGET), "most configurations of any tuned method; null, the default, for the whole grid"),
+        "tune": (
+            settings("tune", TUNE) | None,
+            "draw the configurations of every tuned method by Optuna; null, the default, for the grid",
+        ),
         "datasets": (rows_of(DATASET), "the columns: name -> dataset"),
         "methods": (rows_of(METHOD), "the rows: name -> method"),
         "analyses": (

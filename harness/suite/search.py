@@ -1,4 +1,4 @@
-"""Turn a method's tuned hyperparameters into configurations: the grid, ``tune: default`` and the budget.
+"""Turn a method's tuned hyperparameters into configurations: the grid, ``tune: default``, the budget and samplers.
 
 Axes are sorted by path, so that the order of keys in a file changes neither the configurations nor their order;
 the order of values in a list does (ties are won by the first declared).
@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import product
 from math import prod
 from typing import Any
@@ -20,9 +21,10 @@ from harness.suite.components import Part, Parts
 from harness.suite.effects import Scope, Uses
 from harness.suite.layers import Decision, Flat
 from harness.suite.methods import value_text
-from harness.suite.settings import ROLES, TRAIN, TrainSettings
-from harness.suite.spec import MODEL, ComponentSpec, Configuration, ModelSettings, Pipeline
-from harness.suite.tree import Leaf, Place
+from harness.suite.settings import ROLES, TRAIN, TrainSettings, TuneSettings
+from harness.suite.spec import MODEL, Ask, ComponentSpec, Configuration, ModelSettings, Pipeline
+from harness.suite.tree import Leaf, Place, Table, plain
+from harness.suite.trials import Trials
 
 MAX_GRID = 100_000
 
@@ -48,14 +50,43 @@ class Base:
     facts: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Found:
+    """The configurations of a method on a dataset.
+
+    Attributes:
+        known: those that need no score to be known; ``ask`` gives the ``pending`` others.
+        possible: those among which all of them are.
+    """
+
+    known: tuple[Configuration, ...]
+    possible: Iterable[Configuration]
+    pending: int = 0
+    ask: Ask | None = None
+
+
+def read_search(parts: Parts, top: Table, *, quick: bool) -> Search:
+    """Read the budget or the sampler of a suite; a quick run takes one configuration."""
+    budget, tune = (None if key not in top else plain(top.entries[key]) for key in ("budget", "tune"))
+    if tune is not None and budget is not None:
+        parts.problems.add(top.key("tune"), "'budget' caps the grid, and 'tune' draws from it; make one of them null")
+    if tune is not None and find_spec("optuna") is None:
+        parts.problems.add(top.key("tune"), "'tune' needs Optuna: pip install 'equad-bench[optuna]'")
+        tune = None
+    return Search(parts, 1, None) if quick else Search(parts, budget, None if tune is None else TuneSettings(**tune))
+
+
 class Search:
     """Makes the configurations of a method on a dataset."""
 
-    def __init__(self, parts: Parts, budget: int | None) -> None:
-        self.parts, self.problems, self.budget = parts, parts.problems, budget
+    def __init__(self, parts: Parts, budget: int | None, tune: TuneSettings | None) -> None:
+        self.parts, self.problems, self.budget, self.tune = parts, parts.problems, budget, tune
 
-    def configurations(self, flat: Flat, base: Base, uses: Uses) -> tuple[Configuration, ...]:
-        """All configurations, at most ``budget``; none after a noted problem. ``uses`` receives what values do."""
+    def configurations(self, flat: Flat, base: Base, uses: Uses) -> Found | None:
+        """All configurations, or as many as were asked for; None after a noted problem.
+
+        ``uses`` receives what values do.
+        """
         before = len(self.problems)
         axes = self._axes(flat, base)
         size = prod(map(len, axes.values()))
@@ -63,11 +94,23 @@ class Search:
             place = next(one.place for one in flat.values() if one.way == "tune")
             self.problems.add(place, f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed")
         if len(self.problems) > before:
-            return ()
-        row = _Row(base, uses)
+            return None
+        row = _Row(base, uses, list(axes))
         points = _distinct(row.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
-        drawn = _draw(points, self.budget)
-        return tuple(row.configuration(_name(point, list(axes)), point) for point in drawn)
+        if self.tune is None or len(points) <= self.tune.trials:
+            known = tuple(map(row.configuration, _draw(points, self.budget)))
+            return Found(known, known)
+        trials = Trials(self.tune, axes, row.point)
+        known = tuple(map(row.configuration, trials.known(points[0])))
+        asked: dict[tuple[float, ...], Configuration] = {}
+
+        def ask(tried: Sequence[Configuration], scores: Sequence[float]) -> Configuration:
+            at = tuple(scores)
+            if at not in asked:  # the same scores lead to the same trial, whoever asks
+                asked[at] = row.configuration(trials.next([one.values for one in tried], scores))
+            return asked[at]
+
+        return Found(known, map(row.configuration, points), self.tune.trials - len(known), ask)
 
     def _axes(self, flat: Flat, base: Base) -> dict[str, Sequence[Any]]:
         """Path -> the values to try, in the order of the paths; faults are noted."""
@@ -118,8 +161,8 @@ def _search_spaces(head: str, base: Base, taken: Container[str]) -> dict[str, tu
 class _Row:
     """A method on a dataset: its points without what has no effect there, and the configurations that they make."""
 
-    def __init__(self, base: Base, uses: Uses) -> None:
-        self.base, self.uses = base, uses
+    def __init__(self, base: Base, uses: Uses, names: Sequence[str]) -> None:
+        self.base, self.uses, self.names = base, uses, names
         self._scopes = [self._scope(head, part) for head, part in base.parts.items()]
         self._scopes.append(Scope("'train'", "train", TRAIN, [vars(base.train)], base.written))
         self._idle: dict[tuple[str, str], set[str]] = {}
@@ -141,7 +184,7 @@ class _Row:
             self._idle[known] = scope.idle(own, self.base.facts, self.uses)
         return self._idle[known]
 
-    def configuration(self, name: str, values: Mapping[str, Any]) -> Configuration:
+    def configuration(self, values: Mapping[str, Any]) -> Configuration:
         """The configuration with these tuned values."""
         base = self.base
         specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in base.parts.items()}
@@ -154,7 +197,7 @@ class _Row:
         model = {key: value for key, value in _below("model", values).items() if key in MODEL}
         train = replace(base.train, **_below("train", values))
         return Configuration(
-            id=name,
+            id=_name(values, self.names),
             values=dict(values),
             learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
             pipeline=pipeline,
@@ -199,7 +242,7 @@ def _draw(points: list[dict[str, Any]], budget: int | None) -> list[dict[str, An
     return [point for point in points if _text(point) in drawn]
 
 
-def _name(point: Mapping[str, Any], names: list[str]) -> str:
+def _name(point: Mapping[str, Any], names: Sequence[str]) -> str:
     """``penalty=1, layers=3``; a path in full where two axes end alike."""
     shorts = [name.rpartition(".")[2] for name in names]
     parts = []

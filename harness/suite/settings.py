@@ -27,6 +27,8 @@ CALL = re.compile(r"^([^()\s]+)\s*\((.*)\)$", re.DOTALL)
 
 
 LAST = "last"
+SAMPLERS: Mapping[str, str] = {"tpe": "TPE", "random": "random search"}
+"""Samplers of a search, and their names in captions."""
 
 
 def best_rule(split: str) -> str:
@@ -135,5 +137,13 @@ class SelectSettings:
     split: str = setting("auto", "the validation split that chooses; auto for the dataset's default")
 
 
-TRAIN, SELECT = declared(TrainSettings), declared(SelectSettings)
+@dataclass(frozen=True)
+class TuneSettings:
+    """How the configurations of all tuned methods are drawn from their grids, by Optuna."""
+
+    sampler: str = setting("tpe", "how trials are chosen: by the scores so far, or at random", choices=(*SAMPLERS,))
+    trials: int = setting(20, "configurations of each tuned method; all of a grid that has no more", low=1)
+
+
+TRAIN, SELECT, TUNE = declared(TrainSettings), declared(SelectSettings), declared(TuneSettings)
 _OF_DATASET = {name: item for name, item in TRAIN.items() if DATASET in (item.active or {})}

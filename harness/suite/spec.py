@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.engine.cluster import Profile
-from harness.suite.settings import SelectSettings, TrainSettings, declared, setting
+from harness.suite.settings import SelectSettings, TrainSettings, TuneSettings, declared, setting
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ class Configuration:
     train: TrainSettings
 
 
+Ask = Callable[[Sequence[Configuration], Sequence[float]], Configuration]
+"""Gives the next trial of a search, by the configurations so far and the score of each, more being better."""
+
+
 @dataclass(frozen=True)
 class DatasetSpec:
     """One column of the table."""
@@ -75,7 +79,9 @@ class DatasetSpec:
 class Row:
     """One method on one dataset: its configurations and how one of them is selected.
 
-    ``departures`` says which settings are not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what is tuned.
+    Attributes:
+        configurations: those that are known; ``ask`` gives the ``pending`` others, one by one.
+        departures: settings that are not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what is tuned.
     """
 
     method: str
@@ -84,6 +90,8 @@ class Row:
     select: SelectSettings
     tuned: tuple[str, ...] = ()
     departures: tuple[str, ...] = ()
+    pending: int = 0
+    ask: Ask | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,7 @@ class Suite:
 
     Attributes:
         rows: one per (dataset, method), datasets outermost, in the order of the file, but those in ``unsupported``.
+        tune: how the configurations are drawn, or None for whole grids or a budget.
         overrides: what the command line changed, as text, for captions.
         files: every file of the suite with its digest, see :func:`harness.suite.files.digests`.
         resolved: the fully resolved YAML tree, for the run folder.
@@ -137,6 +146,7 @@ class Suite:
     methods: tuple[str, ...]
     rows: tuple[Row, ...]
     unsupported: tuple[Unsupported, ...] = ()
+    tune: TuneSettings | None = None
     report: ReportSettings = ReportSettings()
     analyses: tuple[AnalysisSpec, ...] = ()
     trackers: tuple[ComponentSpec, ...] = ()
@@ -145,6 +155,16 @@ class Suite:
     files: Mapping[str, str] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, those of pending trials included."""
+        return len(self.seeds) * sum(len(row.configurations) + row.pending for row in self.rows)
+
+    @property
+    def pending(self) -> int:
+        """The number of trials that are still to be chosen."""
+        return sum(row.pending for row in self.rows)
 
     def dataset(self, label: str) -> DatasetSpec:
         """The dataset with this label."""

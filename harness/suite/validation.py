@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from types import MappingProxyType
-from typing import Annotated, Any, get_args, get_origin
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +39,7 @@ EXAMPLES = {
     "datasets": "{SPMotif: {use: spmotif}}",
     "methods": "{ERM: {baseline: erm}}",
     "cluster": "{kind: slurm, workers: 8}",
+    "tune": "{sampler: tpe, trials: 20}",
 }
 """Examples of some tables, for messages."""
 
@@ -237,7 +238,7 @@ def _title(loc: Loc, title: str) -> str:
 
 def _keys(model: Any, loc: Loc) -> list[str]:
     """The keys that the table at a location may have."""
-    while get_origin(model) is Annotated:
+    while get_origin(model) in (Annotated, UnionType, Union):  # a union is that of a table and None
         model = get_args(model)[0]
     if isinstance(model, type) and issubclass(model, BaseModel):
         return _keys(model.model_fields[str(loc[0])].annotation, loc[1:]) if loc else list(model.model_fields)

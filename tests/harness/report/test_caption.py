@@ -9,7 +9,7 @@ from harness.report.caption import listing
 from harness.results.rows import DatasetFacts
 from harness.results.selection import lost_candidates
 from harness.suite.files import protocols
-from harness.suite.spec import SelectSettings
+from harness.suite.spec import SelectSettings, TuneSettings
 
 
 def caption(run, **options):
@@ -184,3 +184,17 @@ def test_gpus_that_cells_were_trained_on_are_named(make_run):
 def test_labels_with_commas_are_told_apart():
     names = ["ERM", "EQuAD, GraphCL", "Two-piece (0.7, 0.9)"]
     assert listing(names) == "ERM, 'EQuAD, GraphCL', Two-piece (0.7, 0.9)"
+
+
+@pytest.mark.parametrize(
+    ("tune", "said"),
+    [
+        (TuneSettings("tpe", 2), "on val among 2 trials each (TPE, Optuna)."),
+        (TuneSettings("random", 9), "on val among at most 9 trials each (random search, Optuna)."),
+        (None, "on val."),
+    ],
+)
+def test_a_search_is_named_with_its_sampler_and_trials(make_run, tune, said):
+    run = make_run({"A": {"D": {"c=1": [0.5] * 3, "c=2": [0.6] * 3}}, "B": {"D": [0.5] * 3}}, tune=tune)
+    assert caption(run)[2].endswith(f"configuration: best mean score over seeds {said}")
+    assert all("Optuna" not in text for text in caption(make_run({"B": {"D": [0.5] * 3}}))[:3])

@@ -152,6 +152,17 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert not [target for target in missing if generated not in target.resolve().parents]
 
 
+def test_numbers_and_pictures_of_the_readme_are_those_of_the_repository(desk: Desk) -> None:
+    results, readme = page("docs/results/README.md"), page("README.md")
+    numbers = re.findall(r"\d+\.\d+ ± \d+\.\d+", readme)
+    assert len(numbers) >= 12
+    assert not [number for number in numbers if number not in results]
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", readme)
+    assert pictures
+    assert all((ROOT / picture).stat().st_size < 200_000 for picture in pictures)
+    assert desk.load(ROOT / "benchmarks" / "recorded" / "screens.yaml").name == "screens"
+
+
 def test_every_key_of_the_suite_language_is_documented() -> None:
     spans = {word for span in SPANS.findall(prose(ROOT / "docs/suites.md")) for word in re.split(r"[^\w/-]+", span)}
     schema = json_schema(Catalog([]))

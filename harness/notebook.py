@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engine import EngineOptions, Event
-from harness.errors import UserError
+from harness.errors import UserError, did_you_mean
 from harness.plan import build_plan
 from harness.plan.status import survey
 from harness.report import make_report, render, to_json
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from harness.run.custom_network import Call, Make
 
 __all__ = ["Run", "SuiteHandle", "latest", "open_suite"]
+_CELL = ("id", "dataset", "method", "config_id", "seed")
 
 
 def open_suite(
@@ -63,15 +65,15 @@ def open_suite(
         UserError: anything that you can mend; nothing has been run.
     """
     overrides = Overrides(
-        seeds=None if seeds is None else ",".join(map(str, seeds)),
-        epochs=epochs,
-        sets=tuple(sets),
-        datasets=tuple(datasets),
-        methods=tuple(methods),
+        seeds=None if seeds is None else ",".join(map(str, _items("seeds", seeds, Integral))),
+        epochs=_whole("epochs", epochs),
+        sets=_items("sets", sets),
+        datasets=_items("datasets", datasets),
+        methods=_items("methods", methods),
     )
-    data = data_folder(None if data_dir is None else Path(data_dir), "data_dir")
-    root = None if store is None else Path(store)
-    return SuiteHandle(open_session(str(suite), Options(root, data, overrides, tuple(map(Path, plugins)))))
+    data = data_folder(_folder("data_dir", data_dir), "data_dir")
+    files = tuple(map(Path, _items("plugins", plugins, (str, Path))))
+    return SuiteHandle(open_session(str(suite), Options(_folder("store", store), data, overrides, files)))
 
 
 def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
@@ -80,7 +82,7 @@ def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
     Raises:
         UserError: there is none.
     """
-    opened = Store(None if store is None else Path(store))
+    opened = Store(_folder("store", store))
     return Run(collect(find_run(str(name), opened), opened))
 
 
@@ -93,8 +95,7 @@ class SuiteHandle:
     @property
     def cells(self) -> list[dict[str, Any]]:
         """Every cell: ``id``, ``dataset``, ``method``, ``config_id`` and ``seed``."""
-        names = ("id", "dataset", "method", "config_id", "seed")
-        return [{name: getattr(cell, name) for name in names} for cell in self.session.plan.cells]
+        return [{name: getattr(cell, name) for name in _CELL} for cell in self.session.plan.cells]
 
     def plan(self) -> list[dict[str, Any]]:
         """Tell where every stage stands (``bench plan``): ``kind``, ``title``, ``state``, ``reason``, ``seconds``.
@@ -119,7 +120,9 @@ class SuiteHandle:
             KeyboardInterrupt: finished stages are kept.
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
-        engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
+        engine = EngineOptions(
+            "inline" if jobs is None else "processes", _whole("jobs", jobs), retry_failed=retry_failed
+        )
         return Run(execute(self.session, engine, _print_ended if progress else lambda _: None).results, self)
 
     def run_cell(self, cell: str | None = None, *, progress: bool = False, **named: str | int) -> Run:
@@ -130,6 +133,9 @@ class SuiteHandle:
         """
         wanted = named if cell is None else {"id": cell, **named}
         cells = self.session.plan.cells
+        for name in wanted:
+            if name not in _CELL:
+                raise UserError(f"a cell has no '{name}'{did_you_mean(name, _CELL)}; it has: {', '.join(_CELL)}")
         fitting = [item for item in cells if all(getattr(item, name) == value for name, value in wanted.items())]
         if len(fitting) != 1:
             known = "; ".join(f"{item.id} ({item.name})" for item in (fitting or cells)[:8])
@@ -233,6 +239,26 @@ class Run:
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows."""
         return self.table("markdown")
+
+
+def _items(name: str, values: Any, kind: type | tuple[type, ...] = str) -> tuple[Any, ...]:
+    """Return a list as a tuple, and refuse anything else: a single text would be taken for a list of its letters."""
+    if isinstance(values, str) or not isinstance(values, Iterable) or not all(isinstance(v, kind) for v in values):
+        what = "whole numbers" if kind is Integral else "texts"
+        raise UserError(f"{name} takes a list of {what}, found {values!r}")
+    return tuple(values)
+
+
+def _whole(name: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+        raise UserError(f"{name} takes a whole number from 1, found {value!r}")
+    return None if value is None else int(value)
+
+
+def _folder(name: str, value: Any) -> Path | None:
+    if value is not None and (not isinstance(value, (str, Path)) or not str(value).strip()):
+        raise UserError(f"{name} takes a folder, found {value!r}")
+    return None if value is None else Path(value)
 
 
 def _print_ended(event: Event) -> None:

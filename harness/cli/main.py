@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ class Guarded(TyperGroup):
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **options: Any) -> Any:
         """Return the context in which a command runs; its ``obj`` holds the command line."""
         kept = [item for item in args if item not in _ANYWHERE]
+        _refuse_empty(args)
         context = super().make_context(info_name, kept, *rest, obj=tuple(args), **options)
         context.with_resource(errors_as_messages(debug="--debug" in args))
         for stream in (sys.stdout, sys.stderr):
@@ -53,6 +55,16 @@ class Guarded(TyperGroup):
 
             context.with_resource(patch.dict(os.environ, {NO_PLUGINS: "1"}))  # it holds in every child process
         return context
+
+
+def _refuse_empty(args: list[str]) -> None:
+    """Refuse a word without content, such as that of a shell's unset variable: it would mean the current folder."""
+    for position, word in enumerate(args):
+        option = re.fullmatch(r"(--[\w-]+)=\s*", word)
+        before = args[position - 1] if position else ""
+        if option or not word.strip():
+            name = option[1] if option else before if before.startswith("-") else "an argument"
+            raise typer.BadParameter(f"{name} has no value, only an empty text")
 
 
 @contextmanager

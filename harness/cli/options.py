@@ -40,18 +40,20 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def parse_bytes(text: str) -> int:
     """Return the bytes of ``4G``, ``500M``, ``2GiB`` or a plain number; for typer."""
-    return int(_amount(text, _BYTES | {f"{unit}b": size for unit, size in _BYTES.items()}, "4G, 500M or 2GiB"))
+    return int(
+        _amount(text, _BYTES | {f"{unit}b": size for unit, size in _BYTES.items()}, "no size; write 4G, 500M or 2GiB")
+    )
 
 
 def parse_seconds(text: str) -> float:
     """Return the seconds of ``90``, ``90s``, ``15m``, ``2h`` or ``30d``; for typer."""
-    return _amount(text, _SECONDS, "90, 15m or 2h")
+    return _amount(text, _SECONDS, "no time; write 90 (seconds), 15m, 2h or 30d")
 
 
-def _amount(text: str, units: Mapping[str, int], examples: str) -> float:
+def _amount(text: str, units: Mapping[str, int], refusal: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([a-z]*)", str(text).strip().lower())
     if found is None or found[2] not in units:
-        raise typer.BadParameter(f"'{text}'; write {examples}")
+        raise typer.BadParameter(f"'{text}' is {refusal}")
     return float(found[1]) * units[found[2]]
 
 

@@ -53,7 +53,7 @@ def require_known(option: str, value: str | None, known: Sequence[str], more: st
 
 
 def emit(text: str, output: Path | None = None) -> None:
-    """Print a text in characters that the output has, or write it to a file as a whole.
+    """Print a text in characters that the output has, or write it to a file as a whole and print where.
 
     Raises:
         FileError: the file cannot be written.
@@ -64,6 +64,7 @@ def emit(text: str, output: Path | None = None) -> None:
         return
     with writing(output):
         write_text(output, text)
+    print_lines([str(output)])
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from harness.registry.source_digest import component_digest, core_digest
 from harness.safe_io import write_text
 from harness.store import hash_file, index_root
 
+_log = logging.getLogger(__name__)
 FORMAT = 5
 TIME_LIMIT = 60.0
 """Seconds that importing one plugin may take."""
@@ -105,13 +107,14 @@ def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], of_suite: Ite
 class _Cache:
     """One JSON file per plugin, valid while every file on which it depends has the same bytes.
 
-    A folder that cannot be read or written only costs time.
+    A folder that cannot be written only costs time, which is told once.
     """
 
     def __init__(self) -> None:
         self._folder = index_root()
         self._hashes: dict[str, str] = {}
         self._digests: Mapping[str, str] = {}
+        self._told = False
 
     def _path(self, *identity: str) -> Path:
         parts = (*identity, sys.version, __version__, FORMAT, str(HARNESS))
@@ -134,8 +137,17 @@ class _Cache:
         return None
 
     def _save(self, content: Any, files: Mapping[str, str], *identity: str) -> None:
-        with suppress(OSError):
+        try:
             write_text(self._path(*identity), json.dumps({"files": dict(files), "content": content}))
+        except OSError as error:
+            if not self._told:
+                _log.warning(
+                    "%s cannot be written (%s), so that every command reads all components anew, which is slow; "
+                    "BENCH_CACHE names another folder",
+                    self._folder,
+                    error.strerror,
+                )
+            self._told = True
 
     def read(self, source: Source, *, valid: bool = True) -> list[Entry] | None:
         """Return a plugin's entries, or None if they must be built; with ``valid=False`` also those out of date."""

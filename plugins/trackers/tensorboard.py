@@ -17,7 +17,9 @@ class TensorBoard(Tracker):
 
     name = "tensorboard"
 
-    folder: str | None = hparam(None, help="where to write; none: `tensorboard` in the run folder")
+    folder: str | None = hparam(
+        None, help="where to write, from the current folder; none: `tensorboard` in the run folder"
+    )
 
     def start(self, run: TrackedRun) -> None:
         try:

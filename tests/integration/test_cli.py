@@ -225,7 +225,7 @@ def _check_formats(bench, folder: Path) -> None:
         "ERM",
         "EQuAD",
     }
-    assert bench("report", "toy", "-f", "latex", "-o", "table.tex") == ""
+    assert bench("report", "toy", "-f", "latex", "-o", "table.tex") == "table.tex\n"
     assert (folder / "table.tex").read_text(encoding="utf-8") == latex
     for name, style in (
         ("t.json", "json"),

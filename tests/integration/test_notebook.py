@@ -90,6 +90,33 @@ def test_a_data_folder_that_is_not_there_is_named_as_given(tmp_path: Path) -> No
         bench.open_suite("quick", data_dir=tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"seeds": 1}, "seeds takes a list of whole numbers, found 1"),
+        ({"seeds": "1,2"}, "seeds takes a list of whole numbers, found '1,2'"),
+        ({"epochs": "x"}, "epochs takes a whole number from 1, found 'x'"),
+        ({"datasets": "Toy"}, "datasets takes a list of texts, found 'Toy'"),
+        ({"methods": 3}, "methods takes a list of texts, found 3"),
+        ({"plugins": "x.py"}, "plugins takes a list of texts, found 'x.py'"),
+        ({"store": ""}, "store takes a folder, found ''"),
+        ({"data_dir": 5}, "data_dir takes a folder, found 5"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_what_does(workshop: Workshop, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=re.escape(told)):
+        bench.open_suite(workshop.folder / "suite.yaml", **{"store": workshop.store, **given})
+
+
+def test_runs_take_what_fits(suite: SuiteHandle) -> None:
+    with pytest.raises(UserError, match="jobs takes a whole number from 1, found 'two'"):
+        suite.run(jobs="two")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"a cell has no 'datset' \(did you mean 'dataset'\?\); it has: id, dataset, "):
+        suite.run_cell(datset="Toy")
+    with pytest.raises(UserError, match="store takes a folder, found 5"):
+        bench.latest("toy", store=5)  # type: ignore[arg-type]
+
+
 def test_one_cell_runs_alone_and_only_one(suite: SuiteHandle, capsys: Any) -> None:
     run = suite.run_cell(suite.cells[2]["id"], progress=True)
     assert {(row["method"], row["seed"]) for row in run.rows()} == {("IRM", 1)}

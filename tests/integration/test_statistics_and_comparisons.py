@@ -44,7 +44,7 @@ def test_runs_that_differ_are_refused_and_compared_by_force(workshop: Workshop, 
     assert "overrides: nothing / --set train.epochs=2" in same["notes"]
     assert "both are run" in bench("compare", third, third, code=2)
     assert "did you mean 'latex'" in bench("compare", first, third, "-f", "latx", code=2)
-    assert bench("compare", first, third, "-f", "markdown", "-o", "pairs.md") == ""
+    assert bench("compare", first, third, "-f", "markdown", "-o", "pairs.md") == "pairs.md\n"
     assert "| Toy | ERM |" in (workshop.folder / "pairs.md").read_text(encoding="utf-8")
     assert "fits no row" in bench("compare", first, third, "--methods", "IRM", code=2)
 

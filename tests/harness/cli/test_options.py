@@ -44,6 +44,22 @@ def test_an_option_has_one_meaning() -> None:
     assert {name: len(forms) for name, forms in seen.items()} == dict.fromkeys(shared, 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("runs", "--store", ""), "--store"),
+        (("runs", "--store= "), "--store"),
+        (("export", "a", "-o", ""), "-o"),
+        (("cache", "push", ""), "an argument"),
+    ],
+)
+def test_an_empty_text_is_no_folder(words: tuple[str, ...], named: str) -> None:
+    """An unset variable of a shell made a store of the current folder."""
+    told = CliRunner().invoke(app, words)
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert f"{named} has no value, only an empty text" in told.stderr
+
+
 def test_a_group_arrives_as_an_object() -> None:
     arrived: list[Any] = []
 

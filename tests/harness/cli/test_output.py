@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.output import chosen_format, table
+from harness.cli.output import chosen_format, emit, table
 from harness.errors import UserError
 
 
@@ -44,6 +44,13 @@ def test_the_format_of_a_file(style: str | None, name: str | None, expected: str
 def test_an_ending_that_means_another_format_or_none_is_refused(style: str | None, name: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         chosen_format(style, Path(name))
+
+
+def test_a_file_that_is_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    emit("a table\n", tmp_path / "t.md")
+    assert capsys.readouterr().out == f"{tmp_path}/t.md\n"
+    emit("a table\n")
+    assert capsys.readouterr().out == (tmp_path / "t.md").read_text() == "a table\n"
 
 
 def test_a_table_is_aligned_and_nothing_of_it_is_cut() -> None:

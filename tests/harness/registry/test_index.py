@@ -255,12 +255,19 @@ def test_a_damaged_cache_is_built_again(cache: Path, tmp_path: Path, built: list
     assert built == ["a", "a"]
 
 
-def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "file"))
     path = write_plugin(tmp_path / "a.py", "a")
     for _ in range(2):
+        caplog.clear()
         assert names(load_catalog([path])) == ["a"]
+        (line,) = caplog.messages
+        assert line.startswith(
+            f"{tmp_path / 'file' / 'index'} cannot be written (Not a directory), so that every command "
+        )
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="permissions do not stop root")

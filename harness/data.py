@@ -308,7 +308,7 @@ def check_built(dataset: Dataset, found: RawDataset) -> RawDataset:
             here: Any = graph
             expect(isinstance(here, RawGraph), dataset, where, here, "a list of RawGraph")
             label = isinstance(graph.y, (int, float, np.generic, np.ndarray))
-            expect(label, dataset, where, graph.y, "labels y that are numbers or NumPy arrays")
+            expect(label, dataset, f"{where}, graph {number}", graph.y, "labels y that are numbers or NumPy arrays")
             for name, value in (("x", graph.x), ("edge_index", graph.edge_index), ("edge_attr", graph.edge_attr)):
                 if not (isinstance(value, np.ndarray) or (value is None and name == "edge_attr")):
                     expect(False, dataset, f"{where}, graph {number}, {name}", value, "a NumPy array")

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.data import Dataset, Declaration, Download, check_declaration, check_files
-from harness.errors import DataError
+from harness.errors import BenchError, DataError, UserError
 from harness.hparams import effective
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one, plugins_off
+from harness.registry.importing import told
 from harness.registry.returned import expect
 from harness.store import FileMark, file_mark
 from harness.suite.spec import ComponentSpec
@@ -73,18 +74,23 @@ class Declarations:
             with self._advising(spec, dataset):
                 self._declared[name] = check_declaration(dataset, dataset.declare(self._data_dir))
             with suppress(DataError):  # a dataset may be declared without its files
-                self._marks[name] = _marks(check_files(dataset, dataset.files(self._data_dir)))
+                self._marks[name] = _marks(self.paths(spec))
         return self._declared[name]
 
     @contextmanager
     def _advising(self, spec: ComponentSpec, dataset: Dataset) -> Iterator[None]:
-        """Tell with a fault of the data how to get what is missing."""
+        """Tell with a fault of the data how to get what is missing, and of any other fault where it was raised."""
         try:
             yield
         except DataError as error:
             from harness.downloads.files import advised
 
             raise DataError(advised(dataset, spec.params, self._data_dir, str(error))) from None
+        except BenchError:
+            raise
+        except (Exception, SystemExit) as error:
+            file = Path(self._catalog.get("dataset", spec.name).file)
+            raise UserError(f"describing it raised {told(error, file)}") from error
 
     def paths(self, spec: ComponentSpec) -> list[Path]:
         """Return the input files.

@@ -128,7 +128,7 @@ def _present(
         )
     except BenchError as error:
         return replace(base, status="failed", reason=str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         from harness.engine.failures import short_traceback
 
         reason = f"{type(error).__name__}: {error}"

@@ -43,7 +43,7 @@ class _TrackerThread:
             tracker: Tracker = load_one(self._entry)(**self._spec.params)
             while (call := self._calls.get()) is not None:
                 call(tracker)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = str(error).strip().partition("\n")[0]
             if not isinstance(error, BenchError):
                 text = f"{type(error).__name__}: {text}" if text else type(error).__name__

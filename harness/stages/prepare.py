@@ -92,8 +92,13 @@ def check(declared: Declaration, raw: RawDataset) -> None:
 def _check_labels(declared: Declaration, split: str, graphs: Sequence[RawGraph]) -> None:
     task = declared.task
     if task.kind == "multitask":
-        if any(np.shape(graph.y) != (task.num_tasks,) for graph in graphs):
-            raise DataError(f"split '{split}': a graph's labels are not of shape ({task.num_tasks},)")
+        for number, graph in enumerate(graphs):
+            labels = np.asarray(graph.y, dtype=float)
+            if labels.shape != (task.num_tasks,) or not (np.isin(labels, (0, 1)) | np.isnan(labels)).all():
+                raise DataError(
+                    f"split '{split}', graph {number}: its labels are {graph.y!r}; expected {task.num_tasks} numbers, "
+                    "0, 1 or NaN for a missing one"
+                )
         return
     for number, graph in enumerate(graphs):
         values = np.asarray(graph.y)

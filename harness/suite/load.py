@@ -295,9 +295,6 @@ class _Loader:
             return self.declare(part.spec)
         except BenchError as error:
             self.problems.add(part.place, f"dataset '{label}': {error}")
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            self.problems.add(part.place, f"dataset '{label}': describing it raised {reason}")
         return None
 
     # Methods on datasets

@@ -44,6 +44,17 @@ def test_a_label_that_is_no_class_is_refused(y):
         check(DECLARED, raw)
 
 
+@pytest.mark.parametrize("y", [[0.3, 1], [7, 1], [-1, 0], [1], [0, 1, 1], 1])
+def test_labels_of_tasks_that_are_no_labels_are_refused(y):
+    declared, raw = replace(DECLARED, task=Task("multitask", 2, num_tasks=2)), built(0)
+    for graph in (graph for graphs in raw.splits.values() for graph in graphs):
+        graph.y = np.array([1.0, np.nan])
+    check(declared, raw)
+    raw.splits["test"][2].y = np.array(y)
+    with pytest.raises(DataError, match=r"split 'test', graph 2: its labels are .*expected 2 numbers, 0, 1 or NaN"):
+        check(declared, raw)
+
+
 def test_a_label_may_come_as_any_one_number():
     raw = built(0)
     for graph, y in zip(raw.splits["train"], (1.0, np.array([[1]]), np.bool_(True)), strict=True):

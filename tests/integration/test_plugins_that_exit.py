@@ -1,0 +1,88 @@
+"""A plugin that ends the process where the harness calls it in its own is that plugin's failure."""
+
+from __future__ import annotations
+
+import pytest
+from integration_kit import TOY, Workshop
+
+PLUGIN = """
+import sys
+import numpy as np
+from harness import Analysis, Dataset, Declaration, Features, Findings, Task, Tracker, hookimpl, hparam
+
+class Leaves(Dataset):
+    \"\"\"Leaves when it is described.\"\"\"
+
+    name = "leaves"
+    family = "synthetic"
+    when: str = hparam("declare", choices=["declare", "files"], help="where")
+
+    def declare(self, data_dir):
+        if self.when == "declare":
+            sys.exit(0)
+        return Declaration(Task("binary", 2), Features("numeric", (3,)))
+
+    def files(self, data_dir):
+        sys.exit(0)
+
+class Ends(Analysis):
+    \"\"\"Leaves when it is asked for its table or its figure.\"\"\"
+
+    name = "ends"
+    when: str = hparam("present", choices=["present", "figure"], help="where")
+
+    def measure(self, cell):
+        return {}
+
+    def present(self, study):
+        if self.when == "present":
+            sys.exit(0)
+        return Findings(("n",), ((len(study.cells),),))
+
+    def figure(self, study):
+        sys.exit(0)
+
+class Quits(Tracker):
+    \"\"\"Leaves at the first cell.\"\"\"
+
+    name = "quits"
+
+    def cell(self, cell):
+        sys.exit(0)
+
+@hookimpl
+def bench_register(register):
+    register(Leaves)
+    register(Ends)
+    register(Quits)
+"""
+SUITE = TOY.replace("[toy_plugin.py]", "[toy_plugin.py, exits.py]").split("  IRM")[0].replace("[1, 2]", "[1]")
+
+
+@pytest.fixture
+def exiting(workshop: Workshop) -> Workshop:
+    workshop.write(PLUGIN, "exits.py")
+    return workshop
+
+
+@pytest.mark.parametrize("when", ["declare", "files"])
+@pytest.mark.parametrize("command", ["run", "plan", "validate"])
+def test_a_dataset(exiting: Workshop, command: str, when: str) -> None:
+    exiting.write(SUITE.replace("{use: toy}", f"{{use: leaves, when: {when}}}"))
+    done = exiting.command(command, "suite.yaml", check=False)
+    assert done.returncode == 2
+    assert "describing it raised SystemExit: 0 (exits.py, line " in done.stderr
+
+
+@pytest.mark.parametrize("when", ["present", "figure"])
+def test_an_analysis(exiting: Workshop, when: str) -> None:
+    exiting.write(f"{SUITE}analyses:\n  Ends: {{use: ends, when: {when}}}\n")
+    done = exiting.command("run", "suite.yaml", "--engine", "inline", check=False)
+    assert done.returncode == 1
+    assert "SystemExit: 0" in done.stdout + done.stderr
+
+
+def test_a_tracker(exiting: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    exiting.write(f"{SUITE}trackers: [quits]\n")
+    exiting.run()
+    assert "tracker 'quits' is off: SystemExit: 0" in caplog.text

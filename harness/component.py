@@ -66,7 +66,7 @@ class Component:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        found = collect(cls, cls.reserved)
+        found = collect(cls, cls.reserved | frozenset(vars(Component)))
         cls.hparams = {name: replace(one, unused=name in cls.unused) for name, one in found.items()}
 
     def __init__(self, **values: Any) -> None:

@@ -58,6 +58,11 @@ class DivergedError(BenchError):
     """A training met non-finite losses or scores and has nothing worth keeping."""
 
 
+def shortened(text: str, longest: int = 4000) -> str:
+    """Cut a text, which a plugin may have made of any length, where it enters the harness."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def listed(names: Iterable[str]) -> str:
     """Join names with commas; one that holds a comma is quoted."""
     return ", ".join(f"'{name}'" if "," in name else name for name in names)

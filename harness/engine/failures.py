@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.engine.devices import DeviceError
-from harness.errors import BenchError, ChangedError, DataError, DivergedError, FileError
+from harness.errors import BenchError, ChangedError, DataError, DivergedError, FileError, shortened
 from harness.registry.importing import lacking
 from harness.safe_io import DISK_FULL
 from harness.store import Failure, MissingArtifact
@@ -21,7 +21,7 @@ _LIBRARIES: Final = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "p
 _FULL_DEVICE: Final = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 _DEVICE_MEMORY: Final = "fewer stages at a time on the device (--jobs-per-device) or smaller batches need less"
 _FRAMES: Final = 6
-_LONGEST: Final = 300
+_LONGEST: Final = 300  # characters of an exception's text
 _DISK: Final = (*DISK_FULL, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOLCK)
 """A full disk, or a mount that is gone for a while: nothing that a stage is to blame for."""
 
@@ -56,9 +56,9 @@ def reason_of(error: BaseException) -> str:
     if _of_device_memory(error):
         text, where = text.rstrip("."), f"{place_of(error)}; {_DEVICE_MEMORY}"
     elif not isinstance(error, BenchError):
-        name, where = type(error).__name__, place_of(error) + lacking(error)
+        name, where = type(error).__name__[:_LONGEST], place_of(error) + lacking(error)
         text = f"{name}: {text}" if text else name
-    return (text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…") + where
+    return shortened(text, _LONGEST) + where
 
 
 def place_of(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from harness.errors import shortened
 from harness.registry.core_files import PLUGINS, is_as_at_start
 from harness.registry.source_digest import Code
 
@@ -184,7 +185,8 @@ def told(error: BaseException, file: Path) -> str:
         if trace.tb_frame.f_code.co_filename == str(file):
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f"{type(error).__name__}: {error}" + (f" ({file.name}, line {line})" if line else "") + lacking(error)
+    place = f" ({file.name}, line {line})" if line else ""
+    return shortened(f"{type(error).__name__}: {error}") + place + lacking(error)
 
 
 def lacking(error: BaseException) -> str:

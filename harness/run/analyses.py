@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
 from harness.engine import StageOutcomes
-from harness.errors import BenchError
+from harness.errors import BenchError, shortened
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry.discovery import load_one
 from harness.registry.returned import ReturnedError, expect, expect_texts
@@ -127,11 +127,11 @@ def _present(
             base, columns=tuple(findings.columns), rows=rows, notes=(*findings.notes, *note), figures=figures
         )
     except BenchError as error:
-        return replace(base, status="failed", reason=str(error))
+        return replace(base, status="failed", reason=shortened(str(error)))
     except (Exception, SystemExit) as error:
         from harness.engine.failures import short_traceback
 
-        reason = f"{type(error).__name__}: {error}"
+        reason = shortened(f"{type(error).__name__}: {error}")
         return replace(base, status="failed", reason=reason, traceback=short_traceback(error))
 
 

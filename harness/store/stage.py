@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 from harness.component import BUILT_IN
+from harness.errors import shortened
 from harness.store.keys import digest
 
 PROTOCOL_VERSION = 1
@@ -81,6 +82,10 @@ class Failure:
     reason: str
     traceback: str = ""
     since: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", shortened(self.reason))
+        object.__setattr__(self, "traceback", shortened(self.traceback, 20_000))
 
     @property
     def kept(self) -> bool:

@@ -98,3 +98,9 @@ def test_of_two_that_make_each_other_idle_one_stays() -> None:
 def test_a_condition_that_cannot_be_read_is_refused(active: Any) -> None:
     with pytest.raises(TypeError, match="'active'"):
         type("Wrong", (Modes,), {"more": hparam(1, active=active), "__annotations__": {"more": int}})
+
+
+@pytest.mark.parametrize("name", ["kind", "name", "values", "hparams"])
+def test_a_name_of_every_component_is_refused(name):
+    with pytest.raises(TypeError, match="this name is taken by the base class"):
+        type("Mine", (Dataset,), {name: hparam(1, help="x"), "__annotations__": {name: int}})

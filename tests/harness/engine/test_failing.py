@@ -101,3 +101,10 @@ def test_what_cannot_be_imported_is_no_result_of_a_stage() -> None:
 
 def test_a_plugin_s_own_file_error_is_its_fault() -> None:
     assert failure_of(FileNotFoundError(errno.ENOENT, "No such file or directory", "mine.csv")).kept
+
+
+@pytest.mark.parametrize("kind", [ValueError, DataError, type("E" * 10_000_000, (Exception,), {})])
+def test_texts_of_any_length_are_cut_where_they_enter(kind: type[Exception]) -> None:
+    failure = failure_of(kind("x" * 10_000_000))
+    assert len(failure.reason) <= 4000
+    assert len(failure.traceback) <= 20_000

@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 import uuid
+from calendar import timegm
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _LOCK = ".lock"
 _RUN = "run-"
+_MOMENT, _TICKS = "%Y%m%d-%H%M%S", 1 << 16
 """The start of the name of a run's lease."""
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -141,11 +143,19 @@ def _abandoned(root: Path) -> Iterator[Path]:
                     yield path
 
 
-def new_run_name(suite: str) -> str:
-    """Return a name for a new run; those of a suite sort by time, down to the 65,536th part of a second."""
+def new_run_name(suite: str, runs: Path) -> str:
+    """Return a name for a new run, with its time in UTC; those of a suite in the folder ``runs`` sort by age.
+
+    The last digits count the 65,536th parts of a second. Where the clock was set back, the name follows the newest.
+    """
     label = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in suite)[:60] or "run"
-    now = time.time()
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{label}-{int(now % 1 * 65536):04x}"
+    ticks = int(time.time() * _TICKS)
+    for path in runs.glob(f"*-*-{label}-*"):
+        with suppress(ValueError):  # of another suite, whose name is longer
+            moment, part = path.name[:15], path.name.removeprefix(f"{path.name[:15]}-{label}-")
+            ticks = max(ticks, timegm(time.strptime(moment, _MOMENT)) * _TICKS + int(part, 16) + 1)
+    seconds, tick = divmod(ticks, _TICKS)
+    return f"{time.strftime(_MOMENT, time.gmtime(seconds))}-{label}-{tick:04x}"
 
 
 @contextmanager
@@ -156,7 +166,7 @@ def claim_run(store: Store, suite: str) -> Iterator[str]:
         FileError: the store cannot be written.
     """
     while True:
-        name = new_run_name(suite)
+        name = new_run_name(suite, store.runs)
         lease = store.try_lease(_RUN + name)  # a sweep may hold it for a moment
         if lease is not None and not (store.runs / name).exists():
             break

@@ -337,7 +337,7 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     targets = [cell.score for cell in session.plan.cells]
     failure = run_targets(session, EngineOptions("inline"), lambda _: None, targets, folder / "log")
     assert failure is None, failure
-    record = start_record(session, store.new_run(new_run_name(suite.name)).name)
+    record = start_record(session, store.new_run(new_run_name(suite.name, store.runs)).name)
     return ToyRun(session, record, collect(record, store))
 
 

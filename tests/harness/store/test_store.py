@@ -163,10 +163,21 @@ def test_records_and_timings(store: Store) -> None:
 
 
 def test_runs_get_folders_of_their_own(store: Store) -> None:
-    one, two = (store.new_run(new_run_name("my suite/№1")) for _ in range(2))
+    one, two = (store.new_run(new_run_name("my suite/№1", store.runs)) for _ in range(2))
     assert one != two
     assert one.parent == two.parent == store.runs
     assert "my-suite-" in one.name
+
+
+def test_a_clock_that_is_set_back_changes_no_order_of_runs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    names = []
+    for now in (1e9, 1e9 - 3600, 1e9 + 1, 0.0, 1e9 + 0.5):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        names.append(store.new_run(new_run_name("s", store.runs)).name)
+        store.new_run(new_run_name("another-s", store.runs))
+    assert names == sorted(set(names))
+    assert names[0] == "20010909-014640-s-0000"
 
 
 def test_file_digests_are_remembered_in_the_store(

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -51,6 +52,17 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
         if error.errno in DISK_FULL:
             raise DiskFullError(f"the disk is full: cannot write {path}") from error
         raise FileError(f"cannot write {path}: {reason}{hint}") from error
+
+
+def no_file(path: Path) -> str:
+    """Say why a path is no file that can be read (``not found``, ``is a folder``); empty where it is one."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "not found"
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        return f"cannot be read ({error.strerror or error})"
+    return "" if stat.S_ISREG(mode) else "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
 
 
 def visible(text: str) -> str:

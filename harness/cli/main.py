@@ -91,6 +91,9 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
             _discard_output()
             say(f"error: cannot write: {error.strerror}")
             raise SystemExit(UserError.exit_code) from None
+        if isinstance(error, OSError) and error.filename is not None:
+            say(f"error: {error.filename}: {error.strerror}")
+            raise SystemExit(UserError.exit_code) from None
         say(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
         raise SystemExit(1) from None
 

@@ -19,6 +19,7 @@ from harness.registry.core_files import PLUGINS
 from harness.registry.importing import PACKAGE, SINGLE, PluginError, author_errors, import_plugin, single_package
 from harness.registry.planned_code import KeptCode, locate, planned_code
 from harness.registry.source_digest import Code, read_code
+from harness.safe_io import no_file
 
 GROUP = "equad_bench"
 NO_PLUGINS = "BENCH_NO_PLUGINS"
@@ -102,8 +103,8 @@ def file_source(path: Path) -> Source:
         UserError: there is no such file, or its name cannot be a module's.
     """
     file = path.resolve()
-    if not file.is_file():
-        raise UserError(f"plugin file {file} does not exist")
+    if why := no_file(file):
+        raise UserError(f"plugin file {why}: {file}")
     if file.suffix != ".py" or "." in file.stem:
         raise UserError(f"plugin file {file}: a plugin is a Python file with one dot in its name, such as method.py")
     return Source(str(file), f"{single_package(file.parent)}.{file.stem}", file, file.parent)

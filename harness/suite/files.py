@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
+from harness.safe_io import no_file
 from harness.store import hash_file
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, describe, plain
 from harness.suite.yaml import read_file
@@ -147,22 +148,23 @@ class _Includes:
                 self.read(found, shown, (*above, here))
         for item in _names(own, "plugins"):
             file = Path(os.path.normpath((path.parent / str(item.value)).absolute()))
-            if file.is_file():
-                gathered.plugins.append((file, item.place))
+            if why := no_file(file):
+                self.problems.add(item.place, f"plugin file {why}: {file}")
             else:
-                what = "is a folder" if file.is_dir() else "not found"
-                self.problems.add(item.place, f"plugin file {what}: {file}")
+                gathered.plugins.append((file, item.place))
         gathered.layers.append(own)
 
     def locate(self, path: Path, item: Leaf) -> Path | None:
         name = str(item.value)
+        whys = []
         for folder in (path.parent, suites_folder()):
-            if (folder / name).is_file():
+            if not (why := no_file(folder / name)):
                 return folder / name
+            whys.append(why)
         hint = did_you_mean(name, [file + ".yaml" for file in _named_files(suites_folder())])
         self.gathered.broken = True
         where = f"{path.parent / name}, and not among the installed suites"
-        self.problems.add(item.place, f"included file not found: {where}{hint}")
+        self.problems.add(item.place, f"included file {whys[0]}: {where}{hint}")
         return None
 
 

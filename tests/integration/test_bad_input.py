@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -166,6 +167,25 @@ def test_a_plugin_file_that_cannot_be_loaded(workshop: Workshop, bench, source, 
 def test_a_plugin_file_that_is_not_there(workshop: Workshop, bench) -> None:
     workshop.write(TOY.replace("[toy_plugin.py]", "[toy_plugn.py]"))
     refused(workshop, bench("run", "suite.yaml"), "toy_plugn.py")
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize("key", ["plugins", "include"])
+@pytest.mark.parametrize(
+    ("name", "text"), [(LONG, "cannot be read (File name too long)"), ("pipe", "not a regular file")]
+)
+def test_a_file_that_the_system_refuses(workshop: Workshop, bench, key: str, name: str, text: str) -> None:
+    os.mkfifo(workshop.folder / "pipe.py")
+    workshop.write(f"bench: 1\n{key}: [{name}.py]\n")
+    refused(workshop, bench("validate", "suite.yaml"), "suite.yaml:2:", text)
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "report", "check", "export"])
+def test_a_name_that_the_system_refuses(workshop: Workshop, bench, command: str) -> None:
+    more = ["-o", "x.md"] if command == "export" else []
+    refused(workshop, bench(command, f"{LONG}.py", *more), "File name too long")
 
 
 def test_missing_data_says_what_to_put_where(workshop: Workshop, bench) -> None:

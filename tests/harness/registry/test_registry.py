@@ -250,7 +250,7 @@ def test_a_component_of_no_kind_is_refused(tmp_path: Path) -> None:
     assert "derives from no kind's base class" in reason(written(tmp_path, text))
 
 
-@pytest.mark.parametrize(("name", "text"), [("gone.py", "does not exist"), ("a.b.py", "one dot"), ("x.txt", "one dot")])
+@pytest.mark.parametrize(("name", "text"), [("gone.py", "not found"), ("a.b.py", "one dot"), ("x.txt", "one dot")])
 def test_a_file_that_cannot_be_a_plugin_is_refused(tmp_path: Path, name: str, text: str) -> None:
     if name != "gone.py":
         (tmp_path / name).touch()

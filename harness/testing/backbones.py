@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,6 +129,14 @@ def companions(rig: BackboneRig) -> Iterator[str]:
     yield from depends_on_companions(lambda some: pool(network(some), some, "mean"), packed, "mean rows")
 
 
+def node_order(rig: BackboneRig) -> Iterator[str]:
+    """Rows follow their nodes, in whichever order a graph lists these, in evaluation mode."""
+    network, data = rig.settled(), batch()
+    turned = [replace(g, x=g.x[::-1].copy(), edge_index=len(g.x) - 1 - g.edge_index) for g in graphs()]
+    back = torch.cat([torch.arange(start, end).flip(0) for start, end in pairwise(data.ptr.tolist())])
+    yield from gap(network(batch(turned))[back], network(data), "rows of nodes in reverse and in their order")
+
+
 def every_module_learns(rig: BackboneRig) -> Iterator[str]:
     """Each module with parameters gets a gradient."""
     rig.outcome()
@@ -160,6 +169,7 @@ CHECKS: tuple[CheckFunction, ...] = (
     node_rows,
     edge_weights,
     companions,
+    node_order,
     every_module_learns,
     odd_graphs,
     global_state,

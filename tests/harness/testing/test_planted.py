@@ -76,6 +76,7 @@ OTHERS = [
     (others.IgnoresWeights, "edge_weights"),
     (others.OneLayerHeeds, "edge_weights"),
     (others.MixesBatch, "companions"),
+    (others.CountsNodes, "node_order"),
     (others.ReadsBatchX, "node_rows"),
     (others.DeadDropout, "hyperparameters_matter"),
 ]

@@ -15,7 +15,7 @@ from harness.report.text import interval_text, one_line, points, shortened, valu
 from harness.results.aggregate import Column, ResultTable, TableRow
 from harness.results.statistics import LEVEL, Interval
 
-NAMES, PLOT, VALUES = 166.0, 200.0, 76.0
+NAMES, PLOT, VALUES = 166.0, 200.0, 94.0
 """Widths of the names, of the plot, and of the values."""
 TOP, ROW, BOTTOM = 6.0, 22.0, 24.0
 STEPS = (1, 2, 5, 10, 20, 50)
@@ -98,7 +98,7 @@ def _forest(column: Column, rows: list[tuple[TableRow, RowStatistics]], referenc
             Mark(
                 row,
                 y=TOP + ROW * (place + 0.5),
-                name=shortened(row.method, 22),
+                name=shortened(row.method, 21),
                 text=_text(row, mean, seeds),
                 told=_told(row, numbers, reference),
                 dot=x(mean.estimate),

@@ -257,8 +257,6 @@ def _incomplete(table: ResultTable) -> str:
         parts += [_UNFINISHED[table.results.status]] if table.results.status in _UNFINISHED else []
         parts.append(f"{len(lacking)} of {len(table.rows)} cells lack values; they say so and are not ranked.")
     if provisional:
-        parts.append(
-            f"{len(provisional)} cell(s) are provisional: their search is unfinished, and another configuration "
-            "may be selected."
-        )
+        cells = "1 cell is" if len(provisional) == 1 else f"{len(provisional)} cells are"
+        parts.append(f"{cells} provisional: the search is unfinished, and another configuration may be selected.")
     return " ".join(parts)

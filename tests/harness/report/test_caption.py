@@ -120,7 +120,7 @@ def test_oracles_are_flagged_in_caption_and_cells(make_run):
 
 def test_a_provisional_choice_is_said(make_run):
     run = make_run({"A": {"D": {"c=1": [0.9], "c=2": [None]}}}, seeds=(1,))
-    assert "1 cell(s) are provisional" in " ".join(notes(run))
+    assert "1 cell is provisional" in " ".join(notes(run))
     section = make_report(run).sections[0]
     assert section.main.rows[0][2].text == "90.00 (n=1, provisional)"
     assert section.main.selected == ("A on D: c=1 (provisional)",)

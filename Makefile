@@ -19,7 +19,7 @@ run: install
 	$(BIN)/bench run suites/quick.yaml
 
 test: install
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 lint: install
 	$(BIN)/ruff check .

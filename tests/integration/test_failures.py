@@ -24,6 +24,7 @@ SUITE = TOY.split("methods:")[0] + (
     "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"
 ).replace("seeds: [1, 2]", "seeds: [1]")
 SMALL = TOY.split("methods:")[0] + "methods:\n  ERM: {baseline: erm}\n"
+BOTH = SMALL + "  IRM: {baseline: irm, envs: random(2)}\n"
 
 
 def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
@@ -39,7 +40,7 @@ def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
         ("raise", (), "failed", "ValueError: no such thing (toy_plugin.py:"),
         ("exit", (), "failed", "SystemExit: 3"),
         ("die", (), "failed", "exit code 9 (something calls os._exit, or crashed)"),
-        ("loop", ("--timeout", "15"), "timeout", "ran longer than 15 s (in toy_plugin.py:"),
+        ("loop", ("--timeout", "8"), "timeout", "ran longer than 8 s (in toy_plugin.py:"),
         ("memory", ("--memory", "1500M"), "memory", "of memory, the limit is 1.5 GB"),
         ("diverge", (), "diverged", "not finite"),
     ],
@@ -174,7 +175,7 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(workshop: Workshop) -> None
 
 @pytest.mark.parametrize("after", [2.0, 4.0])
 def test_a_killed_parent_leaves_nothing_behind_and_the_next_run_completes(workshop: Workshop, values, after) -> None:
-    workshop.write(TOY)
+    workshop.write(BOTH)
     process = subprocess.Popen(
         bench("run", "suite.yaml", "--jobs", "2"),
         cwd=workshop.folder,
@@ -190,7 +191,7 @@ def test_a_killed_parent_leaves_nothing_behind_and_the_next_run_completes(worksh
     fresh = Workshop(workshop.folder / "fresh")
     fresh.folder.mkdir()
     (fresh.folder / "toy_plugin.py").write_bytes((workshop.folder / "toy_plugin.py").read_bytes())
-    assert values(fresh.run(fresh.write(TOY)).results) == resumed
+    assert values(fresh.run(fresh.write(BOTH)).results) == resumed
     deadline = time.monotonic() + 20
     while _members(process.pid) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -206,7 +207,7 @@ def _members(group: int) -> list[str]:
 
 
 def test_two_runs_at_once_share_the_work(workshop: Workshop) -> None:
-    workshop.write(TOY)
+    workshop.write(BOTH)
     processes = [
         subprocess.Popen(
             bench("run", "suite.yaml", "--jobs", "1", "--json"),

@@ -187,7 +187,8 @@ def test_two_fresh_processes_give_one_table(tmp_path):
     write_file(tmp_path)
     (tmp_path / "suite.yaml").write_text(SUITE)
     (tmp_path / "data").mkdir()
-    command = [sys.executable, "-c", "from harness.cli import main; main()", "run", "suite.yaml", "--data-dir", "data"]
+    start = [sys.executable, "-c", "from harness.cli import main; main()"]
+    command = [*start, "run", "suite.yaml", "--data-dir", "data", "--engine", "inline"]
     environment = {**dict(_pyg_cache.os.environ), "PYTHONPATH": str(ROOT), "BENCH_STORE": str(tmp_path / "store")}
     texts = []
     for _ in range(2):

@@ -166,6 +166,7 @@ EXTRAS = {
     "dask": "dask",
     "distributed": "distributed",
     "dask_jobqueue": "dask-jobqueue",
+    "optuna": "optuna",
 }
 """What is imported only where it is used, and the package that an extra brings for it."""
 

@@ -17,7 +17,7 @@ def page(catalog: Catalog) -> str:
     """Return the page of all keys."""
     schema = json_schema(catalog)
     parts = ["# Suite keys", _INTRODUCTION, "## A suite", keys(schema)]
-    for name in ("report", "cluster", "adapt", "resources"):
+    for name in ("tune", "report", "cluster", "adapt", "resources"):
         parts += [f"## {name}", keys(schema["$defs"][name])]
     parts += ["## A dataset", _DATASET, keys(_common(schema["$defs"]["dataset"]))]
     parts += ["## A method", keys(schema["$defs"]["method"])]

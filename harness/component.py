@@ -24,14 +24,15 @@ KINDS = (
 )
 
 
-def require_kind(kind: str) -> str:
-    """Return a kind of component.
+def require_kind(kind: str, others: Sequence[str] = ()) -> str:
+    """Return a kind of component; ``others`` are words that the caller takes beside the kinds.
 
     Raises:
         UserError: there is no such kind.
     """
     if kind not in KINDS:
-        raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
+        known = [*KINDS, *others]
+        raise UserError(f"no kind is called '{kind}'{did_you_mean(kind, known)}; there are: {', '.join(known)}")
     return kind
 
 

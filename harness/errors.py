@@ -33,13 +33,13 @@ class DataError(UserError):
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault in a suite file: its place, the value there and the allowed values."""
+    """One fault in a suite file: its place (empty on the command line), the value there and what is allowed."""
 
     where: str
     message: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}"
+        return f"{self.where}: {self.message}" if self.where else self.message
 
 
 class SuiteError(UserError):

@@ -25,7 +25,7 @@ def new(
     ] = Path(),
     plugin: Plugins = None,
 ) -> None:
-    """Write a working, commented component to start from, and a suite that compares it."""
+    """Write a working component to start from, and a suite for it. The suite compares it with other methods."""
     from harness.authoring import distribution, example, names_of, single_file, write
     from harness.registry.index import load_catalog
 
@@ -74,7 +74,7 @@ def check(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Try components on a toy set: gradients, seeds, weight 0 = ERM, odd batches, hyperparameters …"""
+    """Check on a toy set that components keep their contract. Gradients, seeds, odd batches, hyperparameters …"""
     if rules:
         from harness.testing.checks import about, checks_of
 

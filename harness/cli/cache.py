@@ -147,7 +147,7 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what can be removed, and remove it with --yes: leftovers, and artifacts that meet all conditions.
+    """Show what can be removed, and remove it with --yes. That is leftovers, and artifacts that meet all conditions.
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """

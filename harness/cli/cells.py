@@ -37,7 +37,7 @@ def debug(
     ] = False,
     device: Device = "cpu",
 ) -> None:
-    """Run one cell in this process, with full tracebacks and breakpoints that work. Its result is not stored."""
+    """Run one cell in this process, for tracebacks and breakpoints. Its result is not stored."""
     from harness.run.debug import ALWAYS, check_kinds
     from harness.run.debug import debug as run_here
     from harness.run.find import open_cell
@@ -107,7 +107,7 @@ def reproduce(
     workers: Workers,
     json: Json = False,
 ) -> None:
-    """Run one cell again from nothing and compare it, bit for bit, with what is stored. The store is not changed."""
+    """Run one cell again from nothing and compare it bit for bit. The store is not changed."""
     from dataclasses import asdict
 
     from harness.run.reproduce import reproduce as run_again

@@ -26,7 +26,7 @@ def list_components(
     strict: Strict = False,
     json: Json = False,
 ) -> None:
-    """List the components that are registered, with method and paper; the installed suites; or the bundles."""
+    """List the registered components, the suites or the bundles. Components have their method and paper beside them."""
     from harness.registry.index import load_catalog
     from harness.suite.files import titles
 
@@ -36,7 +36,7 @@ def list_components(
         answer(json, {kind: rows}, _aligned(found.items()))
         return
     if kind is not None:
-        kind = require_kind(kind.removesuffix("s").replace("analyse", "analysis"))
+        kind = require_kind(kind.removesuffix("s").replace("analyse", "analysis"), ("suites", "bundles"))
     catalog = load_catalog(plugin or (), strict=strict)
     entries = [entry for entry in catalog if kind in (None, entry.kind)]
     data = {"components": [entry.to_json() for entry in entries], "broken": list(map(vars, catalog.broken))}
@@ -73,7 +73,7 @@ def describe(
     plugin: Plugins = None,
     json: Json = False,
 ) -> None:
-    """Describe a component: source, hyperparameters, deviations from paper and public code; or show a bundle."""
+    """Describe a component, or show a bundle. Deviations from paper and public code are told."""
     from harness.reference import deviations, headline
     from harness.registry.index import load_catalog
     from harness.suite.files import bundle_file, bundles
@@ -131,7 +131,7 @@ def _hyperparameter(declared: HParam) -> Iterator[str]:
 
 
 def doctor(folders: Folders, json: Json = False) -> None:
-    """Show versions, extras, devices, plugins, datasets found, the store and the state of PyGCL."""
+    """Show versions, extras, devices, plugins, data and the store. And whether PyGCL can be imported."""
     from harness.downloads.files import survey
     from harness.engine.devices import survey_devices
     from harness.engine.provenance import extras, machine, versions

@@ -51,7 +51,7 @@ def settings_text(params: Mapping[str, Any]) -> str:
 
 
 def list_data(sources: Sources, json: Json = False) -> None:
-    """List the datasets: generated, present or missing in the data folder, and how to get what is missing."""
+    """List the datasets, and how to get those that are missing. Others are generated, or in the data folder."""
     from harness.downloads.files import survey
 
     root = sources.data_folder()
@@ -112,7 +112,7 @@ def fetch(
         bool, typer.Option("--offline", envvar="BENCH_OFFLINE", help="Use no network: say what to put where.")
     ] = False,
 ) -> None:
-    """Fetch the files of a dataset into the data folder; an interrupted fetch continues where it ended."""
+    """Fetch the files of a dataset into the data folder. An interrupted fetch continues where it ended."""
     from harness.downloads.files import command
 
     spec, dataset = _named(name, sets, sources)
@@ -157,7 +157,7 @@ def _fetch_one(download: Download, root: Path, offline: bool) -> str:
 
 
 def verify(sources: Sources, name: MaybeName = None, sets: Sets = None, json: Json = False) -> None:
-    """Read the files of a dataset in full and check sizes, digests and headers; without NAME, of all that are there."""
+    """Read a dataset's files and check sizes, digests and headers. Without NAME those of all that are there."""
     from harness.downloads.files import make_dataset, survey
     from harness.downloads.files import verify as verify_files
 
@@ -215,7 +215,7 @@ def describe(name: Name, folders: Folders, sets: Sets = None, json: Json = False
 
 
 def path(sources: Sources, name: MaybeName = None, sets: Sets = None, json: Json = False) -> None:
-    """Print the data folder in use, or with NAME the files that the dataset reads, one a line."""
+    """Print the data folder in use. With NAME the files that the dataset reads, one a line."""
     from harness.plan.datasets import Declarations
     from harness.store import Store
 

@@ -158,7 +158,7 @@ _COMMANDS: Commands = {
     "doctor": doctor,
 }
 _GROUPS: dict[str, tuple[str, Commands]] = {
-    "data": ("See, fetch and check the files of datasets, and what a dataset holds.", DATA_COMMANDS),
+    "data": ("See, fetch and check datasets and their files.", DATA_COMMANDS),
     "cache": ("Look at the store of cached results and make room.", CACHE_COMMANDS),
 }
 

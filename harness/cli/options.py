@@ -293,7 +293,7 @@ def component(catalog: Catalog, kind: str, name: str, sets: Sequence[str] | None
     from harness.suite.tree import Leaf, Place, Problems
 
     problems = Problems()
-    flat = Flattener(catalog, problems).component(kind, Leaf(name, Place("command line")))
+    flat = Flattener(catalog, problems).component(kind, Leaf(name, Place("")))
     flat |= read_sets(sets or (), problems, f"{kind}.")
     part = Parts(catalog, problems).component(kind, flat)
     problems.check()

@@ -49,7 +49,7 @@ def profile(
     device: Device = "cpu",
     json: Json = False,
 ) -> None:
-    """Show where a cell's time goes: stages, parts of a training step beside ERM's, operations. Stores no result."""
+    """Show where a cell's time goes: stages, steps, operations. Steps stand beside ERM's. Stores no result."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
     from harness.profile import Limits
     from harness.profile import profile as measure

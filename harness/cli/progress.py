@@ -74,10 +74,8 @@ def _brief(failure: Failure) -> str:
     return f"{failure.status}: {failure.reason.partition(chr(10))[0]}{failure.remark}"
 
 
-def clock_text(seconds: float | None) -> str:
-    """Return seconds as ``3m 20s``; None as ``unknown``."""
-    if seconds is None:
-        return "unknown"
+def clock_text(seconds: float) -> str:
+    """Return seconds as ``3m 20s``."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02d}m" if hours else f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
@@ -89,8 +87,14 @@ def _print_line(tally: Tally, event: Event) -> None:
         return
     detail = f": {_brief(event.failure)}" if event.failure is not None else ""
     seconds = f" in {event.seconds:.1f} s of wall time" if event.kind in ("finished", "failed") else ""
-    left = f", {clock_text(tally.seconds_left())} left" if event.kind == "finished" else ""
-    say(f"[{tally.done}/{tally.total}] {event.kind} {event.stage.title}{detail}{seconds}{left}")
+    left = [text for text in [_left_text(tally)] if text and event.kind == "finished"]
+    say(", ".join([f"[{tally.done}/{tally.total}] {event.kind} {event.stage.title}{detail}{seconds}", *left]))
+
+
+def _left_text(tally: Tally) -> str:
+    """Return ``about 3m 20s left``; empty where there is no estimate."""
+    seconds = tally.seconds_left()
+    return "" if seconds is None else f"about {clock_text(seconds)} left"
 
 
 class Screen:
@@ -115,8 +119,9 @@ class Screen:
             self._progress.print(f"[red]✗ {title}: {escape(visible(_brief(event.failure)))}[/]")
         counts = self._tally.counts
         failed = counts["failed"] + counts["skipped"]
-        text = f"{self._tally.done}/{self._tally.total} stages · {counts['finished']} run · {counts['cached']} cached"
-        text += f" · {failed} failed · {clock_text(self._tally.seconds_left())} left"
+        parts = [f"{self._tally.done}/{self._tally.total} stages", f"{counts['finished']} run"]
+        parts += [f"{counts['cached']} cached", f"{failed} failed", _left_text(self._tally)]
+        text = " · ".join(filter(None, parts))
         self._progress.update(self._whole, description=text, completed=self._tally.done, total=self._tally.total)
 
 

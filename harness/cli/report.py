@@ -45,7 +45,7 @@ def report(
     store: StoreDir = None,
     json: Json = False,
 ) -> None:
-    """Show the table of a suite's latest complete run, or of any run by its id, finished or not."""
+    """Show the table of a suite's latest complete run. With the id of a run: of that run, finished or not."""
     from harness.report import NONE, ReportOptions
     from harness.results.published import load_published
     from harness.results.run_record import load_findings

@@ -95,7 +95,7 @@ def export(
     ] = "",
     store: StoreDir = None,
 ) -> None:
-    """Write a run to a folder: results, logits, weights, selected settings, or an archive with all to rerun it."""
+    """Write results, weights or an archive of a run to a folder. The archive has all that it takes to run it again."""
     from harness.run.export import WRITERS, Export
     from harness.run.find import find_run
     from harness.store import Store

@@ -32,7 +32,7 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show which stages a run would execute, why, and about how long it would take. Runs nothing."""
+    """Show which stages a run would execute, why, and for how long. Runs nothing."""
     from harness.plan.status import made_otherwise, survey
     from harness.run.find import needed_before
     from harness.run.session import open_session
@@ -146,7 +146,7 @@ def _in_full(statuses: list[StageStatus]) -> Iterator[str]:
 
 
 def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = False) -> None:
-    """Check a suite and the data it needs; every fault is reported with its place. Runs nothing."""
+    """Check a suite and the data it needs. Every fault is reported with its place. Runs nothing."""
     from harness.errors import Problem, SuiteError, UserError
     from harness.run.session import open_session
 
@@ -178,7 +178,7 @@ def schema(
     plugin: Plugins = None,
     strict: Strict = False,
 ) -> None:
-    """Print a JSON Schema of suites with every component that is registered, for completion in an editor."""
+    """Print a JSON Schema of suites, for completion in an editor. It has every component that is registered."""
     from harness.component import BUILT_IN
     from harness.registry.catalog import Catalog
     from harness.registry.index import load_catalog

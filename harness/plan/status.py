@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness.engine.devices import CPU
 from harness.engine.provenance import versions
-from harness.store import difference
+from harness.store import STAGE_KINDS, difference
 from harness.store.toolchains import differences
 
 if TYPE_CHECKING:
@@ -226,8 +226,8 @@ def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
 
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:
-    """Return kind -> number of stages in each state."""
+    """Return kind -> number of stages in each state, in the order of the pipeline."""
     table: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for status in statuses:
         table[status.stage.kind][status.state] += 1
-    return dict(table)
+    return {kind: table[kind] for kind in STAGE_KINDS if kind in table}

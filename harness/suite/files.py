@@ -47,7 +47,7 @@ def find_suite(name_or_path: str | Path) -> Path:
     if name in known:
         return suites_folder() / f"{name}.yaml"
     what = "is a folder" if path.is_dir() else "does not exist"
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, known) or did_you_mean(str(path), map(str, path.parent.glob("*.y*ml")))
     raise UserError(f"{name_or_path} {what}, and no installed suite has this name{hint}; there are: {', '.join(known)}")
 
 

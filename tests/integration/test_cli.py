@@ -311,6 +311,16 @@ def test_the_time_left_is_divided_by_the_workers_and_does_not_jump_between_stage
     assert tally.seconds_left() == 5.0 * (len(stages) - 1)
 
 
+def test_no_time_is_told_that_nobody_knows(workshop: Workshop) -> None:
+    told = workshop.command("run", "suite.yaml", "--engine", "inline", "--methods", "ERM").stderr
+    first, *_, last = told.splitlines()[:5]
+    assert re.fullmatch(r"\[1/5\] finished prepare Toy in \d+\.\d s of wall time", first)
+    assert re.fullmatch(r"\[5/5\] .* of wall time, about 0s left", last)
+    assert workshop.command("list", "methods", check=False).stderr.endswith("analysis, tracker, suites, bundles\n")
+    told = workshop.command("data", "describe", "nope", check=False).stderr
+    assert told.startswith("error: no dataset is called 'nope'; there are: ")
+
+
 def test_overrides_are_in_every_output(bench) -> None:
     changes = ["--epochs", "1", "--seeds", "7", "--set", "model.hidden=4", "--methods", "ERM"]
     told = bench("run", "suite.yaml", "--engine", "inline", *changes)

@@ -18,6 +18,8 @@ def test_equal_reasons_stand_once_and_no_other_suite_counts(workshop: Workshop) 
     other = workshop.write(METHODS, "other.yaml")
     plan = workshop.command("plan", str(other), "--epochs", "3").stdout
     assert "new: 8 train stages: this suite has not run it\n" in plan
+    kinds = [line.split()[0] for line in plan.split("\n\n")[1].splitlines()]
+    assert kinds == ["stage", "prepare", "encode", "quantify", "annotate", "train", "score"]
     assert "stale:" not in plan
     assert "; no estimate yet for 8 of them\n" in workshop.command("plan", "suite.yaml", "--epochs", "3").stdout
     plan = workshop.command("plan", "suite.yaml", "--epochs", "3", "--seeds", "1,2,3").stdout

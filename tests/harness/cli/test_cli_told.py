@@ -101,7 +101,7 @@ class TestOptions:
     def test_time_and_memory(self, bench: Bench) -> None:
         for words in (("--timeout", "5parsecs"), ("--timeout", "inf"), ("--timeout", "-1"), ("--memory", "3 apples")):
             told = bench("run", "quick", *words, code=2)[1]
-            assert f"'{words[0]}': '{words[1]}'; write " in told
+            assert f"'{words[0]}': '{words[1]}' is no " in told
 
     def test_memory_is_told_as_it_is_given(self) -> None:
         assert [size_text(options.parse_bytes(text)) for text in ("1500M", "4G", "200M", "2GiB")] == [

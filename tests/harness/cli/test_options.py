@@ -32,6 +32,12 @@ def test_every_command_that_opens_a_suite_takes_the_same_options(name: str) -> N
     assert {parameter.name for parameter in COMMANDS[name].params} >= SUITE_OPTIONS
 
 
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_list_of_commands_shows_each_help_whole(name: str) -> None:
+    """Sentences of twice the width of a terminal were cut in the middle."""
+    assert not COMMANDS[name].get_short_help_str(63).endswith("...")
+
+
 def test_an_option_has_one_meaning() -> None:
     """Options of one name that come from a group are the same in each command."""
     groups = (options.Folders, options.SuiteOptions, options.Workers)

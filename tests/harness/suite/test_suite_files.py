@@ -42,6 +42,9 @@ def test_a_suite_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"ablatoin does not exist, .* \(did you mean 'ablation'\?\); there are: "):
         find_suite("ablatoin")
+    (tmp_path / "mine.yaml").touch()
+    with pytest.raises(UserError, match=rf"\(did you mean '{tmp_path}/mine\.yaml'\?\)"):
+        find_suite(tmp_path / "mine.yml")
     with pytest.raises(UserError, match="is a folder"):
         find_suite(tmp_path)
 

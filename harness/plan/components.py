@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from harness.component import LEARNER_KINDS
+from harness.component import BUILT_IN, LEARNER_KINDS
 from harness.hparams import ENVIRONMENTS, effective, filled, holds
 from harness.registry.catalog import Catalog, Entry
 from harness.stages.payloads import NetworkSettings, UpstreamStage
@@ -89,7 +89,10 @@ class Components:
         """Return the facts from which a worker constructs a component."""
         entry = self.entry(spec)
         names = ("kind", "name", "module", "qualname", "file", "plugin", "files")
-        return {name: getattr(entry, name) for name in names} | {"params": effective(entry.hparams, spec.params)[0]}
+        params = effective(entry.hparams, spec.params)[0]
+        if entry.plugin != BUILT_IN:  # a default that its module computes may be another in the worker
+            params = entry.defaults | params
+        return {name: getattr(entry, name) for name in names} | {"params": params}
 
     def brief(self, spec: ComponentSpec) -> str:
         """Return a component for people: its name, and in parentheses the values that differ from the defaults."""

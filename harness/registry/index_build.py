@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
-from harness.component import Component
+from harness.component import BUILT_IN, Component
 from harness.engine.supervisor import Child
 from harness.errors import BenchError
 from harness.registry.catalog import BrokenPlugin, Entry
@@ -20,7 +20,7 @@ from harness.registry.core_files import HARNESS
 from harness.registry.discovery import Source, load_source
 from harness.registry.importing import PluginError, author_errors
 from harness.registry.source_digest import Code, read_code
-from harness.store import hash_file
+from harness.store import digest, hash_file
 
 _START_LIMIT = 300.0
 """Seconds that starting Python may take, on a disk that is slow."""
@@ -145,11 +145,16 @@ def entry(source: Source, component: type[Component], code: Code | None = None) 
         qualname=component.__qualname__,
         file=str(code.file),
         plugin=source.plugin,
-        digest=code.digest,
+        digest=code.digest if source.plugin == BUILT_IN else _with_defaults(component, code),
         hparams=component.hparams,
         doc=inspect.cleandoc(component.__doc__ or ""),
         traits=traits(component),
     )
+
+
+def _with_defaults(component: type[Component], code: Code) -> str:
+    """Return the digest of code and defaults: a plugin may compute a default, from the environment say."""
+    return digest({"code": code.digest, "defaults": {name: one.default for name, one in component.hparams.items()}})
 
 
 def traits(component: type[Component]) -> dict[str, Any]:

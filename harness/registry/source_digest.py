@@ -3,8 +3,9 @@
 A component's digest covers the syntax trees of its module, of the modules of its own distribution that this one
 imports, directly or not, and of the core's files whose numerics its kind depends on. These parts cannot change a result
 and do not enter: comments, docstrings, layout, names of local variables, the place of a core file, imports from the
-core, the ``active``, ``help`` and ``search`` of a hyperparameter, class attributes for people and for the conformance
-kit, and the addresses of a dataset's files. Imports by a computed name are not seen.
+core, the ``active``, ``help`` and ``search`` of a hyperparameter, and, unless a method of the code reads them, class
+attributes for people and for the conformance kit and the addresses of a dataset's files. Imports by a computed name are
+not seen.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _ASKS = ("locals", "vars", "eval", "exec", "dir")
 """Functions that may read a local variable by its name."""
 _FETCHES_ONLY = ("downloads",)
 """Methods that name the origin of data; the content of the data is in the key."""
+SILENT = frozenset((*_TOLD_ONLY, *_FETCHES_ONLY))
 
 
 def core_digest(kind: str, core: Path = HARNESS) -> str:
@@ -61,7 +63,8 @@ class Code:
 
         Neither the folder nor the module's own name matters, so that a plugin file can be moved.
         """
-        trees = {path: tree_digest(path, data) for path, data in self.contents.items()}
+        silent = SILENT - {name for path, data in self.contents.items() for name in _read_names(path, data)}
+        trees = {path: tree_digest(path, data, silent) for path, data in self.contents.items()}
         helpers = sorted((self.names[path], digest) for path, digest in trees.items() if path != self.file)
         return _combined([("", trees[self.file]), *helpers])
 
@@ -119,16 +122,28 @@ def _imports(file: Path, data: bytes, roots: Mapping[str, Path]) -> set[tuple[st
     base = _base(file, roots)
     package = () if base is None else file.relative_to(base).parent.parts
     found: set[tuple[str, ...]] = set()
+    silent = SILENT - _read_names(file, data)
     waiting: list[ast.AST] = [parse(file, data)]
     while waiting:
         node = waiting.pop()
         found.update(_names(node, package))
-        waiting += [item for item in ast.iter_child_nodes(node) if not _only_fetches(item, node)]
+        waiting += [item for item in ast.iter_child_nodes(node) if not _only_fetches(item, node, silent)]
     return found
 
 
-def _only_fetches(item: object, parent: ast.AST) -> bool:
-    return isinstance(parent, ast.ClassDef) and isinstance(item, ast.FunctionDef) and item.name in _FETCHES_ONLY
+def _only_fetches(item: object, parent: ast.AST, silent: frozenset[str]) -> bool:
+    if not (isinstance(parent, ast.ClassDef) and isinstance(item, ast.FunctionDef)):
+        return False
+    return item.name in silent and item.name in _FETCHES_ONLY
+
+
+@lru_cache(maxsize=512)
+def _read_names(path: Path, data: bytes) -> frozenset[str]:
+    """Return those of the silent names that a function reads, as an attribute or by a text."""
+    functions = [node for node in ast.walk(parse(path, data)) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+    nodes = [node for function in functions for node in ast.walk(function)]
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return SILENT & (read | {node.value for node in nodes if isinstance(node, ast.Constant)})
 
 
 def _names(node: ast.AST, package: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
@@ -165,18 +180,23 @@ def parse(path: Path, data: bytes) -> ast.Module:
 
 
 @lru_cache(maxsize=512)
-def tree_digest(path: Path, data: bytes) -> str:
+def tree_digest(path: Path, data: bytes, silent: frozenset[str] = SILENT) -> str:
     """Return the digest of a file's syntax tree without the parts that cannot change a result.
+
+    Args:
+        silent: class attributes and methods that do not enter.
 
     Raises:
         SyntaxError: it does not parse.
     """
     tokens: list[str] = []
-    _tokens(parse(path, data), tokens)
+    _tokens(parse(path, data), tokens, silent)
     return hashlib.sha256("\0".join(tokens).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _tokens(node: ast.AST, tokens: list[str], local: Mapping[str, str] = MappingProxyType({})) -> None:
+def _tokens(
+    node: ast.AST, tokens: list[str], silent: frozenset[str], local: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Append a tree as text; empty fields are left out: later Pythons add fields that are empty in older code.
 
     Args:
@@ -192,11 +212,11 @@ def _tokens(node: ast.AST, tokens: list[str], local: Mapping[str, str] = Mapping
     else:
         for name, value in ast.iter_fields(node):
             items = value if isinstance(value, list) else [value]
-            shown = [item for item in items if item is not None and not _silent(item, node)]
+            shown = [item for item in items if item is not None and not _silent(item, node, silent)]
             tokens += [name] if shown else []
             for item in shown:
                 if isinstance(item, ast.AST):
-                    _tokens(item, tokens, local)
+                    _tokens(item, tokens, silent, local)
                 else:
                     tokens.append(repr(item))
     tokens.append(")")
@@ -222,15 +242,15 @@ def _local_variables(function: ast.FunctionDef) -> dict[str, str]:
     return {name: f"local {number}" for number, name in enumerate(ordered)}
 
 
-def _silent(item: object, parent: ast.AST) -> bool:
+def _silent(item: object, parent: ast.AST, silent: frozenset[str]) -> bool:
     """Return True for a part of a tree that does nothing: a docstring, another bare string, ``pass`` …"""
     if isinstance(item, ast.keyword) and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
         return item.arg in _TEXT_ONLY.get(parent.func.id, ())
     if isinstance(item, ast.Assign) and isinstance(parent, ast.ClassDef):
-        return all(isinstance(target, ast.Name) and target.id in _TOLD_ONLY for target in item.targets)
+        return all(isinstance(target, ast.Name) and target.id in silent for target in item.targets)
     if isinstance(item, ast.ImportFrom):
         of_core = not item.level and (item.module or "").split(".")[0] in ("harness", "__future__")
         return of_core and not any(alias.asname for alias in item.names)
     if isinstance(item, ast.Expr):
         return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
-    return isinstance(item, ast.Pass) or _only_fetches(item, parent)
+    return isinstance(item, ast.Pass) or _only_fetches(item, parent, silent)

@@ -17,11 +17,13 @@ import pytest
 from plugin_kit import install, write_plugin
 
 from harness.errors import UserError
+from harness.plan.components import Components
 from harness.registry import discovery as registry
 from harness.registry import index, index_build
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import load_one
 from harness.registry.index import load_catalog
+from harness.suite.spec import ComponentSpec
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +221,7 @@ def test_a_named_file_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
     path = write_plugin(tmp_path / "mine.py", "mine", imports="import no_such_package_1")
     with pytest.raises(UserError, match=r"mine\.py cannot be loaded.*no_such_package_1"):
         load_catalog([path])
-    with pytest.raises(UserError, match=r"gone\.py does not exist"):
+    with pytest.raises(UserError, match=r"plugin file not found: .*gone\.py"):
         load_catalog([tmp_path / "gone.py"])
 
 
@@ -369,3 +371,24 @@ def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
     while not true():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+def test_a_default_that_is_computed_enters_the_digest_and_is_what_a_worker_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import os\nfrom harness import Baseline, hookimpl, hparam\n"
+        "class Mine(Baseline):\n    '''Mine.'''\n    name = 'mine'\n"
+        "    weight: float = hparam(float(os.environ['WEIGHT']), help='weight')\n"
+        "    def loss(self, batch):\n        return {'erm': self.risk(self(batch), batch).mean()}\n"
+        "@hookimpl\ndef bench_register(register):\n    register(Mine)\n"
+    )
+    catalogs = []
+    for weight in ("1", "2"):
+        monkeypatch.setenv("BENCH_CACHE", str(tmp_path / f"cache of {weight}"))
+        monkeypatch.setenv("WEIGHT", weight)
+        catalogs.append(load_catalog([path]))
+    one, two = (catalog.get("baseline", "mine") for catalog in catalogs)
+    assert one.digest != two.digest
+    assert Components(catalogs[0]).reference(ComponentSpec("baseline", "mine", {}))["params"] == {"weight": 1.0}

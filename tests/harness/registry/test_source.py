@@ -322,3 +322,31 @@ def test_a_core_file_may_move(tree: Path) -> None:
     before = digests(tree)
     (tree / "harness/nn/layers.py").rename(tree / "harness/nn/zzz.py")
     assert digests(tree) == before
+
+
+TOLD = """
+class Mine:
+    listed = 1
+
+    def downloads(self):
+        return [1]
+
+    def loss(self):
+        return READ
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("listed = 1", "listed = 2"), ("return [1]", "return [2]")])
+@pytest.mark.parametrize("where", ["the class", "another file"])
+def test_what_is_for_people_enters_where_a_method_reads_it(tmp_path: Path, old: str, new: str, where: str) -> None:
+    file, other = tmp_path / "mine.py", tmp_path / "other.py"
+
+    def digest(reads: str, text: str) -> str:
+        here, there = (reads, "0") if where == "the class" else ("0", reads)
+        file.write_text("import other\n" + text.replace("READ", here))
+        other.write_text(f"def f(self):\n    return {there}\n")
+        return read_code(file, {"mine": tmp_path, "other": tmp_path}).digest
+
+    for reads in ("self.listed, self.downloads()", "getattr(self, 'listed'), getattr(self, 'downloads')"):
+        assert digest(reads, TOLD) != digest(reads, TOLD.replace(old, new))
+    assert digest("0", TOLD) == digest("0", TOLD.replace(old, new))

@@ -72,7 +72,7 @@ def plan_once(suite: str, store: str) -> None:
 
     session = open_session(suite, Options(store=Path(store)))
     statuses = survey(session.plan, session.store, needed_before(session))
-    lines = [*_counts(session.suite.name, len(session.plan.cells), statuses), *_in_short(statuses)]
+    lines = [*_counts(session.plan, statuses), *_in_short(statuses)]
     found = {
         "cells": len(session.plan.cells),
         "stages": len(session.plan.stages),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 OF_RESULTS = {"votes", "environments", "irm_gradients"}
@@ -87,3 +90,17 @@ def test_benchmarks_import_what_is_there() -> None:
                     if not hasattr(module, alias.name) and not find_spec(f"{node.module}.{alias.name}")
                 ]
     assert lost == []
+
+
+def test_planning_measures_what_the_screen_of_a_plan_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It reaches into the command, whose functions may change."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    planning = importlib.import_module("planning")
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(planning.suite_text("grid", 1000), encoding="utf-8")
+    planning.plan_once(str(suite), str(tmp_path / "store"))
+    found = json.loads(capsys.readouterr().out)
+    assert (found["cells"], found["stages"]) == (1000, 2060)
+    assert found["lines"] > 5

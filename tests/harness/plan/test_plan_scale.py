@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from plan_kit import Facts, baseline, every_method, plan_of
 
+from harness.plan import status
+from harness.plan.components import Components
 from harness.plan.status import needed, survey
-from harness.store import Store
+from harness.store import Stage, Store
 from harness.suite.spec import ComponentSpec, DatasetSpec, Row, SelectSettings
 
 DATASETS = tuple(DatasetSpec(f"D{n}", ComponentSpec("dataset", "data", {"bias": 0.1, "seed": n})) for n in range(3))
@@ -45,6 +47,28 @@ def test_a_dataset_is_asked_once() -> None:
         facts = Facts()
         plan_of(DATASETS, rows, tuple(range(seeds)), facts)
         assert max(Counter(facts.asked).values()) <= 2, "whatever the number of rows and seeds"
+
+
+def test_what_a_configuration_fixes_is_worked_out_once_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for name in ("identity", "reference", "networks"):
+        real = getattr(Components, name)
+        monkeypatch.setattr(Components, name, lambda *given, real=real, name=name: asked.append(name) or real(*given))
+    counted = []
+    for seeds in (1, 50):
+        asked.clear()
+        plan = plan_of(DATASETS[:1], every_method("D0"), tuple(range(seeds)), Facts())
+        assert len(plan.cells) % seeds == 0
+        counted.append(Counter(asked))
+    assert counted[0] == counted[1]
+
+
+def test_a_store_without_records_costs_no_digest_and_no_comparison(tmp_path: Path) -> None:
+    plan = plan_of(DATASETS[:1], every_method("D0"), (1,), Facts())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stage, "work", property(lambda _: pytest.fail("nothing is recorded that could be looked up")))
+        patch.setattr(status, "_stored", lambda _: pytest.fail("nothing is stored that could be compared"))
+        assert survey(plan, Store(tmp_path), set())
 
 
 def test_an_empty_store_is_not_asked_for_each_stage(tmp_path: Path, counts: Counter[str]) -> None:

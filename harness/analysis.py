@@ -16,7 +16,9 @@ from harness.results.rows import CellId
 
 if TYPE_CHECKING:
     from harness.data import Array, Task
+    from harness.results.aggregate import TableRow
     from harness.results.rows import RunResults
+    from harness.results.statistics import Interval
     from harness.stages.cell import TrainedCell
 
     Reader = Callable[[str], Array | None]
@@ -52,7 +54,7 @@ class MeasuredCell(CellId):
         splits: split name -> role.
         validation_split: the split that chose the checkpoint.
         values, arrays: what ``measure`` returned: plain values, and arrays. Empty without ``measure``.
-        truth: split -> field (``y``, ``env``, ``num_nodes``, ``logits``) -> array; see the methods.
+        truth: ``y``, ``env``, ``num_nodes``, ``logits`` and ``history`` -> reader; see the methods.
     """
 
     task: Task
@@ -108,6 +110,13 @@ class MeasuredCell(CellId):
         found = self.truth["logits"](split)
         assert found is not None
         return found
+
+    def history(self, name: str) -> Array | None:
+        """(E,) values after each epoch of a loss term or of ``score/SPLIT`` of a validation split, NaN where undefined.
+
+        None of what training did not record, such as test scores.
+        """
+        return self.truth["history"](name)
 
 
 @dataclass(frozen=True)
@@ -167,10 +176,26 @@ class Study:
             raise KeyError((dataset, method))
         return rule_of(self.results, entry)
 
+    def intervals(self) -> list[tuple[TableRow, Interval]]:
+        """Return the table's rows of the cells, each with the confidence interval of its test mean, in percent."""
+        from harness.results.aggregate import build_table
+        from harness.results.statistics import mean_interval
+
+        rows = [row for row in build_table(self.results).rows if (row.dataset, row.method) in self.groups()]
+        return [(row, mean_interval(row.test.values).times(100)) for row in rows]
+
     @property
     def datasets(self) -> list[str]:
         """Return the datasets of the cells, in the run's order."""
         return list(dict.fromkeys(cell.dataset for cell in self.cells))
+
+    @property
+    def metric(self) -> str:
+        """Return the metric of the datasets in words; ``score`` where they have several."""
+        from harness.results.rows import METRICS
+
+        found = {METRICS[self.results.dataset(label).metric] for label in self.datasets}
+        return found.pop() if len(found) == 1 else "score"
 
 
 class Analysis(Component):

@@ -158,7 +158,7 @@ def finding_table(finding: Finding, folder: Path) -> TextTable:
     wrong = (f"{finding.status}: {one_line(finding.reason)}",) if finding.status != "ok" else ()
     if not finding.columns:
         return TextTable(title, caption=wrong)
-    rows = tuple(tuple(Text(_cell_text(cell)) for cell in row) for row in finding.rows)
+    rows = tuple(tuple(map(_cell_text, row, finding.columns)) for row in finding.rows)
     numbers = (place for place, cell in enumerate(finding.rows[0]) if not isinstance(cell, str)) if rows else iter(())
     words = next(numbers, len(finding.columns))
     figure = str(folder / finding.figures[0]) if finding.figures else ""
@@ -177,10 +177,11 @@ def _title(finding: Finding) -> str:
     return finding.label if finding.label == component else f"{finding.label} [{component}]"
 
 
-def _cell_text(cell: Cell) -> str:
-    if cell is None:
-        return "–"
-    return f"{cell:.3f}" if isinstance(cell, float) else one_line(str(cell))
+def _cell_text(cell: Cell, column: str) -> Text:
+    """Return a cell; a number has three decimals, one in percent two, as in the table of results."""
+    if isinstance(cell, float):
+        return Text(f"{cell:.2f}" if column.endswith(", %") else f"{cell:.3f}")
+    return Text("–" if cell is None else one_line(str(cell)))
 
 
 def _notes(finding: Finding) -> list[str]:

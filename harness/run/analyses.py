@@ -26,28 +26,31 @@ if TYPE_CHECKING:
     from harness.data import Array, Declaration
 
 FORMATS = ("svg", "pdf", "png")
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-"""Colours that colour-blind readers can tell apart: Okabe and Ito, *Color Universal Design*, 2008."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
+"""Colours that colour-blind readers can tell apart: Okabe and Ito, *Color Universal Design*, 2008, with a grey in place
+of their yellow, which is hard to see on white."""
 STYLE: Any = {
     "axes.prop_cycle": f"cycler('color', {PALETTE})",
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.linewidth": 0.6,
     "grid.alpha": 0.3,
-    "grid.linewidth": 0.6,
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.2,
+    "font.size": 7.5,
+    **dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.labelsize"), 7.5),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7.0),
     "legend.frameon": False,
-    "figure.dpi": 100.0,
-    "savefig.dpi": 200.0,
-    "savefig.bbox": "tight",
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 300.0,
     "svg.fonttype": "none",
     "svg.hashsalt": "bench",
     "pdf.fonttype": 42,
     "image.cmap": "viridis",
 }
-"""Settings of matplotlib, the same for every figure."""
+"""Settings of matplotlib, the same for every figure: no text is below 7 points."""
 RunStages = Callable[[Sequence[Stage]], StageOutcomes]
 """Runs the stages that are not stored."""
 
@@ -182,7 +185,8 @@ def _figures(analysis: Analysis, study: Study, folder: Path) -> tuple[tuple[str,
         folder.mkdir(parents=True, exist_ok=True)
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure is the same file
         for suffix in FORMATS:
-            figure.savefig(folder / f"figure.{suffix}", metadata=undated.get(suffix))
+            bare = suffix != "png"  # a drawing stands on the page's own background
+            figure.savefig(folder / f"figure.{suffix}", metadata=undated.get(suffix), transparent=bare)
     return tuple(f"figure.{suffix}" for suffix in FORMATS), ()
 
 
@@ -226,7 +230,10 @@ def measured(
 
 
 def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test: bool) -> dict[str, Reader]:
-    """Return the readers of a cell's fields: from the open tier, and for test splits from the sealed one."""
+    """Return the readers of a cell's fields: from the open tier, and for test splits from the sealed one.
+
+    ``history`` reads by series instead of by split.
+    """
     plan, store = session.plan, session.store
     train = plan.stages[item.cell.train]
     prepared = plan.stages[plan.producers[train.payload.data]]
@@ -244,7 +251,14 @@ def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test
     def logits(split: str) -> Array:
         return _arrays(store, train.key, "predictions")[f"{item.rule}/{split}"]
 
-    return {"y": partial(field, "y"), "env": partial(field, "env"), "num_nodes": num_nodes, "logits": logits}
+    def history(name: str) -> Array | None:
+        import numpy as np
+
+        rows = store.open(train.key).read_json("history")
+        return np.array([row.get(name) for row in rows], float) if any(name in row for row in rows) else None
+
+    fields: dict[str, Reader] = {name: partial(field, name) for name in ("y", "env")}
+    return {**fields, "num_nodes": num_nodes, "logits": logits, "history": history}
 
 
 def _arrays(store: Store, key: str, name: str) -> dict[str, Array]:

@@ -1,71 +1,112 @@
-"""Common parts of the figures of analyses: panels wrapped to a page's width, labels said once, a legend below."""
+"""Common parts of the figures of analyses: panels at a column's width, labels said once, a legend above."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import cycle
 from textwrap import fill
 from typing import Any, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
-PAGE = 6.9
-"""Width of a figure in inches: the text width of most papers, so that the text in it keeps its size."""
-LETTERS = 13.5
-"""Letters of a panel's title that fit in an inch."""
+COLUMN, PAGE = 3.3, 6.9
+"""Widths of figures in inches, those of one and of both columns of most papers, so that text keeps its size."""
+LETTERS = 17
+"""Letters of a title or a legend that fit in an inch."""
+LINE = 0.14
+"""Height of a line of text in inches."""
+WORDS = {"val": "validation", "id": "ID", "iid": "IID", "ood": "OOD"}
+MARKERS = "osD^vPX*"
+DASHES = ("-", "--", ":", "-.")
+
+
+def size(titles: Mapping[Key, str], across: int = 2, height: float = 1.3) -> tuple[int, float, float]:
+    """Panels in a row, and width and height of their figure; more than two rows of panels span both columns."""
+    wide = len(titles) > 2 * across
+    across = min(2 * across if wide else across, len(titles))
+    width = PAGE if wide else COLUMN
+    lines = max(len(wrapped(title, width / across).splitlines()) for title in titles.values())
+    return across, width, -(-len(titles) // across) * (height + LINE * lines)
 
 
 def panels(
-    titles: Mapping[Key, str], *, across: int = 2, height: float = 2.5, square: bool = False, **options: Any
+    titles: Mapping[Key, str],
+    *,
+    across: int = 2,
+    height: float = 1.3,
+    x: str = "",
+    y: str = "",
+    figure: Any = None,
+    **options: Any,
 ) -> tuple[Any, dict[Key, Any]]:
-    """A figure of one panel for each key, ``across`` in a row at most: (figure, {key: axes}).
+    """A figure, or the given part of one, of one panel for each key: (figure, {key: axes}).
 
-    ``square`` is for axes of equal scales, which else would stand far apart.
+    Args:
+        across: panels in a row of a column's width.
+        height: of a panel without its title, in inches.
+        x, y: labels of the axes of all panels.
     """
     from matplotlib.figure import Figure
 
-    across = min(across, len(titles))
-    down = -(-len(titles) // across)
-    width = min(PAGE / across, 3.9)
-    figure = Figure(figsize=(width * across, height * down), layout="compressed" if square else "constrained")
-    grid = figure.subplots(down, across, squeeze=False, **options).ravel()
+    across, width, total = size(titles, across, height)
+    figure = figure or Figure(figsize=(width, total + LINE * bool(x)), layout="constrained")
+    grid = figure.subplots(-(-len(titles) // across), across, squeeze=False, **options).ravel()
     for axes in grid[len(titles) :]:
         axes.remove()
     for axes, title in zip(grid, titles.values(), strict=False):
-        axes.set_title("\n".join(fill(plain(line), int(width * LETTERS)) for line in title.splitlines()))
+        axes.set_title(wrapped(title, width / across))
+    figure.supxlabel(x)
+    figure.supylabel(y)
     return figure, dict(zip(titles, grid, strict=False))
 
 
+def wrapped(title: str, width: float) -> str:
+    """A text in lines that fit in so many inches."""
+    return "\n".join(fill(plain(line), int(width * LETTERS)) for line in title.splitlines())
+
+
 def of_pairs(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Titles of panels for (dataset, method) pairs."""
-    return {pair: "\n".join(pair) for pair in pairs}
+    """Titles of panels for (dataset, method) pairs: what they differ in."""
+    pairs = list(pairs)
+    differs = [len(set(names)) > 1 for names in zip(*pairs, strict=True)]
+    return {pair: "\n".join(name for name, told in zip(pair, differs, strict=True) if told) for pair in pairs}
 
 
-def label_outer(axes: Iterable[Any], *, x: str = "", y: str = "") -> None:
-    """Label each axis once for a row or column of panels: the y axis at the left, the x axis wherever none is below."""
-    axes = list(axes)
-    below = {axis.get_subplotspec().colspan.start: axis for axis in axes}
-    for axis in axes:
-        place = axis.get_subplotspec()
-        if axis is below[place.colspan.start]:
-            axis.set_xlabel(x)
-        if place.is_first_col():
-            axis.set_ylabel(y)
+def of_splits(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Titles of panels for (dataset, split) pairs; the split of a dataset that has one alone is left out."""
+    keys = list(dict.fromkeys(keys))
+    datasets = [dataset for dataset, _ in keys]
+    return {key: key[0] if datasets.count(key[0]) == 1 else f"{key[0]}\n{split_name(key[1])}" for key in keys}
 
 
-def legend_below(figure: Any, columns: int = 4) -> None:
-    """One legend for all panels, with every entry that any of them has."""
+def split_name(split: str) -> str:
+    """A split in words: ``OOD test`` for ``ood_test``."""
+    return " ".join(WORDS.get(word, word) for word in split.split("_"))
+
+
+def legend_above(figure: Any, columns: int | None = None, scale: float = 1.0) -> None:
+    """One legend for all panels, with every entry that any of them has, in as many columns as fit.
+
+    It stands above, as a common label of the axes stands below.
+    """
     entries = {
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    if entries:
-        count = min(columns, len(entries))
-        figure.legend(entries.values(), map(plain, entries), loc="outside lower center", ncols=count)
+    if not entries:
+        return
+    root = figure.get_figure(root=True)
+    fit = int(root.get_figwidth() * LETTERS) // (max(map(len, entries)) + 7)
+    columns = min(columns or max(1, fit), len(entries))
+    place = {"loc": "outside upper center", "ncols": columns, "columnspacing": 1.2, "markerscale": scale}
+    figure.legend(entries.values(), map(plain, entries), **place)
+    root.set_figheight(root.get_figheight() + LINE * -(-len(entries) // columns))
 
 
 def at_least(limits: tuple[float, float], span: float) -> tuple[float, float]:
-    """Limits of an axis that are ``span`` apart at least, so that differences without a meaning do not look large."""
+    """Limits of an axis of percents that are ``span`` apart at least, so that small differences do not look large."""
     low, high = limits
     more = max(0.0, span - (high - low)) / 2
-    return low - more, high + more
+    over = max(0.0, high + more - 102)
+    return low - more - over, high + more - over
 
 
 def plain(text: str) -> str:
@@ -80,6 +121,14 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def colors(names: Iterable[str]) -> dict[str, str]:
-    """A colour of the common palette for each name, the same in all panels."""
-    return {name: f"C{place}" for place, name in enumerate(dict.fromkeys(names))}
+def percent(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean and sample standard deviation of fractions, in percent; None without values."""
+    return mean_and_spread([100 * value for value in values]) if values else (None, None)
+
+
+def styles(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """A colour, a marker and a dash of each name's line; beyond eight names colours come again with another dash."""
+    looks = [
+        {"color": f"C{n}", "marker": marker, "linestyle": dash} for dash in DASHES for n, marker in enumerate(MARKERS)
+    ]
+    return dict(zip(dict.fromkeys(names), cycle(looks), strict=False))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import Analysis, Findings, Register, Study, hookimpl, hparam
-from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
+from plugins.analyses._plots import legend_above, mean_and_spread, panels, styles
 
 if TYPE_CHECKING:
     from harness import TrainedCell
@@ -79,9 +79,10 @@ class CentralMomentDiscrepancy(Analysis):
         )
 
     def figure(self, study: Study) -> Any:
-        figure, axes = panels({dataset: dataset for dataset in study.datasets})
+        titles = {dataset: dataset for dataset in study.datasets}
+        figure, axes = panels(titles, x="class", y="CMD", sharey=True)
         groups = study.groups()
-        color = colors(method for _, method in groups)
+        style = styles(method for _, method in groups)
         for dataset, axis in axes.items():
             methods = [method for name, method in groups if name == dataset]
             for place, method in enumerate(methods):
@@ -91,11 +92,10 @@ class CentralMomentDiscrepancy(Analysis):
                 shift = (place - (len(methods) - 1) / 2) * 0.8 / len(methods)
                 spread = values.std(0, ddof=1) if len(cells) > 1 else None
                 at, width = np.arange(len(labels)) + shift, 0.8 / len(methods)
-                axis.bar(at, values.mean(0), width, yerr=spread, capsize=2, label=method, color=color[method])
+                axis.bar(at, values.mean(0), width, yerr=spread, capsize=2, label=method, color=style[method]["color"])
             axis.set_xticks(range(len(labels)), labels)
             axis.grid(visible=False, axis="x")
-        label_outer(axes.values(), x="class", y="CMD, training to\nvalidation (no unit)")
-        legend_below(figure)
+        legend_above(figure)
         return figure
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness import Analysis, Findings, MeasuredCell, Register, Study, hookimpl, hparam
-from plugins.analyses._plots import at_least, colors, label_outer, legend_below, mean_and_spread, panels
+from plugins.analyses._plots import LINE, at_least, legend_above, of_splits, panels, percent, styles
 
 Array = NDArray[Any]
+Group = tuple[float, int | None]
 
-MARKERS = "osD^vPX*"
 DRAWN = 12
 """Groups of a figure; the table has all of them."""
 
@@ -38,19 +38,18 @@ class Groups(Analysis):
         rows, scores = [], self._scores(study)
         for (dataset, method, split), groups in scores.items():
             for group, (graphs, values) in groups.items():
-                mean, spread = mean_and_spread(values)
-                rows.append((dataset, method, split, group, graphs, mean, spread, len(values)))
+                rows.append((dataset, method, split, group, graphs, *percent(values), len(values)))
         return Findings(
-            ("dataset", "method", "split", "group", "graphs", "accuracy", "s.d. over seeds", "seeds"),
+            ("dataset", "method", "split", "group", "graphs", "accuracy, %", "s.d. over seeds, %", "seeds"),
             tuple(rows),
             (
-                "Accuracy is a fraction of the group's graphs, or of its labelled tasks, at the reported checkpoint. "
-                "Whiskers: standard deviation over seeds.",
+                "Accuracy on the group's graphs, or on its labelled tasks, at the reported checkpoint; the worst group "
+                "is found for each seed. Whiskers: standard deviation over seeds.",
                 *([f"The figure has the first {DRAWN} groups."] if max(map(len, scores.values())) > DRAWN else []),
             ),
         )
 
-    def _scores(self, study: Study) -> dict[tuple[str, str, str], dict[str, tuple[int, list[float]]]]:
+    def _scores(self, study: Study) -> dict[tuple[str, str, str], dict[str, tuple[int | None, list[float]]]]:
         """(dataset, method, test split) -> group -> its number of graphs, and its accuracy for each seed."""
         found = {}
         for (dataset, method), cells in study.groups().items():
@@ -63,50 +62,57 @@ class Groups(Analysis):
 
     def figure(self, study: Study) -> Any:
         scores = self._scores(study)
-        splits = list(dict.fromkeys((dataset, split) for dataset, _, split in scores))
-        several = {dataset for dataset, _ in splits if sum(name == dataset for name, _ in splits) > 1}
-        titles = {key: key[0] + (f"\n{key[1]}" if key[0] in several else "") for key in splits}
+        titles = of_splits((dataset, split) for dataset, _, split in scores)
         methods = list(dict.fromkeys(method for _, method, _ in scores))
         most = min(DRAWN, max(map(len, scores.values())))
-        figure, axes = panels(titles, height=1.2 + (0.12 + 0.08 * len(methods)) * most)
-        color = colors(methods)
+        height = 0.3 + LINE * (0.5 + 0.5 * len(methods)) * most
+        figure, axes = panels(titles, across=1, height=height, x="test accuracy, %")
+        style = styles(methods)
         for (dataset, split), axis in axes.items():
             shown = [method for method in methods if (dataset, method, split) in scores]
             names = list(scores[dataset, shown[0], split])[:DRAWN]
             for place, method in enumerate(shown):
-                found = [mean_and_spread(scores[dataset, method, split][name][1]) for name in names]
+                means, spreads = zip(*(percent(scores[dataset, method, split][name][1]) for name in names), strict=True)
                 at = np.arange(len(names)) + (place - (len(shown) - 1) / 2) * 0.6 / len(shown)
-                spread, marker = [spread or 0.0 for _, spread in found], MARKERS[methods.index(method) % len(MARKERS)]
-                means = [mean for mean, _ in found]
-                style = {"fmt": marker, "markersize": 4, "capsize": 2, "color": color[method], "label": method}
-                axis.errorbar(means, at, xerr=spread, **style)
+                look = style[method] | {"linestyle": "none", "markersize": 3, "capsize": 1.5, "label": method}
+                axis.errorbar(means, at, xerr=[spread or 0.0 for spread in spreads], **look)
             axis.set_yticks(range(len(names)), names)
             axis.grid(visible=False, axis="y")
             axis.invert_yaxis()
-            axis.set_xlim(at_least(axis.get_xlim(), 0.1))
-        label_outer(axes.values(), x="accuracy, a fraction")
-        legend_below(figure)
+            axis.set_xlim(at_least(axis.get_xlim(), 10))
+        legend_above(figure)
         return figure
 
-    def _groups(self, cell: MeasuredCell, split: str) -> Iterator[tuple[str, tuple[float, int]]]:
-        """Name of each group -> its accuracy and number of graphs."""
+    def _groups(self, cell: MeasuredCell, split: str) -> Iterator[tuple[str, Group]]:
+        """Name of each group -> its accuracy and number of graphs; the worst of several has no number."""
         right, counted = _right(cell, split)
+
+        def scored(masks: Iterable[tuple[str, Array]]) -> dict[str, Group]:
+            return {name: (_share(right[mask], counted[mask]), int(mask.sum())) for name, mask in masks}
+
+        environments = dict(self._environments(cell.environments(split)))
+        pooled = scored((name, mask) for name, mask in environments.items() if "small" in name)
+        kinds = {
+            "environment": scored((name, mask) for name, mask in environments.items() if name not in pooled),
+            "size group": scored(_size_groups(cell.num_nodes(split), self.quartiles)),
+        }
         yield "all", (_share(right, counted), len(right))
-        sizes = cell.num_nodes(split)
-        for name, chosen in _size_groups(sizes, self.quartiles):
-            yield name, (_share(right[chosen], counted[chosen]), int(chosen.sum()))
-        env = cell.environments(split)
+        for kind, found in kinds.items():
+            known = [share for share, _ in found.values() if not np.isnan(share)]
+            if len(known) > 1:
+                yield f"worst {kind}", (min(known), None)
+        yield from (kinds["size group"] | kinds["environment"] | pooled).items()
+
+    def _environments(self, env: Array | None) -> Iterator[tuple[str, Array]]:
+        """Name of each environment -> its graphs; the small ones are one, which comes last."""
         if env is None:
             return
         ids, counts = np.unique(env, return_counts=True)
         large = ids[counts >= self.smallest]
-        for number in large:
-            chosen = env == number
-            yield f"environment {number}", (_share(right[chosen], counted[chosen]), int(chosen.sum()))
+        yield from ((f"environment {number}", env == number) for number in large)
         rest = ~np.isin(env, large)
         if rest.any():
-            name = f"{len(ids) - len(large)} small environments"
-            yield name, (_share(right[rest], counted[rest]), int(rest.sum()))
+            yield f"{len(ids) - len(large)} small environments", rest
 
 
 def _right(cell: MeasuredCell, split: str) -> tuple[Array, Array]:
@@ -130,7 +136,7 @@ def _size_groups(sizes: Array, parts: int) -> Iterator[tuple[str, Array]]:
     for number in np.unique(place):
         chosen = place == number
         low, high = sizes[chosen].min(), sizes[chosen].max()
-        yield f"{low} nodes" if low == high else f"{low} to {high} nodes", chosen
+        yield f"{low} nodes" if low == high else f"{low}–{high} nodes", chosen
 
 
 @hookimpl

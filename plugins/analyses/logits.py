@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness import Analysis, Findings, MeasuredCell, Register, Study, hookimpl
-from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
+from plugins.analyses._plots import legend_above, of_pairs, panels
 
 if TYPE_CHECKING:
     from harness import TrainedCell
@@ -53,7 +53,8 @@ class Logits(Analysis):
 
     def figure(self, study: Study) -> Any:
         groups = study.groups()
-        figure, axes = panels(of_pairs(groups), sharey=True)
+        label = "probability of the\ngraph's own label, $s_{iy}$"
+        figure, axes = panels(of_pairs(groups), x="class", y=label, sharey=True)
         for pair, axis in axes.items():
             found = list(_groups(groups[pair]))
             names = list(dict.fromkeys(group for _, group, _ in found))
@@ -75,8 +76,7 @@ class Logits(Analysis):
             axis.set_xticks(labels, [str(label) for label in labels])
             axis.set_ylim(-0.03, 1.03)
             axis.grid(visible=False, axis="x")
-        label_outer(axes.values(), x="class", y="probability of the\ngraph's label, $s_{iy}$")
-        legend_below(figure)
+        legend_above(figure)
         return figure
 
 

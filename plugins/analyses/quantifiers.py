@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness import Analysis, Findings, Register, Study, hookimpl
-from plugins.analyses._plots import colors, label_outer, legend_below, mean_and_spread, panels
+from plugins.analyses._plots import legend_above, panels, percent, styles
 
 if TYPE_CHECKING:
     from harness import TrainedCell
@@ -35,36 +35,36 @@ class Quantifiers(Analysis):
                 scored = [row for row in chosen if row["train_score"] is not None and _score(row, cells[0]) is not None]
                 if not scored:
                     continue
-                train, train_spread = mean_and_spread([row["train_score"] for row in scored])
-                val, val_spread = mean_and_spread([_score(row, cells[0]) for row in scored])
-                name = "kept" if kept else "not kept"
-                rows.append((dataset, method, name, len(chosen), train, train_spread, val, val_spread))
+                train = percent([row["train_score"] for row in scored])
+                validation = percent([_score(row, cells[0]) for row in scored])
+                rows.append((dataset, method, "kept" if kept else "not kept", len(chosen), *train, *validation))
         return Findings(
-            ("dataset", "method", "candidates", "number", "training", "s.d.", "validation", "s.d. "),
+            ("dataset", "method", "candidates", "number", "training, %", "s.d., %", "validation, %", "its s.d., %"),
             tuple(rows),
             ("Scores are the task's metric; numbers and spreads are over seeds, encoders, snapshots and settings.",),
         )
 
     def figure(self, study: Study) -> Any:
-        figure, axes = panels({dataset: dataset for dataset in study.datasets}, height=2.9, square=True)
-        color = colors(cell.method for cell in study.cells)
+        titles = {dataset: dataset for dataset in study.datasets}
+        x, y = (f"{split} {study.metric}, %" for split in ("training", "validation"))
+        figure, axes = panels(titles, height=1.6, x=x, y=y, sharex=True, sharey=True)
+        style = styles(cell.method for cell in study.cells)
         for cell in study.cells:
             rows = cell.values["candidates"]
-            points = np.array([(row["train_score"], _score(row, cell)) for row in rows], dtype=float).reshape(-1, 2)
+            pairs = [(row["train_score"], _score(row, cell)) for row in rows]
+            points = 100 * np.array(pairs, dtype=float).reshape(-1, 2)
             kept = np.array([row["kept"] for row in rows], dtype=bool)
-            axis, own = axes[cell.dataset], color[cell.method]
-            axis.scatter(*points[kept].T, s=22, color=own, label=cell.method)
-            axis.scatter(*points[~kept].T, s=22, facecolors="none", edgecolors=own)
+            axis, own = axes[cell.dataset], style[cell.method]["color"]
+            axis.scatter(*points[kept].T, s=12, color=own, label=cell.method)
+            if not kept.all():
+                axis.scatter(
+                    *points[~kept].T, s=12, facecolors="none", edgecolors=own, label=f"{cell.method}, not kept"
+                )
         for axis in axes.values():
-            low = min(*axis.get_xlim(), *axis.get_ylim()) - 0.01
-            axis.plot(
-                [low, 1], [low, 1], color="0.4", linestyle=":", linewidth=1, label="validation as training", zorder=0
-            )
-            axis.set_xlim(low, 1.02)
-            axis.set_ylim(low, 1.02)
-            axis.set_aspect("equal")
-        label_outer(axes.values(), x="training score, a fraction\n(filled: kept)", y="validation score,\na fraction")
-        legend_below(figure)
+            axis.axline((100, 100), slope=1, color="0.4", linestyle=":", linewidth=1, label="validation as training")
+            axis.set_xlim(right=102)
+            axis.set_ylim(top=102)
+        legend_above(figure)
         return figure
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness import Analysis, Findings, MeasuredCell, Register, Study, hookimpl, hparam
-from plugins.analyses._plots import label_outer, legend_below, mean_and_spread, panels, plain
+from plugins.analyses._plots import LINE, legend_above, panels, percent, plain, split_name
 
 if TYPE_CHECKING:
     from harness import TrainedCell
@@ -80,12 +80,10 @@ class Representation(Analysis):
         for (dataset, method), cells in study.groups().items():
             for number, source in enumerate(cells[0].values["sources"]):
                 for split in ("rest", *cells[0].test_splits):
-                    values = [_score(cell, number, split) for cell in cells]
-                    known = [value for value in values if value is not None]
-                    mean, spread = mean_and_spread(known) if known else (None, None)
-                    rows.append((dataset, method, source, _split_name(split), mean, spread, len(known)))
+                    known = _scores(cells, number, split)
+                    rows.append((dataset, method, source, _name(split), *percent(known), len(known)))
         return Findings(
-            ("dataset", "method", "representation", "scored on", "score", "s.d. over seeds", "seeds"),
+            ("dataset", "method", "representation", "scored on", "score, %", "s.d. over seeds, %", "seeds"),
             tuple(rows),
             (
                 "Scores are the task's metric of a perceptron trained on half of the validation graphs. Whiskers: "
@@ -101,23 +99,24 @@ class Representation(Analysis):
         }
         splits = list(dict.fromkeys(split for cell in study.cells for split in ("rest", *cell.test_splits)))
         titles = {dataset: dataset for dataset in study.datasets}
-        figure, axes = panels(titles, height=1.2 + 0.42 * len(named), sharex=True, sharey=True)
+        height = 0.3 + 2.5 * LINE * len(named)
+        figure, axes = panels(titles, height=height, x=f"{study.metric}, %", sharex=True, sharey=True)
         places, width = list(named), 0.8 / len(splits)
         for (dataset, method), cells in study.groups().items():
             for number, source in enumerate(cells[0].values["sources"]):
                 for place, split in enumerate(("rest", *cells[0].test_splits)):
-                    values = [v for cell in cells if (v := _score(cell, number, split)) is not None]
-                    mean, spread = mean_and_spread(values) if values else (np.nan, None)
+                    mean, spread = percent(_scores(cells, number, split))
+                    if mean is None:
+                        continue
                     at = places.index((method, source)) + (place - (len(splits) - 1) / 2) * width
-                    told, color = _split_name(split), f"C{splits.index(split)}"
+                    told, color = _name(split), f"C{splits.index(split)}"
                     axes[dataset].barh(at, mean, width, xerr=spread, capsize=2, color=color, label=told)
         for axis in axes.values():
             axis.set_yticks(range(len(named)), map(plain, named.values()))
             axis.grid(visible=False, axis="y")
-            axis.set_xlim(left=0)
+            axis.set_xlim(0, 100)
         next(iter(axes.values())).invert_yaxis()
-        label_outer(axes.values(), x="score, a fraction")
-        legend_below(figure)
+        legend_above(figure)
         return figure
 
 
@@ -130,8 +129,12 @@ def _sources(cell: Any) -> dict[str, Any]:
     return found
 
 
-def _split_name(split: str) -> str:
-    return "validation, other half" if split == "rest" else split
+def _name(split: str) -> str:
+    return "validation, other half" if split == "rest" else split_name(split)
+
+
+def _scores(cells: Sequence[MeasuredCell], number: int, split: str) -> list[float]:
+    return [value for cell in cells if (value := _score(cell, number, split)) is not None]
 
 
 def _score(cell: MeasuredCell, number: int, split: str) -> float | None:

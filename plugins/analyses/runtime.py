@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from harness import Analysis, Cost, Findings, Register, Study, hookimpl
-from plugins.analyses._plots import label_outer, legend_below, panels, plain
+from plugins.analyses._plots import LINE, legend_above, panels, plain
 
-KINDS = ("encode", "quantify", "annotate", "train")
+KINDS = {
+    "encode": "self-supervised encoder",
+    "quantify": "quantifier",
+    "annotate": "environment labels",
+    "train": "training",
+}
 
 
 class Runtime(Analysis):
@@ -37,7 +42,15 @@ class Runtime(Analysis):
             rows.append((dataset, method, *seconds, sum(s or 0.0 for s in seconds), peak, *there, shared, unknown))
         peaks = ("peak, MB", *(["peak on GPU, MB"] if on_gpu else []))
         return Findings(
-            ("dataset", "method", *(f"{kind}, s" for kind in KINDS), "all, s", *peaks, "shared stages", "unknown"),
+            (
+                "dataset",
+                "method",
+                *(f"{name}, s" for name in KINDS.values()),
+                "all, s",
+                *peaks,
+                "shared stages",
+                "unknown",
+            ),
             tuple(rows),
             ("Processor seconds per seed over all configurations; a dash: the method has no such stage.",),
         )
@@ -46,19 +59,19 @@ class Runtime(Analysis):
         costs = _costs(study)
         methods = list(dict.fromkeys(method for _, method in costs))
         titles = {dataset: dataset for dataset in study.datasets}
-        figure, axes = panels(titles, height=1.2 + 0.24 * len(methods), sharey=True)
+        height = 0.4 + 1.5 * LINE * len(methods)
+        figure, axes = panels(titles, height=height, x="processor time per seed, s", sharey=True)
         for dataset, axis in axes.items():
             left = np.zeros(len(methods))
-            for place, kind in enumerate(KINDS):
+            for place, (kind, name) in enumerate(KINDS.items()):
                 seconds = np.array([_seconds(costs.get((dataset, m), ()), kind, study) or 0.0 for m in methods])
                 if seconds.any():
-                    axis.barh(range(len(methods)), seconds, left=left, label=kind, color=f"C{place}")
+                    axis.barh(range(len(methods)), seconds, left=left, label=name, color=f"C{place}")
                 left += seconds
             axis.set_yticks(range(len(methods)), map(plain, methods))
             axis.grid(visible=False, axis="y")
         next(iter(axes.values())).invert_yaxis()
-        label_outer(axes.values(), x="processor time per seed, s")
-        legend_below(figure)
+        legend_above(figure)
         return figure
 
 

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import Analysis, Findings, Register, Study, UserError, hookimpl, hparam
-from plugins.analyses._plots import label_outer, legend_below, of_pairs, panels
+from harness import Analysis, Findings, MeasuredCell, Register, Study, UserError, hookimpl, hparam
+from plugins.analyses._plots import legend_above, of_pairs, panels, wrapped
 
 if TYPE_CHECKING:
     from harness import TrainedCell
 
-MARKERS = (("o", "base agrees"), ("x", "base differs"))
+BY = ("class", "base", "agreement")
+HEIGHT = 1.2
 
 
 class TSNE(Analysis):
-    """Two-dimensional map of graph embeddings, coloured by class, marked by whether the base goes with the label.
+    """Two-dimensional map of graph embeddings by class and, of sets with a known base, by base and by their agreement.
 
     With scikit-learn's t-SNE (van der Maaten and Hinton, *Visualizing Data using t-SNE*, JMLR 2008), started from the
     first two principal components. Distances between clusters and their sizes mean nothing. One seed, as a map cannot
-    be averaged.
+    be averaged. The base is the spurious attribute; it agrees where it is the one that goes with the label.
 
     The table has a number that does not depend on the map: how often a graph's nearest neighbours in embedding space
     carry its label, and how often they agree with it on the base.
@@ -31,8 +32,14 @@ class TSNE(Analysis):
     tasks = frozenset({"binary", "multiclass"})
     first_seeds = 1
     oracle_where_there = frozenset({"base"})
-    probes = {"*": {"graphs": 10}, "split": {"split": "train"}, "perplexity": {"perplexity": 2.0}}
+    probes = {
+        "*": {"graphs": 10},
+        "by": {"by": "class"},
+        "split": {"split": "train"},
+        "perplexity": {"perplexity": 2.0},
+    }
 
+    by: str = hparam("all", choices=("all", *BY), help="what the colours of the figure tell")
     split: str | None = hparam(None, help="the split to map; none: the one that chose the checkpoint")
     source: str = hparam("network", choices=("network", "encoder"), help="the trained network, or the first encoder")
     graphs: int = hparam(1000, low=10, help="graphs drawn from the split")
@@ -59,7 +66,7 @@ class TSNE(Analysis):
         }
         if "base" in cell.oracle_fields:
             base = cell.oracle("base", split)[chosen]
-            found["agrees"] = base == labels
+            found["base"] = base
             found["same_base"] = float((base[neighbours] == base[:, None]).mean())
         return found
 
@@ -73,30 +80,46 @@ class TSNE(Analysis):
     def present(self, study: Study) -> Findings:
         rows = []
         for cell in study.cells:
-            near = cell.values["same_label"], cell.values.get("same_base")
+            shares = cell.values["same_label"], cell.values.get("same_base")
+            near = (None if share is None else 100 * share for share in shares)
             rows.append((cell.dataset, cell.method, cell.seed, cell.values["split"], len(cell.arrays["labels"]), *near))
         return Findings(
-            ("dataset", "method", "seed", "split", "graphs", "neighbours of its class", "neighbours of its base"),
+            ("dataset", "method", "seed", "split", "graphs", "neighbours of its class, %", "of its base, %"),
             tuple(rows),
             (f"Shares of each graph's {self.neighbours} nearest neighbours among the embeddings ({self.source}).",),
         )
 
     def figure(self, study: Study) -> Any:
         cells = {(cell.dataset, cell.method): cell for cell in study.cells}
-        figure, axes = panels(of_pairs(cells), across=3, height=3.0)
-        for pair, cell in cells.items():
-            axis, labels = axes[pair], cell.arrays["labels"]
+        named = of_pairs(cells)
+        maps = {(pair, by): groups for pair in cells for by, groups in self._coloured(cells[pair]).items()}
+        if not maps:
+            raise UserError(f"no chosen dataset has a base to colour by ('by: {self.by}')")
+        shown = list(dict.fromkeys(by for _, by in maps))
+        rows = len(maps) == len(shown) * len(cells) and len(shown) > 1  # a method in each, its name said once
+        first = next(iter(cells))
+        by_method = {(pair, by): named[pair] + (f"\nby {by}" if len(shown) > 1 else "") for pair, by in maps}
+        titles = {(pair, by): f"by {by}" if pair == first else "" for pair, by in maps} if rows else by_method
+        figure, axes = panels(titles, across=3, height=HEIGHT)
+        for (pair, by), axis in axes.items():
             axis.set_xticks([])
             axis.set_yticks([])
-            agrees = cell.arrays.get("agrees", np.ones(len(labels), bool))
-            for (marker, name), group in zip(MARKERS, (agrees, ~agrees), strict=True):
-                for label in np.unique(labels[group]):
-                    points = cell.arrays["map"][(labels == label) & group]
-                    told = f"class {label}" + (f", {name}" if "agrees" in cell.arrays else "")
-                    axis.scatter(*points.T, s=8, marker=marker, color=f"C{label}", linewidths=0.8, label=told)
-        label_outer(axes.values(), x="t-SNE 1 (no unit)", y="t-SNE 2 (no unit)")
-        legend_below(figure, columns=2)
+            if rows and by == shown[0]:
+                axis.set_ylabel(wrapped(named[pair], HEIGHT))
+            for label, (color, chosen) in maps[pair, by].items():
+                points = cells[pair].arrays["map"][chosen]
+                axis.scatter(*points.T, s=3, color=color, linewidths=0, label=label, rasterized=True)
+        legend_above(figure, columns=len(shown) if rows else None, scale=3)
         return figure
+
+    def _coloured(self, cell: MeasuredCell) -> dict[str, dict[str, tuple[str, NDArray[Any]]]]:
+        """What the colours tell -> name of each group -> its colour and the mask of its graphs."""
+        labels, base = cell.arrays["labels"], cell.arrays.get("base")
+        found = {"class": {f"class {label}": (f"C{label}", labels == label) for label in np.unique(labels)}}
+        if base is not None:
+            found["base"] = {f"base {number}": (f"C{number}", base == number) for number in np.unique(base)}
+            found["agreement"] = {"base agrees": ("0.7", base == labels), "base differs": ("k", base != labels)}
+        return {by: groups for by, groups in found.items() if self.by in ("all", by)}
 
 
 @hookimpl

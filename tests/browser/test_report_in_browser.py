@@ -236,15 +236,23 @@ def background(page) -> float:
     return statistics.mean((red, green, blue))
 
 
+def figures_are_dark(page) -> bool:
+    """Whether figures, which are drawn dark on light, have their brightness turned over."""
+    return "invert(1)" in page.locator("img.figure").evaluate("node => getComputedStyle(node).filter")
+
+
 def test_dark_mode_by_the_system_and_by_the_button(report, show) -> None:
     page = show(report, color_scheme="dark")
     assert background(page) < 40
+    assert figures_are_dark(page)
     button = page.locator("#theme")
     button.click()
     assert button.inner_text() == "Colours: light"
     assert background(page) > 240
+    assert not figures_are_dark(page)
     button.click()
     assert background(page) < 40
+    assert figures_are_dark(page)
     page.reload()
     assert button.inner_text() == "Colours: dark"
     assert background(show(report, color_scheme="light")) > 240
@@ -257,6 +265,8 @@ def test_print(report, show) -> None:
     assert not page.locator("nav").is_visible()
     assert page.locator("table[data-name=t1]").is_visible()
     assert page.locator(".scroll").first.evaluate("node => getComputedStyle(node).overflowX") == "visible"
+    page.emulate_media(media="print", color_scheme="dark")
+    assert not figures_are_dark(page)
 
 
 def test_folded_tables_are_printed_unfolded_and_fold_again(report, show) -> None:

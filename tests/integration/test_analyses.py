@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,8 @@ analyses:
   Kept: quantifiers
   Frozen: {use: representation, epochs: 20}
   Time: runtime
+  Forest: forest
+  Curves: curves
 """
 PEEK = '''\
 from harness import Analysis, Findings, hookimpl, hparam
@@ -91,7 +94,7 @@ def test_every_analysis_gives_a_table_and_a_figure(findings, workshop):
     outcome, found = findings(ANALYSES)
     assert outcome.exit_code == 0
     assert {label: one.status for label, (one, _) in found.items()} == dict.fromkeys(
-        ["Groups", "CMD", "Map", "Votes", "Kept", "Frozen", "Time"], "ok"
+        ["Groups", "CMD", "Map", "Votes", "Kept", "Frozen", "Time", "Forest", "Curves"], "ok"
     )
     for label, (one, folder) in found.items():
         assert one.rows, label
@@ -99,6 +102,9 @@ def test_every_analysis_gives_a_table_and_a_figure(findings, workshop):
         assert (folder / "table.csv").read_text(encoding="utf-8").startswith(one.columns[0])
         assert one.figures, label
         assert all((folder / name).stat().st_size > 1000 for name in one.figures)
+        drawn = (folder / "figure.svg").read_text(encoding="utf-8")
+        assert re.search(r'<g id="patch_1">\s*<path [^>]*style="fill: none"', drawn), "a drawing has no background"
+        assert re.search(r'width="(237.6|496.8)pt"', drawn), "it is as wide as a column or a page"
     again = workshop.run()
     assert workshop.ran() == []
     assert [one.rows for one in again.findings] == [one.rows for one, _ in found.values()]
@@ -112,7 +118,7 @@ def _figures(folder):
 def test_groups_weighed_by_their_size_give_the_table_value(findings):
     outcome, found = findings("analyses:\n  Groups: {use: groups, quartiles: 3, smallest: 1}\n")
     rows = [row for row in found["Groups"][0].rows if row[1] == "ERM"]
-    values = {row[3]: (row[4], row[5]) for row in rows}
+    values = {row[3]: (row[4], row[5] / 100) for row in rows if not row[3].startswith("worst")}
     score = np.mean(
         [r.value for r in outcome.results.rows if (r.method, r.split, r.checkpoint) == ("ERM", "test", "best@val")]
     )
@@ -122,6 +128,16 @@ def test_groups_weighed_by_their_size_give_the_table_value(findings):
         assert sum(count for count, _ in parts) == values["all"][0]
         assert sum(count * share for count, share in parts) / values["all"][0] == pytest.approx(score)
     assert found["Groups"][0].opens == ("test labels",)
+
+
+def test_curves_are_those_of_the_trainings(findings):
+    outcome, found = findings("analyses:\n  Curves: curves\n")
+    best = {row[1]: row[4] for row in found["Curves"][0].rows}
+    for method in ("ERM", "EQuAD"):
+        rows = [
+            r.value for r in outcome.results.rows if (r.method, r.split, r.checkpoint) == (method, "val", "best@val")
+        ]
+        assert best[method] == pytest.approx(100 * np.mean(rows))
 
 
 def test_only_what_changed_is_measured_again(findings, workshop):

@@ -132,8 +132,8 @@ def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     base = Finding("Distances", "cmd", {"moments": 5}, opens=("test labels",))
     files = ("figure.svg", "figure.pdf", "figure.png")
     folders = [tmp_path / "analyses" / name for name in ("01-a", "02-b")]
-    rows = (("ERM", "a", 0.25), ("IRM", "b", None))
-    table = {"columns": ("Method", "Class", "CMD"), "rows": rows, "notes": ("A note.",), "figures": files}
+    rows = (("ERM", "a", 0.25, 52.5), ("IRM", "b", None, 100.0))
+    table = {"columns": ("Method", "Class", "CMD", "score, %"), "rows": rows, "notes": ("A note.",), "figures": files}
     save_finding(replace(base, **table), folders[0])
     save_finding(replace(base, status="failed", reason="ValueError: no\nmore", traceback="Traceback"), folders[1])
     write_text(folders[0] / "figure.svg", "<svg/>" * 10)
@@ -145,7 +145,10 @@ def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     good, bad = views()
     assert good.table.title == "Distances [cmd(moments=5)]"
     assert good.table.words == 2
-    assert [text.text for text in good.table.rows[1]] == ["IRM", "b", "–"]
+    assert [[text.text for text in row] for row in good.table.rows] == [
+        ["ERM", "a", "0.250", "52.50"],
+        ["IRM", "b", "–", "100.00"],
+    ]
     assert base64.b64decode(good.figure.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>" * 10
     assert good.table.caption == ("A note.", "Opens test labels, which no method sees.")
     assert (bad.table.caption, bad.finding.traceback, bad.figure) == (("failed: ValueError: no more",), "Traceback", "")

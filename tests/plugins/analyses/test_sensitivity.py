@@ -40,8 +40,9 @@ def test_each_test_split_has_rows_of_its_own(study):
     by_split = {}
     for row in found.rows:
         named = dict(zip(found.columns, row, strict=True))
-        assert named["validation"] == pytest.approx(score("ood_val", GRID[_name(named["configuration"])]))
-        assert named["test"] == pytest.approx(score(named["test split"], GRID[_name(named["configuration"])]))
+        values = GRID[_name(named["configuration"])]
+        assert named["validation, %"] == pytest.approx(100 * score("ood_val", values))
+        assert named["test, %"] == pytest.approx(100 * score(named["test split"], values))
         by_split[named["test split"]] = by_split.get(named["test split"], 0) + 1
     assert by_split == {"id_test": len(GRID), "ood_test": len(GRID)}
 
@@ -54,10 +55,38 @@ def test_a_map_over_two_axes_holds_the_others_at_the_selected_values(study):
     pytest.importorskip("matplotlib")
     figure = Sensitivity(axes=["a", "b"]).figure(study)
     maps = [axes for axes in figure.axes if axes.images]
-    assert [axes.get_title().splitlines()[2].split(" ")[0] for axes in maps] == ["ood_val", "id_test", "ood_test"]
+    assert [axes.get_title().splitlines()[-1] for axes in maps] == ["OOD validation", "ID test", "OOD test"]
+    assert len({axes.get_subplotspec().rowspan.start for axes in maps}) == 1
     for axes, split in zip(maps, ("ood_val", "id_test", "ood_test"), strict=True):
-        wanted = [[score(split, GRID[f"a{a}b{b}c0"]) for b in (0, 1)] for a in (0, 1)]
+        wanted = [[100 * score(split, GRID[f"a{a}b{b}c0"]) for b in (0, 1)] for a in (0, 1)]
         assert axes.images[0].get_array().tolist() == [pytest.approx(row) for row in wanted]
+    assert len({axes.images[0].get_clim() for axes in maps}) == 1
+    assert len(figure.axes) == len(maps) + 1  # one bar of colours
+
+
+def test_a_curve_has_validation_beside_test_a_panel_for_each_dataset(study):
+    pytest.importorskip("matplotlib")
+    figure = Sensitivity(axes=["a"]).figure(_on(study, "Set", "Other"))
+    assert [axes.get_title() for axes in figure.axes] == ["Set", "Other"]
+    for axes in figure.axes:
+        drawn = {bars.get_label(): bars[0].get_ydata().tolist() for bars in axes.containers}
+        for name, split in (("OOD validation", "ood_val"), ("ID test", "id_test"), ("OOD test", "ood_test")):
+            assert drawn[name] == pytest.approx([100 * score(split, GRID[f"a{a}b0c0"]) for a in (0, 1)])
+
+
+def _on(study, *labels):
+    """The same results on datasets of other names."""
+    results = study.results
+    return replace(
+        study,
+        results=replace(
+            results,
+            datasets=tuple(replace(results.datasets[0], label=label) for label in labels),
+            entries=tuple(replace(results.entries[0], dataset=label) for label in labels),
+            rows=tuple(replace(row, dataset=label) for label in labels for row in results.rows),
+        ),
+        cells=tuple(replace(study.cells[0], dataset=label) for label in labels),
+    )
 
 
 def test_axes_that_end_alike_are_told_apart(study):

@@ -149,8 +149,6 @@ def declare(spec: ComponentSpec) -> Declaration:
     features = Features("numeric", (4,))
     if spec.name == "ogb" and spec.params.get("dataset") == "absent":
         raise DataError("absent.csv is missing; put it at /data/absent.csv")
-    if spec.name == "ogb" and spec.params.get("dataset") == "buggy":
-        raise KeyError("size")
     if spec.name == "toxic":
         return Declaration(Task("multitask", 2, 12, "rocauc"), features)
     if spec.name == "drugood":

@@ -353,11 +353,6 @@ CASES = {
         "3:21",
         ["'M': absent.csv is missing; put it at"],
     ),
-    "dataset that raises": (
-        HEAD + "datasets: {M: {use: ogb, dataset: buggy}}\n" + ERM,
-        "3:21",
-        ["raised KeyError: 'size'"],
-    ),
     "name with a line break": (methods('  "A\\nB": {baseline: erm}\n'), "6:3", ["printable text"]),
 }
 

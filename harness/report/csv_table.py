@@ -34,7 +34,8 @@ def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
 
 
 def _unsupported(one: Unsupported, names: list[str]) -> dict[str, Any]:
-    return {**dict.fromkeys(names), **vars(one), "status": "unsupported"}
+    told = {"status": "unsupported", "reason": f"{one.component} {one.reason}"}
+    return {**dict.fromkeys(names), "dataset": one.dataset, "method": one.method, **told}
 
 
 def _published(cell: PublishedCell | None, runs: int | None) -> dict[str, Any]:

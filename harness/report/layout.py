@@ -20,6 +20,7 @@ from harness.results.summary import Summary
 VALIDATION_FLAG = "†"
 ORACLE_FLAG = "‡"
 NEAR_FLAG = "≈"
+NOT_RUN = "n/a"
 NEAR = (
     f"{NEAR_FLAG}: not distinguishable from the best of the column: the {LEVEL:.0%} t-interval of the difference, "
     "paired by seed, includes zero."
@@ -102,25 +103,27 @@ def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
     columns: dict[tuple[str, str], list[str]] = {}
     for method in table.results.methods:
         for column in table.columns:
-            if reason := _note(table, method, column):
-                columns.setdefault((method, reason), []).append(column.label)
+            place = _note(table, method, column)
+            if place[1]:
+                columns.setdefault(place, []).append(column.label)
+    several = len(table.columns) > 1
     return {
-        (method, reason): one_line(f"{method}{f' on {listing(labels)}' if len(table.columns) > 1 else ''}: {reason}")
-        for (method, reason), labels in columns.items()
+        (who, reason): one_line(f"{who}{f' on {listing(labels)}' if several and who != NOT_RUN else ''}: {reason}")
+        for (who, reason), labels in columns.items()
     }
 
 
-def _note(table: ResultTable, method: str, column: Column) -> str:
-    """Return what a footnote says of an entry, or of why there is none; empty for nothing."""
+def _note(table: ResultTable, method: str, column: Column) -> tuple[str, str]:
+    """Return whom a footnote concerns, a method or all that cannot run on a dataset, and what it says, if anything."""
     row = table.cell(method, column)
-    return footnote(row) if row else one_line(table.results.why_not(column.dataset, method))
+    return (method, footnote(row)) if row else (NOT_RUN, one_line(table.results.why_not(column.dataset, method)))
 
 
 def _entry(table: ResultTable, method: str, column: Column, reasons: list[tuple[str, str]]) -> Text:
-    row, place = table.cell(method, column), (method, _note(table, method, column))
+    row, place = table.cell(method, column), _note(table, method, column)
     notes = (reasons.index(place) + 1,) if place in reasons else ()
     if row is None:
-        return Text("n/a" if notes else "–", notes=notes)
+        return Text(NOT_RUN if notes else "–", notes=notes)
     flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
     return Text(value_text(row), row.rank, flags, notes, row.test.mean, row)
 

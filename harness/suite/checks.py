@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.data import Declaration
@@ -27,25 +27,23 @@ class Pair:
     problems: Problems
 
 
-def unsupported(pair: Pair, parts: Iterable[Part]) -> Iterator[tuple[Place, str]]:
-    """Yield each component that does not support the dataset's task, or reads what the dataset lacks, and say so."""
-    declared = pair.declared
+def unsupported(pair: Pair, parts: Iterable[Part]) -> tuple[Part, str] | None:
+    """Return a component that does not support the dataset's task, or reads what the dataset lacks, and say so."""
+    declared, name = pair.declared, f"dataset '{pair.dataset}'"
     for part in parts:
-        traits, title = part.entry.traits, f"{part.entry.kind} '{part.entry.name}'"
+        traits = part.entry.traits
         tasks, group = traits.get("tasks"), traits.get("requires")
         if tasks and declared.task.kind not in tasks:
-            text = f"supports {', '.join(sorted(tasks))} tasks; dataset '{pair.dataset}' is {declared.task.kind}"
-            yield part.place, f"{title} {text}"
+            return part, f"supports {', '.join(sorted(tasks))} tasks; {name} is {declared.task.kind}"
         if group == "env" and not declared.environments:
-            text = f"reads the dataset's own environments; dataset '{pair.dataset}' has none"
-            yield part.place, f"{title} {text}"
+            return part, f"reads the dataset's own environments; {name} has none"
         groups = [] if group in (None, "env") else [group]
         fields = [("oracle field", traits.get("oracle", ()), declared.oracle), ("grouping", groups, declared.groups)]
         for what, wanted, there in fields:
-            missing = ", ".join(sorted(set(wanted) - set(there)))
-            if missing:
-                text = f"reads the {what} {missing}, which dataset '{pair.dataset}' lacks"
-                yield part.place, f"{title} {text}; it has: {', '.join(there) or 'none'}"
+            if missing := ", ".join(sorted(set(wanted) - set(there))):
+                has = ", ".join(there) or "none"
+                return part, f"reads the {what} {missing}, which {name} lacks; it has: {has}"
+    return None
 
 
 def check_split(pair: Pair, select: SelectSettings, settings: Flat) -> None:

@@ -141,7 +141,7 @@ class _Loader:
             self._refuse_idle(all_methods)
         strict = bool(top.get("strict")) and plain(top.entries["strict"])
         for one, place in self.unsupported if strict or not suite_rows else ():
-            self.problems.add(place, f"method '{one.method}': {one.reason}")
+            self.problems.add(place, f"method '{one.method}': {one.component} {one.reason}")
         self.problems.check()
         tree: dict[str, Any] = {
             "bench": 1,
@@ -323,11 +323,11 @@ class _Loader:
         parts = {**method.parts, **({"envs": environment} if environment else {})}
         if model is None or len(self.problems) > before:
             return None
-        lacking = list(unsupported(pair, parts.values()))
-        if lacking:
-            place, reason = lacking[0][0], "; ".join(dict.fromkeys(text for _, text in lacking))
-            place = place if not place.line or place.file == self.parts.own else method.row.place
-            self.unsupported.append((Unsupported(dataset.label, label, reason), place))
+        if lacking := unsupported(pair, parts.values()):
+            part, reason = lacking
+            place = part.place if not part.place.line or part.place.file == self.parts.own else method.row.place
+            one = Unsupported(dataset.label, label, f"{part.entry.kind} '{part.entry.name}'", reason)
+            self.unsupported.append((one, place))
             return None
         facts = facts_of(dataset.declared, environments_of(method.learner, environment))
         decisions = {**settings, **method.row.flat}

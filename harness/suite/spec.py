@@ -96,14 +96,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Unsupported:
-    """A method that cannot run on a dataset, and why: its entry of the table is ``n/a``, and it has no stages."""
+    """A method that cannot run on a dataset: which component of it, and why.
+
+    Its entry of the table is ``n/a``, and it has no stages.
+    """
 
     dataset: str
     method: str
+    component: str
     reason: str
 
     def __str__(self) -> str:
-        return f"n/a: {self.method} on {self.dataset}: {self.reason}"
+        return f"n/a: {self.method} on {self.dataset}: {self.component} {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -136,17 +136,18 @@ def test_a_task_that_a_method_does_not_support(workshop: Workshop, bench) -> Non
     workshop.write(text + "strict: true\n")
     refused(workshop, bench("run", "suite.yaml"), "suite.yaml:16:", "needy", "binary", "multitask")
     workshop.write(text)
-    reason = "baseline 'needy' supports multitask tasks; dataset 'Toy' is binary"
+    who, what = "baseline 'needy'", "supports multitask tasks; dataset 'Toy' is binary"
+    reason = f"{who} {what}"
     assert f"n/a: Needy on Toy: {reason}" in workshop.command("plan", "suite.yaml").stdout
     assert f"n/a: Needy on Toy: {reason}" in workshop.command("validate", "suite.yaml").stdout
     chosen = ("--quick", "--engine", "inline", "--methods", "ERM", "--methods", "Needy")
     table = workshop.command("run", "suite.yaml", *chosen).stdout
     assert re.search(r"Needy .* n/a \[?1", table)
-    assert f"Needy: {reason}" in table
+    assert f"n/a: {what}" in table
     (run,) = (workshop.store / "runs").iterdir()
     told = json.loads(workshop.command("report", run.name, "--json").stdout)
-    assert told["unsupported"] == [{"dataset": "Toy", "method": "Needy", "reason": reason}]
-    assert reason in (run / "report.html").read_text().replace("&#39;", "'")
+    assert told["unsupported"] == [{"dataset": "Toy", "method": "Needy", "component": who, "reason": what}]
+    assert what in (run / "report.html").read_text().replace("&#39;", "'")
 
 
 @pytest.mark.parametrize(

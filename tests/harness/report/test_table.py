@@ -225,18 +225,16 @@ def test_no_average_unless_asked(paper_run):
 
 
 def test_what_a_dataset_does_not_support_is_told_in_every_format(make_run):
-    cells = {"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5]}}
-    run = make_run(cells, seeds=(1,), unsupported=(Unsupported("E", "B", "no several tasks"),))
-    report = make_report(run, ReportOptions(average=True, statistics=True, validation=True))
+    cells = {"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5]}, "C": {"D": [0.5]}}
+    lacking = [Unsupported("E", method, f"baseline '{method}'", "no several tasks") for method in "BC"]
+    report = make_report(
+        make_run(cells, seeds=(1,), unsupported=tuple(lacking)),
+        ReportOptions(average=True, statistics=True, validation=True),
+    )
     main = report.sections[0].main
-    entry = main.rows[1][3]
-    assert (entry.text, main.footnotes[entry.notes[0] - 1]) == ("n/a", "B on E: no several tasks")
-    assert to_json(report)["unsupported"] == [{"dataset": "E", "method": "B", "reason": "no several tasks"}]
+    assert [(row[3].text, row[3].notes) for row in main.rows[1:]] == [("n/a", (1,))] * 2
+    assert main.footnotes == ("n/a: no several tasks",), "a reason stands once"
+    assert to_json(report)["unsupported"][0] == vars(lacking[0])
     last = list(csv.DictReader(io.StringIO(render_csv(report))))[-1]
-    assert {name: value for name, value in last.items() if value} == {
-        "dataset": "E",
-        "method": "B",
-        "status": "unsupported",
-        "reason": "no several tasks",
-    }
-    assert run.with_rows(()).why_not("E", "B") == "no several tasks"
+    told = {"dataset": "E", "method": "C", "status": "unsupported", "reason": "baseline 'C' no several tasks"}
+    assert {name: value for name, value in last.items() if value} == told

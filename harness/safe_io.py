@@ -49,6 +49,8 @@ def writing(path: Path, hint: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
+        if isinstance(error, FileExistsError):
+            reason = f"{error.filename} is a file, and not a folder"
         if error.errno in DISK_FULL:
             raise DiskFullError(f"the disk is full: cannot write {path}") from error
         raise FileError(f"cannot write {path}: {reason}{hint}") from error

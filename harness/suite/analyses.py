@@ -52,7 +52,7 @@ def named_analyses(
     names: Sequence[str], sets: Sequence[str], globs: Mapping[str, Sequence[str]], parts: Parts
 ) -> dict[str, Row]:
     """The ``analyses`` that a command line means: each name is a component with its own label."""
-    line, rows = Place("command line"), {}
+    line, rows = Place(""), {}
     if sets and len(names) > 1:
         parts.problems.add(line, "--set gives a hyperparameter of one named analysis, not of several")
     for name in names:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.output import chosen_format, emit, table
-from harness.errors import UserError
+from harness.errors import FileError, UserError
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,12 @@ def test_a_file_that_is_written_is_named(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == f"{tmp_path}/t.md\n"
     emit("a table\n")
     assert capsys.readouterr().out == (tmp_path / "t.md").read_text() == "a table\n"
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(FileError, match=rf"^cannot write {tmp_path}/a/b: {tmp_path}/a is a file, and not a folder$"):
+        emit("text", tmp_path / "a" / "b")
 
 
 def test_a_table_is_aligned_and_nothing_of_it_is_cut() -> None:

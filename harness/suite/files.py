@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -12,7 +13,7 @@ from harness.errors import UserError, did_you_mean
 from harness.safe_io import no_file
 from harness.store import hash_file
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, describe, plain
-from harness.suite.yaml import read_file
+from harness.suite.yaml import MAX_BYTES, read_file
 
 MAX_INCLUDES = 200
 _CORE = Path(__file__).resolve().parents[1]
@@ -121,10 +122,13 @@ def gather(path: Path, problems: Problems) -> Gathered:
 class _Includes:
     problems: Problems
     gathered: Gathered
+    size: int = 0
 
     def read(self, path: Path, name: str, above: tuple[Path, ...]) -> None:
         here, before, gathered = path.resolve(), len(self.problems), self.gathered
         own = read_file(path, self.problems, name=name)
+        with suppress(OSError):
+            self.size += path.stat().st_size
         gathered.files.append(path)
         if not isinstance(own, Table):
             gathered.broken = True
@@ -142,6 +146,9 @@ class _Includes:
                 self.problems.add(item.place, f"include cycle: {cycle}")
             elif len(gathered.files) >= MAX_INCLUDES:
                 self.problems.add(item.place, f"more than {MAX_INCLUDES} files are included")
+                break
+            elif self.size > MAX_BYTES:
+                self.problems.add(item.place, f"the files before this one have more than {MAX_BYTES:,} bytes together")
                 break
             else:
                 shown = str(found) if path.is_absolute() else os.path.relpath(found)

@@ -132,10 +132,12 @@ def read_file(path: Path, problems: Problems, *, name: str | None = None) -> Tre
     try:
         size = path.stat().st_size
         if size <= MAX_BYTES:
-            return read_text(path.read_bytes().decode("utf-8-sig"), label, problems)
+            data = path.read_bytes()
+            return read_text(data.decode("utf-8-sig"), label, problems)
         problems.add(Place(label), f"the file has {size:,} bytes; a suite may have {MAX_BYTES:,}")
     except UnicodeDecodeError as error:
-        problems.add(Place(label), f"not a text file in UTF-8 (byte {error.start})")
+        lines = data[: error.start].split(b"\n")
+        problems.add(Place(label, len(lines), len(lines[-1]) + 1), "not a text file in UTF-8")
     except OSError as error:
         problems.add(Place(label), f"cannot read the file: {error.strerror or error}")
     return None

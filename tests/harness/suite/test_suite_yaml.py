@@ -132,7 +132,7 @@ def test_files(tmp_path: Path) -> None:
             problems.check()
         return str(caught.value)
 
-    assert "not a text file in UTF-8" in message("latin.yaml", b"a: \xff\n")
+    assert "latin.yaml:2:4: not a text file in UTF-8" in message("latin.yaml", b"# x\na: \xff\n")
     assert "a suite may have" in message("large.yaml", b"#" * (MAX_BYTES + 1))
     problems = Problems()
     assert read_file(tmp_path, problems, name="folder") is None

@@ -126,7 +126,7 @@ def test_include_faults(faults: Faults) -> None:
     assert "more than 200 files are included" in faults(text.replace("FILES", "[f0.yaml]"), files=many)[0]
     large = {f"f{n}.yaml": f"name: x\n# {'x' * 600_000}\n" for n in range(3)}
     told = faults(text.replace("FILES", "[f0.yaml, f1.yaml, f2.yaml]"), files=large)
-    assert told[0].startswith("6:31: the files before this one have more than 1,000,000 bytes together")
+    assert told[0].startswith("6:29: the files before this one have more than 1,000,000 bytes together")
 
 
 def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: Path) -> None:

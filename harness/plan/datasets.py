@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,8 @@ class Declarations:
         if name not in self._made:
             entry = self._catalog.get("dataset", spec.name)
             self._tell_code(entry, spec)
-            made = load_one(entry)(**spec.params)
+            with redirect_stdout(sys.stderr):  # standard output is for what the command answers
+                made = load_one(entry)(**spec.params)
             made.store = self._store
             _refuse_idle(made)
             self._made[name] = made
@@ -81,7 +83,8 @@ class Declarations:
     def _advising(self, spec: ComponentSpec, dataset: Dataset) -> Iterator[None]:
         """Tell with a fault of the data how to get what is missing, and of any other fault where it was raised."""
         try:
-            yield
+            with redirect_stdout(sys.stderr):
+                yield
         except DataError as error:
             from harness.downloads.files import advised
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -123,8 +125,9 @@ def _present(
     analysis: Analysis = load_one(entry)(**spec.component.params)
     study = Study(spec.label, results, cells, tuple(costs(session)))
     try:
-        findings = presented(analysis, study)
-        figures, note = _figures(analysis, study, folder)
+        with redirect_stdout(sys.stderr):  # standard output is for what the command answers
+            findings = presented(analysis, study)
+            figures, note = _figures(analysis, study, folder)
         rows = tuple(tuple(map(plain_cell, row)) for row in findings.rows)
         return replace(
             base, columns=tuple(findings.columns), rows=rows, notes=(*findings.notes, *note), figures=figures

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from integration_kit import TOY, Workshop
 
@@ -15,15 +17,16 @@ class Leaves(Dataset):
 
     name = "leaves"
     family = "synthetic"
-    when: str = hparam("declare", choices=["declare", "files"], help="where")
+    when: str = hparam("declare", choices=["declare", "files", "build"], help="where")
 
     def declare(self, data_dir):
         if self.when == "declare":
             sys.exit(0)
+        print("told by declare")
         return Declaration(Task("binary", 2), Features("numeric", (3,)))
 
     def files(self, data_dir):
-        sys.exit(0)
+        return sys.exit(0) if self.when == "files" else []
 
 class Ends(Analysis):
     \"\"\"Leaves when it is asked for its table or its figure.\"\"\"
@@ -72,6 +75,13 @@ def test_a_dataset(exiting: Workshop, command: str, when: str) -> None:
     done = exiting.command(command, "suite.yaml", check=False)
     assert done.returncode == 2
     assert "describing it raised SystemExit: 0 (exits.py, line " in done.stderr
+
+
+def test_what_a_dataset_prints_is_no_part_of_an_answer(exiting: Workshop) -> None:
+    exiting.write(SUITE.replace("{use: toy}", "{use: leaves, when: build}"))
+    done = exiting.command("plan", "suite.yaml", "--json")
+    assert json.loads(done.stdout)["suite"] == "toy"
+    assert "told by declare" in done.stderr
 
 
 @pytest.mark.parametrize("when", ["present", "figure"])

@@ -20,8 +20,8 @@ DASHES = ("-", "--", ":", "-.")
 
 
 def size(titles: Mapping[Key, str], across: int = 2, height: float = 1.3) -> tuple[int, float, float]:
-    """Panels in a row, and width and height of their figure; more than two rows of panels span both columns."""
-    wide = len(titles) > 2 * across
+    """Panels in a row, and width and height of their figure; more than three rows of panels span both columns."""
+    wide = len(titles) > 3 * across
     across = min(2 * across if wide else across, len(titles))
     width = PAGE if wide else COLUMN
     lines = max(len(wrapped(title, width / across).splitlines()) for title in titles.values())
@@ -105,7 +105,7 @@ def at_least(limits: tuple[float, float], span: float) -> tuple[float, float]:
     """Limits of an axis of percents that are ``span`` apart at least, so that small differences do not look large."""
     low, high = limits
     more = max(0.0, span - (high - low)) / 2
-    over = max(0.0, high + more - 102)
+    over = max(0.0, high + more - 101)
     return low - more - over, high + more - over
 
 

@@ -62,8 +62,8 @@ class Quantifiers(Analysis):
                 )
         for axis in axes.values():
             axis.axline((100, 100), slope=1, color="0.4", linestyle=":", linewidth=1, label="validation as training")
-            axis.set_xlim(right=102)
-            axis.set_ylim(top=102)
+            axis.set_xlim(right=101)
+            axis.set_ylim(top=101)
         legend_above(figure)
         return figure
 

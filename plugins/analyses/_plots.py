@@ -61,7 +61,7 @@ def panels(
 
 def wrapped(title: str, width: float) -> str:
     """A text in lines that fit in so many inches."""
-    return "\n".join(fill(plain(line), int(width * LETTERS)) for line in title.splitlines())
+    return "\n".join(fill(plain(line), int(width * LETTERS)) for line in title.strip().splitlines())
 
 
 def of_pairs(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -116,7 +116,7 @@ class Sensitivity(Analysis):
 
     def _draw_maps(self, part: Any, titles: Mapping[tuple[Pair, str], str], across: int, study: Study) -> None:
         """Mean scores over two axes in one scale of colours; blank where nothing was tried."""
-        _, panel = panels(titles, across=across, figure=part, sharey="row")
+        _, panel = panels(titles, across=across, figure=part)
         tried, tables = _tried(study), {}
         for pair, split in titles:
             names = self._axes(tried[pair])
@@ -130,9 +130,10 @@ class Sensitivity(Analysis):
             axis.set_xticks(range(len(columns)), [plain(str(value)) for value in columns])
             axis.set_yticks(range(len(rows)), [plain(str(value)) for value in rows])
             axis.set_xlabel(_short(names[1], tried[pair][0].values))
-            axis.set_ylabel(
-                _short(names[0], tried[pair][0].values) if split == next(iter(tried[pair][0].scores)) else ""
-            )
+            if split == next(iter(tried[pair][0].scores)):
+                axis.set_ylabel(_short(names[0], tried[pair][0].values))
+            else:  # it has the rows of the map beside it
+                axis.tick_params(labelleft=False)
         known = np.concatenate([table[~np.isnan(table)] for table in tables.values()])
         low, high = at_least((known.min(), known.max()), 5)
         for key, table in tables.items():

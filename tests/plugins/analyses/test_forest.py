@@ -44,6 +44,7 @@ def test_each_dataset_has_a_panel_with_a_dot_and_an_interval_for_each_method(stu
     pytest.importorskip("matplotlib")
     figure = Forest().figure(study)
     assert [axes.get_title() for axes in figure.axes] == ["A", "B"]
+    assert "test accuracy, %" in [text.get_text() for text in figure.texts]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(SCORES)
     wanted = {row[2]: row[3:6] for row in Forest().present(study).rows if row[0] == "A"}
     lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in figure.axes[0].lines]

@@ -56,10 +56,40 @@ def test_a_map_over_two_axes_holds_the_others_at_the_selected_values(study):
     figure = Sensitivity(axes=["a", "b"]).figure(study)
     maps = [axes for axes in figure.axes if axes.images]
     assert [axes.get_title().splitlines()[-1] for axes in maps] == ["OOD validation", "ID test", "OOD test"]
-    assert len({axes.get_subplotspec().rowspan.start for axes in maps}) == 1
+    assert [axes.get_title().count("\n") for axes in maps] == [0, 0, 0]
     for axes, split in zip(maps, ("ood_val", "id_test", "ood_test"), strict=True):
         wanted = [[100 * score(split, GRID[f"a{a}b{b}c0"]) for b in (0, 1)] for a in (0, 1)]
         assert axes.images[0].get_array().tolist() == [pytest.approx(row) for row in wanted]
+    assert [axes.get_ylabel() for axes in maps] == ["a", "", ""]
+
+
+def test_maps_of_methods_with_other_values_keep_their_own_rows(study):
+    pytest.importorskip("matplotlib")
+    entry, results = study.results.entries[0], study.results
+    grid = {f"x{n}": {"x": n, "y": 0} for n in range(5)}
+    rows = [
+        ResultRow("Set", "N", name, 1, split, "accuracy", "best@ood_val", 0.5, selected=name == "x0")
+        for name in grid
+        for split in SCORES
+    ]
+    both = replace(
+        results,
+        methods=("M", "N"),
+        entries=(entry, replace(entry, method="N", configurations=grid)),
+        rows=(*results.rows, *rows),
+    )
+    cells = (study.cells[0], replace(study.cells[0], method="N", config_id="x0"))
+    four = _on(replace(study, results=both, cells=cells), "A", "B")
+    figure = Sensitivity(axes=["a", "b", "x", "y"]).figure(four)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert [axes.images[0].get_array().shape for axes in maps] == ([(2, 2)] * 3 + [(5, 1)] * 3) * 2
+    assert [round(abs(axes.get_ylim()[0] - axes.get_ylim()[1])) for axes in maps] == ([2] * 3 + [5] * 3) * 2
+
+
+def test_the_maps_of_a_method_have_one_scale_and_one_bar_of_colours(study):
+    pytest.importorskip("matplotlib")
+    figure = Sensitivity(axes=["a", "b"]).figure(study)
+    maps = [axes for axes in figure.axes if axes.images]
     assert len({axes.images[0].get_clim() for axes in maps}) == 1
     assert len(figure.axes) == len(maps) + 1  # one bar of colours
 
@@ -77,16 +107,12 @@ def test_a_curve_has_validation_beside_test_a_panel_for_each_dataset(study):
 def _on(study, *labels):
     """The same results on datasets of other names."""
     results = study.results
-    return replace(
-        study,
-        results=replace(
-            results,
-            datasets=tuple(replace(results.datasets[0], label=label) for label in labels),
-            entries=tuple(replace(results.entries[0], dataset=label) for label in labels),
-            rows=tuple(replace(row, dataset=label) for label in labels for row in results.rows),
-        ),
-        cells=tuple(replace(study.cells[0], dataset=label) for label in labels),
-    )
+
+    def each(items, name="dataset"):
+        return tuple(replace(item, **{name: label}) for label in labels for item in items)
+
+    facts = {"datasets": each(results.datasets, "label"), "entries": each(results.entries), "rows": each(results.rows)}
+    return replace(study, results=replace(results, **facts), cells=each(study.cells))
 
 
 def test_axes_that_end_alike_are_told_apart(study):

@@ -37,10 +37,10 @@ methods:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store for each test, and one index of components for all."""
+    monkeypatch.setenv("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
     monkeypatch.setenv("BENCH_STORE", str(tmp_path / "store"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ business, and ends when its parent does.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import math
 import multiprocessing
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
@@ -45,6 +46,7 @@ _STACK_PAUSE: Final = 0.05  # seconds without more of it
 _STACK_BYTES: Final = 1 << 16
 _LOG_BYTES: Final = 64 << 20  # of a log; half of them are kept when it is longer
 _LOG_CHECK: Final = 0.5  # seconds between two checks of its length
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _LOST: Final = 255  # what the fork server's client says of a process whose exit code was lost
 
 
@@ -181,14 +183,10 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process and everything that it started; does not wait."""
-        started: list[psutil.Process] = []
-        with suppress(psutil.Error):
-            started = psutil.Process(self.pid).children(recursive=True)
+        started = _below(self.pid)
         with suppress(ProcessLookupError, ValueError):
             self._process.kill()  # first: it must not end well when it waits for one of them
-        for child in started:
-            with suppress(psutil.Error):
-                child.kill()
+        _kill(started)
 
     def ending(self) -> str:
         """Say how the process ended; its exit code is at hand a moment after its line has ended."""
@@ -219,8 +217,34 @@ def serve(
         os.close(target)
     faulthandler.register(signal.SIGUSR1, file=stacks.fileno(), all_threads=False)  # also from within native code
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})  # held back until now: it would have ended the process
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        function(line, *arguments)
+    _adopt_orphans()
+    try:
+        with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+            function(line, *arguments)
+    finally:
+        _kill(_below(os.getpid()))
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what a process below leaves behind, so that its memory counts and it can be ended.
+
+    On Linux; elsewhere a process that detaches itself outlives the stage.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    below: list[psutil.Process] = []
+    with suppress(psutil.Error):
+        below = psutil.Process(pid).children(recursive=True)
+    return below
+
+
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
 
 
 def _watch(stacks: int, log: Path | None) -> None:
@@ -230,6 +254,7 @@ def _watch(stacks: int, log: Path | None) -> None:
     while not parent.poll(None if log is None else 1000 * _LOG_CHECK):
         if log is not None:
             _shorten(log)
+    _kill(_below(os.getpid()))
     os._exit(1)
 
 

@@ -1,0 +1,80 @@
+"""Nothing that a plugin starts outlives its stage, whether it detaches itself or not."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from integration_kit import TOY, Workshop
+
+PLUGIN = """
+import os, subprocess, sys, time
+from harness import Baseline, hookimpl, hparam
+
+SLEEPER = "import sys, time; hog = bytearray(int(sys.argv[1])); time.sleep(600)"
+
+class Leaver(Baseline):
+    \"\"\"Starts a process that would outlive it.\"\"\"
+
+    name = "leaver"
+    detach: bool = hparam(False, help="detach it")
+    size: int = hparam(1, help="bytes that it takes")
+    then: str = hparam("ends", choices=["ends", "waits"], help="what the stage does then")
+    mark: str = hparam("", help="by which it is found")
+
+    def on_fit_start(self, train):
+        words = [sys.executable, "-c", SLEEPER, str(self.size), self.mark]
+        if not self.detach:
+            subprocess.Popen(words)
+        elif os.fork() == 0:
+            os.setsid()
+            subprocess.Popen(words)
+            os._exit(0)
+        else:
+            os.wait()
+        time.sleep(600 if self.then == "waits" else 0)
+
+    def loss(self, batch):
+        return {"erm": self.risk(self(batch), batch).mean()}
+
+@hookimpl
+def bench_register(register):
+    register(Leaver)
+"""
+SUITE = TOY.split("methods:")[0].replace("toy_plugin.py", "toy_plugin.py, leaver.py").replace("[1, 2]", "[1]")
+
+
+def started(mark: str) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if mark in " ".join(words(process))]
+
+
+def words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()[-1:]
+    except psutil.Error:
+        return []
+
+
+@pytest.mark.parametrize("detach", [False, True])
+@pytest.mark.parametrize(
+    ("then", "size", "options", "status"),
+    [
+        ("ends", 1, (), "ok"),
+        ("waits", 1, ("--timeout", "4"), "timeout"),
+        ("waits", 2_000_000_000, ("--memory", "1500M"), "memory"),
+    ],
+)
+def test_nothing_is_left(
+    workshop: Workshop, tmp_path: Path, detach: bool, then: str, size: int, options: tuple[str, ...], status: str
+) -> None:
+    workshop.write(PLUGIN, "leaver.py")
+    values = f"detach: {str(detach).lower()}, size: {size}, then: {then}, mark: {tmp_path}/mark"
+    workshop.write(f"{SUITE}methods:\n  Leaver: {{baseline: {{use: leaver, {values}}}}}\n")
+    done = workshop.command("run", "suite.yaml", "--jobs", "1", "--json", *options, check=False)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == status, row
+    time.sleep(0.2)
+    assert started(f"{tmp_path}/mark") == []

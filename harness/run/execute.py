@@ -30,7 +30,7 @@ from harness.run.tracking import Tracking
 from harness.run.trials import TrialScores
 from harness.safe_io import write_text, writing, yaml_text
 from harness.stages.context import Context
-from harness.store import Failure, claim_run
+from harness.store import Failure, Stage, claim_run
 from harness.suite.overrides import QUICK
 from harness.suite.spec import AnalysisSpec
 
@@ -74,14 +74,17 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
         with options.make(run.folder / WORKER_LOG) as engine:
             work = _Work(session, options, engine, run.record.provenance, [observe, run.tracking.watch], name)
             with run.saved_when_cut_short(work.failures):
-                outcome, wanted = work.settle(run.follow)
+                outcome, wanted = StageOutcomes(), set[str]()
+                for stages, again in work.rounds(run.follow):
+                    outcome = outcome.then(work.run(stages, retry_failed=again))
+                    wanted.update(stage.key for stage in stages)
                 session, plan = work.session, work.session.plan
                 cached = len(plan.stages.keys() - wanted)
                 closed = run.close(outcome, cached)
                 if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
-                    again = needed(plan, store, lost)
-                    cached -= len({stage.key for stage in again} - set(outcome.finished))
-                    outcome = outcome.then(work.run(again))
+                    stages = needed(plan, store, lost)
+                    cached -= len({stage.key for stage in stages} - set(outcome.finished))
+                    outcome = outcome.then(work.run(stages))
                     closed = run.close(outcome, cached)
             try:
                 if session.suite.analyses:
@@ -217,29 +220,28 @@ class _Work:
     name: str = ""
     failures: dict[str, Failure] = field(default_factory=dict)
 
-    def settle(self, follow: Callable[[Session], None]) -> tuple[StageOutcomes, set[str]]:
-        """Run what the plan needs, then what its samplers choose by the scores, until all trials are there.
+    def rounds(self, follow: Callable[[Session], None]) -> Iterator[tuple[list[Stage], bool]]:
+        """Yield what the plan needs, then what its samplers choose by the scores, until all trials are there.
+
+        The caller runs each round before it asks for the next.
 
         Args:
             follow: is told of each session whose plan has further trials.
 
-        Returns:
-            the outcome, and the keys of the stages that had to run.
+        Yields:
+            stages, and whether those of which a failure is kept run again.
         """
         first = self.session
         score = TrialScores(first.suite, first.facts, first.store, self.failures)
-        outcome, wanted, targeted = StageOutcomes(), set[str](), set[str]()
+        targeted: set[str] = set()
         while targets := [cell.score for cell in self.session.plan.cells if cell.score not in targeted]:
             again = self.options.retry_failed and not targeted  # what fails in this run is not tried for each trial
-            stages = needed(self.session.plan, first.store, targets, retry_failed=again)
-            outcome = outcome.then(self.run(stages, retry_failed=again))
-            wanted.update(stage.key for stage in stages)
+            yield needed(self.session.plan, first.store, targets, retry_failed=again), again
             targeted.update(targets)
             if first.suite.pending:
                 plan = build_plan(first.suite, first.catalog, first.facts, score)
                 self.session = replace(first, plan=plan)
                 follow(self.session)
-        return outcome, wanted
 
     @property
     def run(self) -> Callable[..., StageOutcomes]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+import rich.style  # noqa: F401  # it draws from Python's generator when loaded, as sklearn does late
 import torch
 from torch import Tensor
 

@@ -132,21 +132,13 @@ def engine(name: str) -> EngineOptions:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_a_plugin_edited_while_another_trains_runs_as_it_was_planned(changing: Changing, name: str) -> None:
-    outcome = changing.workshop.run(engine=engine(name))
+def test_a_plugin_edited_while_another_trains_runs_and_is_archived_as_it_was_planned(
+    changing: Changing, name: str
+) -> None:
+    workshop = changing.workshop
+    outcome = workshop.run(engine=engine(name))
     assert outcome.exit_code == 0
     assert "3.0" in (changing.code / "lazy.py").read_text(), "the edit was made"
-    changing.write()
-    changing.notebook("another").run()
-    assert changing.predictions() == changing.predictions("another")
-    changing.workshop.run(methods=["Scaled"])
-    assert changing.workshop.ran() == []
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_an_archive_holds_the_code_that_ran(changing: Changing, name: str) -> None:
-    workshop = changing.workshop
-    workshop.run(engine=engine(name))
     workshop.command("export", "changing", "-o", "out", "--what", "archive")
     (packed,) = (workshop.folder / "out").glob("*.tar.gz")
     with tarfile.open(packed) as archive:
@@ -156,7 +148,17 @@ def test_an_archive_holds_the_code_that_ran(changing: Changing, name: str) -> No
         }
     for file in ("scaled.py", "parts/scale.py", "lazy.py"):
         assert texts[f"plugins/03/{file}"] == FILES[file] != (changing.code / file).read_text()
-    (workshop.store / "runs" / workshop.run_of("changing").run / "code.json").unlink()
+    changing.write()
+    changing.notebook("another").run()
+    assert changing.predictions() == changing.predictions("another")
+    workshop.run(methods=["Scaled"])
+    assert workshop.ran() == []
+
+
+def test_an_archive_of_code_that_is_not_kept_is_refused(changing: Changing) -> None:
+    workshop = changing.workshop
+    outcome = workshop.run(methods=["Scaled"])
+    (outcome.folder / "code.json").unlink()
     done = workshop.command("export", "changing", "-o", "out", "--what", "archive", check=False)
     assert done.returncode == 2
     assert "does not keep the plugin" in done.stderr

@@ -172,7 +172,7 @@ def unpack(archive: Path, folder: str, target: Path) -> None:
     with _archive_errors():
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                infos = [info for info in zipped.infolist() if not info.is_dir()]
+                infos = [info for info in zipped.infolist() if not info.filename.endswith("/")]
                 _write([(i.filename, i.file_size, partial(zipped.open, i)) for i in infos], folder, target, most)
         else:
             with tarfile.open(archive) as tar:
@@ -211,6 +211,8 @@ def _archive_errors() -> Iterator[None]:
 def _write(members: list[_Member], folder: str, target: Path, most: int) -> None:
     inside = _safe_parts(folder)
     named = [(_safe_parts(name), size, content) for name, size, content in members]
+    if not all(parts for parts, _, _ in named):
+        raise DataError("the archive holds a file without a name; nothing is unpacked")
     chosen = [(parts[len(inside) :], content) for parts, _, content in named if parts[: len(inside)] == inside]
     if not chosen:
         held = ", ".join(sorted({parts[0] for parts, _, _ in named})) or "nothing"

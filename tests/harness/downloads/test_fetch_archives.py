@@ -22,10 +22,13 @@ def test_an_archive_becomes_a_folder(site: Site, tmp_path: Path) -> None:
     assert receipt["files"]["ogbg_molbace/y.csv"] == sha256(b"2\n")
 
 
-def test_an_archive_that_is_refused_leaves_nothing(site: Site, tmp_path: Path) -> None:
-    page = Page(content=zipped({"bace/x": "1", "bace/../../escaped": "2"}))
+@pytest.mark.parametrize(
+    ("name", "text"), [("bace/../../escaped", "leads out of its folder"), ("\0", "a file without a name")]
+)
+def test_an_archive_that_is_refused_leaves_nothing(site: Site, tmp_path: Path, name: str, text: str) -> None:
+    page = Page(content=zipped({"bace/x": "1", name: "2"}))
     download = Download("below/ogbg_molbace", site.url("bace.zip", page), unpack="bace")
-    refused(download, tmp_path / "data", "leads out of its folder", download.url or "")
+    refused(download, tmp_path / "data", text, download.url or "")
     assert {path.name for path in tmp_path.rglob("*")} == {"data", "below"}
 
 

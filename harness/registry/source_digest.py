@@ -139,9 +139,12 @@ def _only_fetches(item: object, parent: ast.AST, silent: frozenset[str]) -> bool
 
 @lru_cache(maxsize=512)
 def _read_names(path: Path, data: bytes) -> frozenset[str]:
-    """Return those of the silent names that a function reads, as an attribute or by a text."""
+    """Return those of the silent names that a function reads, as an attribute or by a text.
+
+    A dataset's ``files`` does not count: name and content of what it returns are in the key.
+    """
     functions = [node for node in ast.walk(parse(path, data)) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
-    nodes = [node for function in functions for node in ast.walk(function)]
+    nodes = [node for function in functions if getattr(function, "name", "") != "files" for node in ast.walk(function)]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     return SILENT & (read | {node.value for node in nodes if isinstance(node, ast.Constant)})
 

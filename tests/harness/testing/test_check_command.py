@@ -101,7 +101,7 @@ def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("erm", "--all"), "name components or plugin files, or say --all"),
         (("ermm",), "no component that can be checked is called 'ermm' (did you mean 'erm'?)"),
         (("encoder/erm",), "no component that can be checked is called 'encoder/erm'"),
-        (("missing.py",), "does not exist"),
+        (("missing.py",), "not found"),
     ],
 )
 def test_user_errors(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,9 +58,9 @@ class DivergedError(BenchError):
     """A training met non-finite losses or scores and has nothing worth keeping."""
 
 
-def shortened(text: str, longest: int = 4000) -> str:
+def bounded(text: str, longest: int = 4000) -> str:
     """Cut a text, which a plugin may have made of any length, where it enters the harness."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def listed(names: Iterable[str]) -> str:

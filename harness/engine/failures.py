@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.engine.devices import DeviceError
-from harness.errors import BenchError, ChangedError, DataError, DivergedError, FileError, shortened
+from harness.errors import BenchError, ChangedError, DataError, DivergedError, FileError, bounded
 from harness.registry.importing import lacking
 from harness.safe_io import DISK_FULL
 from harness.store import Failure, MissingArtifact
@@ -58,7 +58,7 @@ def reason_of(error: BaseException) -> str:
     elif not isinstance(error, BenchError):
         name, where = type(error).__name__[:_LONGEST], place_of(error) + lacking(error)
         text = f"{name}: {text}" if text else name
-    return shortened(text, _LONGEST) + where
+    return bounded(text, _LONGEST) + where
 
 
 def place_of(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.data import Dataset, Declaration, Download, check_declaration, check_files
-from harness.errors import BenchError, DataError, UserError, shortened
+from harness.errors import BenchError, DataError, UserError, bounded
 from harness.hparams import effective
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one, plugins_off
@@ -88,7 +88,7 @@ class Declarations:
         except DataError as error:
             from harness.downloads.files import advised
 
-            raise DataError(advised(dataset, spec.params, self._data_dir, shortened(str(error)))) from None
+            raise DataError(advised(dataset, spec.params, self._data_dir, bounded(str(error)))) from None
         except BenchError:
             raise
         except (Exception, SystemExit) as error:

@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from harness.errors import shortened
+from harness.errors import bounded
 from harness.registry.core_files import PLUGINS, is_as_at_start
 from harness.registry.source_digest import Code
 
@@ -186,7 +186,7 @@ def told(error: BaseException, file: Path) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     place = f" ({file.name}, line {line})" if line else ""
-    return shortened(f"{type(error).__name__}: {error}") + place + lacking(error)
+    return bounded(f"{type(error).__name__}: {error}") + place + lacking(error)
 
 
 def lacking(error: BaseException) -> str:

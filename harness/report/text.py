@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from harness.errors import bounded
 from harness.results.aggregate import TableRow
 from harness.results.statistics import Interval
 from harness.results.summary import Summary
@@ -22,8 +23,7 @@ def one_line(text: str) -> str:
 
 def shortened(text: str, longest: int) -> str:
     """Return the text on one line, cut to so many letters."""
-    line = one_line(text)
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return bounded(one_line(text), longest)
 
 
 def percent(summary: Summary, *, signed: bool = False) -> str:

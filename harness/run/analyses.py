@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
 from harness.engine import StageOutcomes
-from harness.errors import BenchError, shortened
+from harness.errors import BenchError, bounded
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry.discovery import load_one
 from harness.registry.returned import ReturnedError, expect, expect_texts
@@ -133,11 +133,11 @@ def _present(
             base, columns=tuple(findings.columns), rows=rows, notes=(*findings.notes, *note), figures=figures
         )
     except BenchError as error:
-        return replace(base, status="failed", reason=shortened(str(error)))
+        return replace(base, status="failed", reason=bounded(str(error)))
     except (Exception, SystemExit) as error:
         from harness.engine.failures import short_traceback
 
-        reason = shortened(f"{type(error).__name__}: {error}")
+        reason = bounded(f"{type(error).__name__}: {error}")
         return replace(base, status="failed", reason=reason, traceback=short_traceback(error))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 from harness.component import BUILT_IN
-from harness.errors import shortened
+from harness.errors import bounded
 from harness.store.keys import digest
 
 PROTOCOL_VERSION = 1
@@ -84,8 +84,8 @@ class Failure:
     since: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", shortened(self.reason))
-        object.__setattr__(self, "traceback", shortened(self.traceback, 20_000))
+        object.__setattr__(self, "reason", bounded(self.reason))
+        object.__setattr__(self, "traceback", bounded(self.traceback, 20_000))
 
     @property
     def kept(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from harness.component import Component
 from harness.engine.failures import of_plugin
 from harness.engine.process_state import switches_kept
-from harness.errors import shortened
+from harness.errors import bounded
 from harness.testing import analyses, backbones, datasets, encoders, environments, learners, quantifiers, trackers
 from harness.testing.learner_rig import LearnerRig
 from harness.testing.report import CheckFunction, Outcome, Report, Skip
@@ -63,7 +63,7 @@ def run_check(check: CheckFunction, rig: Rig[Any, Any]) -> Outcome:
         return Outcome(name, about(check), "skipped", (str(reason),))
     except (Exception, SystemExit) as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        problems.append(shortened(f"raised {type(error).__name__}: {error}{notes}"))
+        problems.append(bounded(f"raised {type(error).__name__}: {error}{notes}"))
         lines = _traceback(error)
     return Outcome(name, about(check), "failed" if problems else "ok", tuple(problems), tuple(lines))
 

@@ -15,8 +15,7 @@ limit_threads()  # before torch and NumPy read the environment
 with suppress(ImportError):  # a job that needs no torch runs without
     import torch
 
-    import harness.graphs
-    import harness.training.bases  # noqa: F401
+    import harness.stages.train  # noqa: F401
 
     torch.set_num_threads(1)
     # The first optimizer of a process imports eight hundred modules of torch: once here rather than in each worker.

@@ -40,6 +40,7 @@ from harness.engine.supervisor import serve
 serve(line, stacks, *line.recv())
 """
 _FRAME: Final = re.compile(r'File "(.+)", line (\d+)')
+_STARTS: Final = 3  # tries to start a process, as the fork server may be killed
 _LOOK: Final = 0.5  # seconds between two looks whether a silent process is there
 _STACK_WAIT: Final = 0.5  # seconds for a stack to come: none does from a stopped process
 _STACK_PAUSE: Final = 0.05  # seconds without more of it
@@ -76,9 +77,7 @@ class Child:
         process = context.Process(target=serve, args=(theirs, stacks_end, function, arguments, log))
         try:
             with theirs, stacks_end:
-                with interrupts_held_back(), without_current_folder():
-                    forkserver.ensure_running()
-                process.start()  # waits until the fork server has loaded its modules
+                _start(process)
         except KeyboardInterrupt:
             _kill_fork_server()
             raise
@@ -266,6 +265,20 @@ def _shorten(log: Path) -> None:
             notice = f"[bench: over {_LOG_BYTES >> 20} MiB were printed; some of it was dropped here]"
             with log.open("ab") as file:
                 file.write(f"\n{notice}\n".encode())
+
+
+def _start(process: BaseProcess) -> None:
+    """Start a process from the fork server; a server that was killed is started again."""
+    for left in reversed(range(_STARTS)):
+        with interrupts_held_back(), without_current_folder():
+            forkserver.ensure_running()
+        try:
+            process.start()  # waits until the fork server has loaded its modules
+            break
+        except (EOFError, OSError):
+            if not left:
+                raise
+            time.sleep(_LOOK)  # until the system knows that it is gone
 
 
 def prepare_fork_server(modules: Sequence[str]) -> None:

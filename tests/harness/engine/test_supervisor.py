@@ -1,0 +1,31 @@
+"""Child processes from a fork server that may be killed at any time."""
+
+from __future__ import annotations
+
+import os
+import signal
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+
+import pytest
+
+from harness.engine.supervisor import Child
+
+
+def answer(line: Connection) -> None:
+    line.send("here")
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_a_fork_server_that_is_killed_is_started_again(monkeypatch: pytest.MonkeyPatch, kills: int) -> None:
+    ensure, left = forkserver.ensure_running, [signal.SIGKILL] * kills
+
+    def ensure_and_kill() -> None:
+        ensure()
+        if left:
+            os.kill(forkserver._forkserver._forkserver_pid, left.pop())
+
+    monkeypatch.setattr(forkserver, "ensure_running", ensure_and_kill)
+    child = Child.fork(answer)
+    assert child.receive(60) == "here"
+    assert not child.wait(10)

@@ -88,8 +88,8 @@ def _counts(plan: Plan, statuses: list[StageStatus]) -> Iterator[str]:
     yield ""
     work = [status for status in statuses if status.runs]
     known = [status.seconds for status in work if status.seconds is not None]
-    rest = f"; no estimate yet for {len(work) - len(known)} of them" if len(known) < len(work) else ""
-    time = f"about {clock_text(sum(known))} of one worker's time{rest}" if known else "no estimate yet"
+    rest = f"no estimate yet for {len(work) - len(known)} of them; the others " if len(known) < len(work) else ""
+    time = f"{rest}about {clock_text(sum(known))} of one worker's time" if known else "no estimate yet"
     yield f"to run: {counted(len(work), 'stage')}, {time}" if work else "nothing to run"
     yield ""
 

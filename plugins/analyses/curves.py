@@ -50,6 +50,7 @@ class Curves(Analysis):
         style = styles(method for _, method in groups)
         figure, axes = panels(titles, height=1.4, x="epoch")
         for (dataset, series), axis in axes.items():
+            axis.locator_params(axis="x", integer=True)
             for (name, method), cells in groups.items():
                 if name == dataset:
                     _draw(axis, cells, series, style[method], method)

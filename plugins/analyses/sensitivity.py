@@ -109,7 +109,7 @@ class Sensitivity(Analysis):
                 means, spread = [mean for mean, _ in found], [spread or 0.0 for _, spread in found]
                 look = style[split] | {"markersize": 3, "capsize": 2, "label": split_name(split)}
                 axis.errorbar(places, means, yerr=spread, **look)
-            axis.set_xticks(range(len(line)), [plain(str(item.values[name])) for item in line])
+            axis.set_xticks(range(len(line)), [_text(item.values[name]) for item in line])
             axis.set_ylim(at_least(axis.get_ylim(), 10))
             axis.set_xlabel(_short(name, tried[pair][0].values))
         legend_above(part)
@@ -127,8 +127,8 @@ class Sensitivity(Analysis):
                     place = rows.index(item.values[names[0]]), columns.index(item.values[names[1]])
                     table[place] = percent(item.scores[split])[0]
             axis = panel[pair, split]
-            axis.set_xticks(range(len(columns)), [plain(str(value)) for value in columns])
-            axis.set_yticks(range(len(rows)), [plain(str(value)) for value in rows])
+            axis.set_xticks(range(len(columns)), map(_text, columns))
+            axis.set_yticks(range(len(rows)), map(_text, rows))
             axis.set_xlabel(_short(names[1], tried[pair][0].values))
             if split == next(iter(tried[pair][0].scores)):
                 axis.set_ylabel(_short(names[0], tried[pair][0].values))
@@ -195,6 +195,11 @@ def _short(axis: str, axes: Iterable[str]) -> str:
     """``gamma`` for ``decorrelator.gamma``, unless another of the axes ends alike."""
     name = axis.rpartition(".")[2]
     return name if sum(other.rpartition(".")[2] == name for other in axes) == 1 else axis
+
+
+def _text(value: Any) -> str:
+    """A value at a tick, a number as in the table: ``10`` for ``10.0``."""
+    return plain(f"{value:g}" if isinstance(value, float) else str(value))
 
 
 def _order(value: Any) -> tuple[int, float, str]:

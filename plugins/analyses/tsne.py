@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import Analysis, Findings, MeasuredCell, Register, Study, UserError, hookimpl, hparam
-from plugins.analyses._plots import legend_above, of_pairs, panels, wrapped
+from plugins.analyses._plots import legend_above, of_pairs, panels, size, wrapped
 
 if TYPE_CHECKING:
     from harness import TrainedCell
@@ -97,9 +97,9 @@ class TSNE(Analysis):
             raise UserError(f"no chosen dataset has a base to colour by ('by: {self.by}')")
         shown = list(dict.fromkeys(by for _, by in maps))
         rows = len(maps) == len(shown) * len(cells) and len(shown) > 1  # a method in each, its name said once
-        first = next(iter(cells))
         by_method = {(pair, by): named[pair] + (f"\nby {by}" if len(shown) > 1 else "") for pair, by in maps}
-        titles = {(pair, by): f"by {by}" if pair == first else "" for pair, by in maps} if rows else by_method
+        top = list(cells)[: size(by_method, 3)[0] // len(shown)]
+        titles = {(pair, by): f"by {by}" if pair in top else "" for pair, by in maps} if rows else by_method
         figure, axes = panels(titles, across=3, height=HEIGHT)
         for (pair, by), axis in axes.items():
             axis.set_xticks([])

@@ -42,6 +42,9 @@ def test_curves_of_all_methods_are_over_one_another(study):
     drawn = {line.get_label(): line for line in score.lines}
     assert drawn["ERM"].get_ydata().tolist() == pytest.approx([30, 70, 40])
     assert drawn["ERM"].get_xdata().tolist() == [1, 2, 3]
+    loss.locator_params(axis="x", nbins=3)
+    ticks = loss.xaxis.get_major_locator().tick_values(0.65, 8.35)
+    assert all(float(tick).is_integer() for tick in ticks), "epochs are whole"
     assert drawn["Other"].get_ydata().tolist() == [None, 50]
     assert drawn["ERM"].get_color() != drawn["Other"].get_color()
     (band,) = score.collections

@@ -7,7 +7,7 @@ import pytest
 from harness.analysis import MeasuredCell, Study
 from harness.data import Task
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
-from plugins.analyses.sensitivity import Sensitivity
+from plugins.analyses.sensitivity import Sensitivity, _text
 
 ROLES = {"train": "train", "id_val": "val", "id_test": "test", "ood_val": "val", "ood_test": "test"}
 GRID = {f"a{a}b{b}c{c}": {"a": a, "b": b, "c": c} for a in (0, 1) for b in (0, 1) for c in (0, 1)}
@@ -121,3 +121,7 @@ def test_axes_that_end_alike_are_told_apart(study):
     results = replace(study.results, entries=(MethodFacts("Set", "M", grid),))
     figure = Sensitivity().figure(replace(study, results=results))
     assert [axes.get_xlabel() for axes in figure.axes] == ["encoder.n", "model.n", "c"]
+
+
+def test_values_at_ticks_read_as_in_the_table():
+    assert [_text(value) for value in (1000.0, 0.001, 3, "$x")] == ["1000", "0.001", "3", r"\$x"]

@@ -40,6 +40,12 @@ def test_one_map_by_class_by_base_and_by_agreement():
     assert by_agreement == {"base agrees": [points[0], *points[2:]], "base differs": [points[1]]}
 
 
+def test_each_column_of_a_wide_figure_has_a_heading():
+    pytest.importorskip("matplotlib")
+    figure = TSNE().figure(study("A", "B", "C", "D"))
+    assert [axes.get_title() for axes in figure.axes] == 2 * ["by class", "by base", "by agreement"] + 6 * [""]
+
+
 def test_one_colouring_has_a_panel_for_each_method():
     pytest.importorskip("matplotlib")
     figure = TSNE(by="base").figure(study("ERM", "EQuAD"))

@@ -212,3 +212,18 @@ def file_name(label: str, *, longest: int = 100, otherwise: str = "unnamed") -> 
     """
     text = "".join(letter if letter.isalnum() or letter in "._" else "-" for letter in label)
     return "-".join(filter(None, text.split("-")))[:longest].strip("-.") or otherwise
+
+
+def file_names(labels: Iterable[str]) -> dict[str, str]:
+    """Return label -> a file name of its own, on file systems too that ignore case."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for label in labels:
+        stem, number = file_name(label), 1
+        name = stem
+        while name.casefold() in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name.casefold())
+        names[label] = name
+    return names

@@ -22,7 +22,7 @@ from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import ScoreTable, choose
 from harness.run.collect import collect
 from harness.run.suite_code import archived
-from harness.safe_io import file_name, json_text, parse_json_as, parse_yaml, visible, write_text, yaml_text
+from harness.safe_io import file_name, file_names, json_text, parse_json_as, parse_yaml, visible, write_text, yaml_text
 from harness.store import Store
 
 README = """\
@@ -175,10 +175,12 @@ def export_selected(export: Export) -> list[Path]:
     """
     results, (resolved, code) = collect(export.record, export.store), export.portable_suite()
     paths = []
+    names = file_names(dataset.label for dataset in results.datasets)
     for dataset in results.datasets:
-        text = _selected_suite(results, resolved, dataset.label, next(iter(dataset.test_splits), ""))
+        name = f"{resolved['name']}-selected-{names[dataset.label]}"
+        text = _selected_suite(results, resolved, dataset.label, next(iter(dataset.test_splits), ""), name)
         if text:
-            paths.append(export.output / f"selected-{file_name(dataset.label)}.yaml")
+            paths.append(export.output / f"selected-{names[dataset.label]}.yaml")
             write_text(paths[-1], export.without_places(text))
     if not paths:
         raise UserError(f"run {export.record.id} has selected nothing: no method has a result for every seed")
@@ -189,7 +191,7 @@ def export_selected(export: Export) -> list[Path]:
     return paths
 
 
-def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str, split: str) -> str:
+def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str, split: str, name: str) -> str:
     """Write the suite of a dataset with nothing left to tune; empty where nothing was selected."""
     scores = ScoreTable(results)
     methods: dict[str, Any] = {}
@@ -205,7 +207,7 @@ def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str
         return ""
     left_out = ("budget", "tune", "analyses")
     suite = {name: value for name, value in resolved.items() if name not in left_out and value != {}}
-    suite |= {"name": file_name(f"{resolved['name']}-selected-{label}"), "methods": methods}
+    suite |= {"name": file_name(name), "methods": methods}
     suite["datasets"] = {label: resolved["datasets"][label]}
     if suite.get("report", {}).get("reference") not in methods:
         suite["report"] = {name: value for name, value in suite.get("report", {}).items() if name != "reference"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.safe_io import file_name
+from harness.safe_io import file_name, file_names
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,13 @@ from harness.safe_io import file_name
 )
 def test_a_label_becomes_one_plain_name(label, name):
     assert file_name(label) == name
+
+
+def test_labels_have_files_of_their_own() -> None:
+    assert file_names(["T+", "T-", "t", "T-2", "T*"]) == {
+        "T+": "T",
+        "T-": "T-2",
+        "t": "t-3",
+        "T-2": "T-2-2",
+        "T*": "T-4",
+    }

@@ -30,7 +30,7 @@ class StageStatus:
 
     Attributes:
         state: ``cached``; ``unneeded`` (not in the store, but nothing that must run reads it); ``new`` (the suite ran
-            nothing like it, or with another seed); ``stale`` (it ran something like it, but ``reason`` differs);
+            nothing in its place, or with another seed); ``stale`` (what it ran in its place differs in ``reason``);
             ``failed`` (a stored failure, of itself or of what it needs).
         reason: why, in words; differences are joined by ``; ``.
         stored: when a ``failed`` stage failed; empty for others.
@@ -102,11 +102,12 @@ def survey(plan: Plan, store: Store, before: Collection[str]) -> list[StageStatu
     Args:
         plan: the suite's.
         store: where artifacts are.
-        before: keys of stages that earlier runs of the suite needed: only those are compared.
+        before: keys of stages that earlier runs of the suite needed. Only those are compared that the plan no longer
+            needs: what stands beside them, another seed or tuned value, replaces nothing.
     """
     look = _Look(plan, store)
     run = {stage.key for stage in needed(plan, store, look=look)}
-    clock, nearest = Clock(store), Nearest(store, before)
+    clock, nearest = Clock(store), Nearest(store, set(before).difference(plan.producers))
     statuses: dict[str, StageStatus] = {}
     for stage in plan.stages.values():  # inputs come first
         needs = [statuses[plan.producers[key]] for key in stage.inputs] if stage.key in run else []

@@ -150,6 +150,7 @@ def test_json_before_there_is_a_run(bench) -> None:
     assert strict(bench("cache", "size", "--json"))["kinds"] == {}
     examined = strict(bench("doctor", "--json"))
     assert {"versions", "devices", "PyGCL", "store", "data folder", "broken plugins"} <= set(examined)
+    assert not {"pyg", "smiles-csv"} & {*examined["datasets missing"]}, "a suite names their files"
 
 
 def test_describe_shows_deviations(bench) -> None:

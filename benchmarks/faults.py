@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from field import Field, ended
 from sabotage import Disk, Harm, damage, failing_writes, kill_one, no_locks, odd_renames
 
-from harness.run.find import all_runs
+from harness.results.run_record import RECORD, RunRecord
 from harness.store import Store
 from harness.store.maintenance import inspect, listing
 
@@ -104,7 +104,7 @@ def sigterm(rng: random.Random, at: Field, store: Path, *words: str) -> int:
     strike(pid, signal.SIGTERM, group=rng.random() < 0.5)
     code = ended(pid, GRACE)
     assert code in (0, 143, -signal.SIGTERM), f"after SIGTERM it ended with {code}"
-    statuses = {record.status for record in all_runs(Store(store))}
+    statuses = {RunRecord.load(path.parent).status for path in Store(store).runs.glob(f"*/{RECORD}")}
     assert statuses <= {"finished", "interrupted"}, f"after SIGTERM (exit code {code}) the record says {statuses}"
     return int(code != 0)  # otherwise it came too late
 

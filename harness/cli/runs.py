@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +12,11 @@ import typer
 from harness.cli.completion import complete_cells, complete_runs
 from harness.cli.options import Json, Run, StoreDir
 from harness.cli.output import answer, counted, note, print_lines, require_known
-from harness.errors import FileError, UserError, did_you_mean
+from harness.errors import UserError, did_you_mean
 from harness.safe_io import writing
 
 if TYPE_CHECKING:
     from harness.results.run_record import RunRecord
-    from harness.store import Store
 
 
 def runs(
@@ -33,7 +31,7 @@ def runs(
     from harness.store import Store
 
     opened = Store(store)
-    every = _with_true_status(all_runs(opened), opened)
+    every = all_runs(opened)
     records = every if suite is None else runs_of(suite, every)
     if suite is not None and not records:
         raise no_run(suite, opened, every)
@@ -59,25 +57,6 @@ def _lines(records: list[RunRecord]) -> Iterator[str]:
         yield from (f"    {line}" for line in record.facts.get("lost", ()))
     if not records:
         yield "no runs"
-
-
-def _with_true_status(records: list[RunRecord], store: Store) -> list[RunRecord]:
-    """Return the records; a run whose process was killed, which its record cannot say, is interrupted.
-
-    In a store that cannot be written, whose leases cannot be tried, they stay as they are.
-    """
-    from harness.store.leases import running
-
-    if all(record.status != "running" for record in records):
-        return records
-    try:
-        going_on = running(store)
-    except FileError:
-        return records
-    return [
-        replace(record, status="interrupted") if record.status == "running" and record.id not in going_on else record
-        for record in records
-    ]
 
 
 WHAT = ("results", "parquet", "predictions", "checkpoints", "suite", "archive")

@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.errors import DataError, UserError, did_you_mean
+from harness.errors import DataError, FileError, UserError, did_you_mean
 from harness.plan.build import Cell
 from harness.results.run_record import RECORD, CellRecord, RunRecord, path_text
 from harness.run.session import Options, Session, open_session
 from harness.safe_io import visible
 from harness.store import Stage, Store, hash_file
+from harness.store.leases import running
 from harness.suite import find_suite
 from harness.suite.files import installed_name, suites_folder
 from harness.suite.overrides import NARROWED, QUICK
@@ -45,16 +46,30 @@ class OpenedCell:
 
 
 def all_runs(store: Store) -> list[RunRecord]:
-    """Return every readable run of a store, oldest first; unreadable ones are logged and left out."""
+    """Return every readable run of a store, see :func:`load_run`, oldest first; others are logged and left out."""
     records = []
     for folder in sorted(store.runs.glob("*/")):
         if not (folder / RECORD).is_file():
             continue
         try:
-            records.append(RunRecord.load(folder))
+            records.append(load_run(folder.name, store))
         except DataError as error:
             _log.warning("%s", error)
     return records
+
+
+def load_run(run: str, store: Store) -> RunRecord:
+    """Read a run's record. Where its process is gone, which a kill or a full disk kept from it, it is interrupted.
+
+    Raises:
+        DataError: there is no readable record.
+    """
+    record = RunRecord.load(store.runs / run)
+    with suppress(FileError):  # leases cannot be tried in a store that cannot be written
+        if record.status == "running" and run not in running(store):
+            record = RunRecord.load(store.runs / run)  # it may have ended between the two looks
+            return replace(record, status="interrupted") if record.status == "running" else record
+    return record
 
 
 def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning) -> RunRecord:
@@ -73,7 +88,7 @@ def find_run(name: str, store: Store, tell: Callable[[str], None] = _log.warning
     """
     folder = store.runs / name
     if "/" not in name and (folder / RECORD).is_file():
-        return RunRecord.load(folder)
+        return load_run(name, store)
     records = all_runs(store)
     runs = runs_of(name, records)
     if not runs:

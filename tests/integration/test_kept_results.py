@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from integration_kit import TOY, Workshop
 
-from harness.results.rows import RunResults
+from harness.results.run_record import RunRecord
 from harness.run.find import find_run
 from harness.store import Draft, Failure, Meta, Store
 from harness.store.artifact import META
@@ -141,13 +141,19 @@ def test_a_page_leaves_out_curves_that_are_none(copied: Workshop, name: str, tex
 def test_a_table_is_shown_though_its_folder_cannot_be_written(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog, values, made: Workshop
 ) -> None:
-    def full(_: RunResults, path: Path) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+    begun = RunRecord.save
+
+    def full(record: RunRecord, folder: Path) -> None:
+        if record.status != "running":
+            raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+        begun(record, folder)
 
     workshop.write(TOY)
-    monkeypatch.setattr(RunResults, "save", full)
+    monkeypatch.setattr(RunRecord, "save", full)
     outcome = workshop.run()
     assert values(outcome.results) == values(made.run_of("toy"))
     assert not outcome.saved
     assert outcome.exit_code == 1
     assert f"the disk is full: cannot write {outcome.folder}; the run's folder is incomplete" in caplog.text
+    assert RunRecord.load(outcome.folder).status == "running", "what the disk kept from it"
+    assert workshop.run_of("toy").status == workshop.run_of(outcome.record.id).status == "interrupted"

@@ -12,6 +12,7 @@ import pytest
 from integration_kit import TOY, Workshop, bench
 
 from harness.errors import DiskFullError
+from harness.results.run_record import RunRecord
 from harness.run.find import all_runs
 from harness.store import Stage, Store, sweep
 from harness.store.maintenance import Rules, choose, listing, remove
@@ -184,9 +185,10 @@ def test_a_run_that_was_killed_says_so_after_the_next_start(made: Workshop, tmp_
     (store.root / "leases").mkdir(exist_ok=True)
     for name in (record.id, "20260101-000000-toy-0000"):
         (store.root / "leases" / f"run-{name}.lock").touch()
-    assert {run.status for run in all_runs(store)} == {"running"}
+    assert RunRecord.load(path.parent).status == "running"
     mine.run()
     told = json.loads(mine.command("runs", "--json").stdout)["runs"]
     assert [run["status"] for run in told] == ["interrupted", "finished"]
+    assert RunRecord.load(path.parent).status == "interrupted"
     assert not (path.parent / ".run.json.half").exists()
     assert len(list(store.runs.iterdir())) == 2

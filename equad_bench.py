@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
+
+GRACE = 5.0
+"""Seconds that threads and exit handlers have after a command has ended."""
 
 
 def main() -> None:
@@ -21,4 +26,21 @@ def main() -> None:
             sys.exit(2)
     from harness.cli import main as command_line
 
-    command_line()
+    code = 1
+    try:
+        command_line()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+        raise
+    finally:
+        last = threading.Timer(GRACE, _leave, [code])
+        last.daemon = True
+        last.start()
+
+
+def _leave(code: int) -> None:
+    """End the process, which a thread or an exit handler of a plugin keeps from ending."""
+    threads = [thread for thread in threading.enumerate() if not thread.daemon and thread != threading.main_thread()]
+    names = ", ".join(ascii(thread.name) for thread in threads) or "an exit handler"
+    print(f"note: what a plugin left running is ended: {names}", file=sys.stderr, flush=True)
+    os._exit(code)

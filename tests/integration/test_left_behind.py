@@ -1,8 +1,10 @@
-"""Nothing that a plugin starts outlives its stage, whether it detaches itself or not."""
+"""Nothing that a plugin starts outlives its stage or keeps ``bench`` from ending."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -78,3 +80,29 @@ def test_nothing_is_left(
     assert row["status"] == status, row
     time.sleep(0.2)
     assert started(f"{tmp_path}/mark") == []
+
+
+THREAD = """
+import threading, time
+threading.Thread(target=lambda: time.sleep(60), name="ticker").start()  # as a plugin that is imported
+import equad_bench
+equad_bench.GRACE = 0.2
+equad_bench.main()
+"""
+
+
+@pytest.mark.parametrize(("words", "code"), [(("runs",), 0), (("report", "none"), 2)])
+def test_a_thread_in_the_parent_keeps_no_command_from_ending(
+    workshop: Workshop, words: tuple[str, ...], code: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", THREAD, *words],
+        cwd=workshop.folder,
+        env=workshop.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr.endswith("note: what a plugin left running is ended: 'ticker'\n")

@@ -194,7 +194,14 @@ class RowStages:
     def _encode_and_quantify(self, pipeline: Pipeline) -> list[list[Stage]]:
         """Return for each seed one encode and one quantify stage for each architecture of the pool."""
         components, data, quantifier = self.components, self.data, pipeline.quantifier
-        identity, reference = components.identity(quantifier), components.reference(quantifier)
+        fields = sorted(components.entry(quantifier).traits.get("oracle", ()))
+        identity = {"quantifier": components.identity(quantifier), "oracle": fields}
+        settings = {
+            **data.payload,
+            "quantifier": components.reference(quantifier),
+            "oracle": data.prepared.outputs[0],
+            "fields": fields,
+        }
         chains: list[list[Stage]] = [[] for _ in self.seeds]
         for encoder in pipeline.encoders:
             place, brief = f"{quantifier.name}/{encoder.name}", components.brief(encoder)
@@ -204,8 +211,8 @@ class RowStages:
                 preimage = {"encoder": own_identity, "data": data.prepared.key, "seed": seed}
                 encoding = EncodePayload(**data.payload, encoder=own_reference, seed=seed)
                 encode = data.stage("encode", encoder.name, preimage, encoding, (), f"encode {title}")
-                preimage = {"quantifier": identity, "seed": seed, "encode": encode.key}
-                fit = QuantifyPayload(**data.payload, quantifier=reference, encode=encode.key, seed=seed)
+                preimage = {**identity, "seed": seed, "encode": encode.key}
+                fit = QuantifyPayload(**settings, encode=encode.key, seed=seed)
                 quantify = data.stage("quantify", place, preimage, fit, [encode.key], f"quantify {title}")
                 chain += [encode, quantify]
         return chains

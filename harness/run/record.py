@@ -120,16 +120,16 @@ def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> Method
     first = row.configurations[0]
     learner = session.catalog.get(first.learner.kind, first.learner.name)
     environment = first.environment if "environments" in learner.traits.get("needs", ()) else None
-    oracle = set(learner.traits.get("oracle", ()))
-    if environment is not None:
-        oracle |= set(session.catalog.get("environment", environment.name).traits.get("oracle", ()))
+    quantifier = first.pipeline.quantifier if first.pipeline else None
+    readers = [spec for spec in (first.learner, environment, quantifier) if spec is not None]
+    entries = [session.catalog.get(spec.kind, spec.name) for spec in readers]
     return MethodFacts(
         dataset=row.dataset,
         method=row.method,
         configurations={configuration.id: dict(configuration.values) for configuration in row.configurations},
         select=row.select,
         environments="" if environment is None else _component_text(session, environment),
-        oracle=tuple(sorted(oracle)),
+        oracle=tuple(sorted({name for entry in entries for name in entry.traits.get("oracle", ())})),
         shaped_by_validation=shaped,
         departures=row.departures,
         pending=row.pending,

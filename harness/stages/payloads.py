@@ -50,10 +50,15 @@ class EncodePayload(DataPayload):
 
 @dataclass(frozen=True, kw_only=True)
 class QuantifyPayload(DataPayload):
-    """A quantifier to fit on the embeddings of the stage ``encode``."""
+    """A quantifier to fit on the embeddings of the stage ``encode``.
+
+    Where it declares oracle ``fields``, it is fitted on these instead, from the artifact ``oracle``.
+    """
 
     quantifier: Reference
     encode: str
+    oracle: str
+    fields: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from harness.errors import UserError
 from harness.randomness import derive
 from harness.registry.returned import expect, expect_array, expect_json, expect_texts
 from harness.stages.context import Context, component
 from harness.stages.payloads import QuantifyPayload
-from harness.stages.reading import read_labels
-from harness.store import Stage
+from harness.stages.reading import read_labels, read_oracle
+from harness.store import Stage, Store
 from harness.training.bases import Fitted, Quantifier
 from harness.training.metrics import score_probabilities
 
@@ -26,19 +28,20 @@ def body(stage: Stage, context: Context) -> None:
     quantifier: Quantifier = component(payload.quantifier)
     quantifier.seed = derive(payload.seed, "quantifier") % 2**31
     encoded = store.open(payload.encode)
-    embeddings = {name: value.numpy().astype(np.float64) for name, value in encoded.tensors("embeddings").items()}
     labels = {split: read_labels(store, data, split).numpy() for split in (train, *payload.validation)}
+    embeddings = encoded.tensors("embeddings")
+    columns = {split: oracle_columns(store, payload, split) for split in labels} if payload.fields else {}
     candidates, stacked = [], []
     snapshots = encoded.read_json("snapshots")
     for epoch in snapshots["epochs"]:
+        rows = columns or {split: embeddings[f"{epoch}/{split}"].numpy().astype(np.float64) for split in labels}
         for setting in settings(quantifier):
-            matrix = embeddings[f"{epoch}/{train}"]
-            fitted = fit(quantifier, matrix, labels[train], task.num_classes, setting)
-            on_train = fitted.predict(matrix) if fitted.training is None else fitted.training
-            check(quantifier, on_train, len(matrix), task.num_classes)
+            fitted = fit(quantifier, rows[train], labels[train], task.num_classes, setting)
+            on_train = fitted.predict(rows[train]) if fitted.training is None else fitted.training
+            check(quantifier, on_train, len(labels[train]), task.num_classes)
             scores: dict[str, float | None] = {}
             for split in payload.validation:
-                found = fitted.predict(embeddings[f"{epoch}/{split}"])
+                found = fitted.predict(rows[split])
                 check(quantifier, found, len(labels[split]), task.num_classes)
                 scores[split] = score_probabilities(found, labels[split], task).value
             candidates.append(
@@ -54,6 +57,19 @@ def body(stage: Stage, context: Context) -> None:
     with store.create(stage) as draft:
         draft.write_json("candidates", candidates)
         draft.write_tensors("probabilities", {"probabilities": torch.stack(stacked)})
+
+
+def oracle_columns(store: Store, payload: QuantifyPayload, split: str) -> NDArray[np.float64]:
+    """Return (n, number of fields) values of the oracle fields that the quantifier declares, in order of their names.
+
+    Raises:
+        UserError: a field does not hold one number per graph.
+    """
+    found = read_oracle(store, payload.oracle, split, payload.fields)
+    for name, values in found.items():
+        if name.startswith(("node_", "edge_")) or values.ndim != 1:
+            raise UserError(f"a quantifier reads oracle fields with one number per graph; '{name}' is none")
+    return np.stack([values.numpy().astype(np.float64) for values in found.values()], axis=1)
 
 
 def settings(quantifier: Quantifier) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ class QuantifierRig(Rig[Quantifier, Trial]):
 
     def trial(self, values: Mapping[str, Any], seed: int) -> Trial:
         """Fit on ordinary data."""
-        x, y, new = data()
+        x, y, new = self.data()
         draws: list[str] = []
         with noting_draws("fit() or predict()", draws):
             fits = self.fit(x, y, values, seed)
@@ -52,8 +52,20 @@ class QuantifierRig(Rig[Quantifier, Trial]):
             fits.append((fitted, on_train))
         return fits
 
+    def data(self, separation: float = 1.0, labels: Ints | None = None) -> tuple[Floats, Ints, Floats]:
+        """Return what the engine hands out: :func:`embeddings`, or :func:`fields` where the class declares some."""
+        return fields(len(self.cls.oracle), labels) if self.cls.oracle else embeddings(separation, labels)
 
-def data(separation: float = 1.0, labels: Ints | None = None) -> tuple[Floats, Ints, Floats]:
+
+def fields(count: int, labels: Ints | None = None) -> tuple[Floats, Ints, Floats]:
+    """Return (n, count) oracle fields that mostly hold the label, the labels, and new rows alike."""
+    rng = np.random.default_rng(11)
+    y = rng.permutation(np.arange(ROWS) % CLASSES) if labels is None else labels
+    x = np.where(rng.random((ROWS, count)) < 0.9, y[:, None], rng.integers(CLASSES, size=(ROWS, count)))
+    return x.astype(np.float64), y, rng.integers(CLASSES, size=(NEW, count)).astype(np.float64)
+
+
+def embeddings(separation: float = 1.0, labels: Ints | None = None) -> tuple[Floats, Ints, Floats]:
     """Return (n, d) embeddings around a centre per class, their labels, and new rows alike; one column is large."""
     rng = np.random.default_rng(11)
     centres = separation * rng.normal(size=(CLASSES, WIDTH))
@@ -69,7 +81,7 @@ def columns_in_class_order(rig: QuantifierRig) -> Iterator[str]:
     rig.outcome()
     for absent in (None, 0, 1):
         present = [c for c in range(CLASSES) if c != absent]
-        x, y, _ = data(separation=5.0, labels=np.array(present)[np.arange(ROWS) % len(present)])
+        x, y, _ = rig.data(separation=5.0, labels=np.array(present)[np.arange(ROWS) % len(present)])
         given = "" if absent is None else f"without rows of class {absent}: "
         for _, table in rig.fit(x, y):
             if (right := float((table.argmax(1) == y).mean())) < 0.8:
@@ -81,14 +93,14 @@ def rare_class(rig: QuantifierRig) -> Iterator[str]:
     rig.outcome()
     y = np.arange(ROWS) % 2
     y[[5, 20, 41]] = 2
-    rig.fit(*data(labels=y)[:2])
+    rig.fit(*rig.data(labels=y)[:2])
     yield from ()
 
 
 def rows_by_themselves(rig: QuantifierRig) -> Iterator[str]:
     """A row's probabilities do not depend on the other rows to predict."""
     rig.outcome()
-    x, y, new = data()
+    x, y, new = rig.data()
     for fitted, _ in rig.fit(x, y):
         together = fitted.predict(new)
         alone = np.concatenate([fitted.predict(new[i : i + 1]) for i in range(NEW)])

@@ -215,7 +215,8 @@ class Baseline(Learner):
 class Decorrelator(Learner):
     """Base class of EQuAD's third step: a learner whose training batches carry ``batch.spurious`` (B, K, C).
 
-    ``batch.spurious[i, k]`` are the class probabilities that the k-th kept quantifier gives to graph i;
+    ``batch.spurious[i, k]`` are the class probabilities that the k-th kept quantifier gives to graph i, and
+    ``self.spurious`` (n, K, C) those of all training graphs, from before :meth:`on_fit_start` on;
     ``self.model_scores`` (K,) are those quantifiers' validation scores, as fractions, and
     ``self.model_weights`` (K,) sums to one.
     """
@@ -242,6 +243,7 @@ class Decorrelator(Learner):
         help="softmax weights, equal weights, or only the quantifier with the lowest score",
     )
 
+    spurious: Tensor
     model_scores: Tensor
     model_weights: Tensor
 

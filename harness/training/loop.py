@@ -16,7 +16,7 @@ from harness.graphs import Batch, PackedGraphs
 from harness.randomness import generator, seeded
 from harness.registry.returned import expect, expect_array, is_number
 from harness.suite.settings import LAST, TrainSettings, best_rule
-from harness.training.bases import Learner
+from harness.training.bases import Decorrelator, Learner
 from harness.training.sampler import MIN_BATCH, Epoch, epoch_batches, steps_per_epoch
 
 State = dict[str, Tensor]
@@ -91,6 +91,8 @@ def fit(learner: Learner, data: TrainingData, settings: TrainSettings, *, seed: 
     trained = Trained()
     with seeded(seed, "augmentation"):
         optimizers = _optimizers(learner)
+        if isinstance(learner, Decorrelator) and data.spurious is not None:
+            learner.spurious = data.spurious
         learner.on_fit_start(data.train)
         first = learner.selectable_from
         expect(isinstance(first, int) and first >= 0, learner, "selectable_from", first, "a whole number from 0")

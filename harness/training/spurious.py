@@ -69,7 +69,11 @@ class Encoder(Component):
 
 
 class Quantifier(Component):
-    """Base class of EQuAD's second step: embeddings and training labels to class probabilities."""
+    """Base class of EQuAD's second step: embeddings and training labels to class probabilities.
+
+    One that declares ``oracle`` fields, each of one number per graph, is handed these on every split in place of
+    embeddings: a column for each, in the order of their names.
+    """
 
     kind: ClassVar[str] = "quantifier"
     seed: int = 0
@@ -82,7 +86,7 @@ class Quantifier(Component):
     def fit(
         self, embeddings: NDArray[np.float64], labels: NDArray[np.int64], num_classes: int, **setting: Any
     ) -> Fitted:
-        """Fit on (n, d) embeddings and (n,) labels in 0..C-1."""
+        """Fit on (n, d) embeddings, or columns of ``oracle`` fields, and (n,) labels in 0..C-1."""
         raise NotImplementedError
 
 

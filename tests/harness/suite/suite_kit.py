@@ -97,6 +97,7 @@ def made_up_catalog() -> Catalog:
             entry("encoder", "graphcl", *ENCODER, number("ratio", 0.1)),
             entry("quantifier", "svm", HParam("C", "list[float]", [10.0], low=1e-8)),
             entry("quantifier", "mlp", whole("epochs", 100)),
+            entry("quantifier", "oracle", oracle=["base"]),
             entry(
                 "decorrelator",
                 "eqn7",

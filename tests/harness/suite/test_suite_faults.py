@@ -331,6 +331,11 @@ CASES = {
         "6:30",
         ["oracle field base", "it has: none"],
     ),
+    "oracle field of a quantifier that the dataset lacks": (
+        methods(EQUAD.replace("svm", "oracle"), "datasets:\n  T: {use: two-piece}\n"),
+        "6:39",
+        ["method 'EQuAD': quantifier 'oracle' reads the oracle field base, which dataset 'T' lacks; it has: none"],
+    ),
     "value in parentheses": (methods("  A: {baseline: erm(2)}\n"), "6:17", ["takes no value in parentheses"]),
     "wrong value in parentheses": (methods("  A: {baseline: irm, envs: random(x)}\n"), "6:28", ["'k': expected int"]),
     "twice in parentheses": (

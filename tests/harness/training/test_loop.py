@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 from training_kit import Watched, data, packed, ready
 
+from harness import Decorrelator, PackedGraphs
 from harness.errors import UserError
 from harness.suite.settings import LAST, TrainSettings
 from harness.training.loop import fit
@@ -27,6 +29,16 @@ class Late(Watched):
 
     name = "late"
     selectable_from = 4
+
+
+class Voting(Decorrelator):
+    """Remembers the votes of all training graphs that it starts with."""
+
+    name = "voting"
+
+    def on_fit_start(self, train: PackedGraphs) -> None:
+        del train
+        self.known = self.spurious
 
 
 def rates(learner: Watched) -> list[list[float]]:
@@ -146,3 +158,10 @@ def test_dropping_the_last_batch_changes_which_graphs_are_seen() -> None:
     assert [len(index) for index in full] == [10, 10]
     assert all(torch.equal(one[:10], other) for one, other in zip(every, full, strict=True))
     assert all(not torch.equal(one, other) for one, other in pairwise(full))
+
+
+def test_a_decorrelator_knows_the_votes_of_all_training_graphs_from_its_start() -> None:
+    settings, votes = TrainSettings(1, 4, 32), torch.rand(12, 2, 3)
+    learner = ready(settings, 12, cls=Voting)  # type: ignore[arg-type]
+    fit(learner, replace(data(packed(12)), spurious=votes), settings, seed=0)
+    assert torch.equal(learner.known, votes)  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ from contextlib import suppress
 from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -47,6 +48,7 @@ _STACK_PAUSE: Final = 0.05  # seconds without more of it
 _STACK_BYTES: Final = 1 << 16
 _LOG_BYTES: Final = 64 << 20  # of a log; half of them are kept when it is longer
 _LOG_CHECK: Final = 0.5  # seconds between two checks of its length
+_MESSAGE_BYTES: Final = 64 << 20  # of what a child may send
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LOST: Final = 255  # what the fork server's client says of a process whose exit code was lost
 
@@ -143,7 +145,7 @@ class Child:
 
         Raises:
             TimeoutError: none came in time.
-            EOFError: the process has ended; one that it started may hold the line open.
+            EOFError: the process has ended, or was killed for what it sent; one that it started may hold the line open.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
         try:
@@ -152,9 +154,11 @@ class Child:
                     raise TimeoutError
                 if not self.alive and not self.line.poll(0):
                     raise EOFError
-            return self.line.recv()
-        except ConnectionResetError:
+            message = self.line.recv_bytes(_MESSAGE_BYTES)
+        except OSError:
+            self.kill()  # a plugin has written to the line what claims to be longer, or has closed it
             raise EOFError from None
+        return ForkingPickler.loads(message)
 
     def memory(self) -> int:
         """Return the bytes of resident memory of the process and of those that it started."""

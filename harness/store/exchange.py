@@ -26,7 +26,10 @@ from harness.store.store import Store
 
 RUN_FILES = (KEPT, "suite.yaml", RESULTS, RECORD)
 """The files of a run from which a report can be made, the record last."""
-_MOST_TEXT = 1 << 30
+_MOST_TEXT = 16 << 20
+"""Bytes of the description of an artifact, or the record of a stage; four are read at a time."""
+_MOST_RUN = 256 << 20
+"""Bytes of a file of a run; the record of a cell has about a thousand."""
 _AT_ONCE = 4
 
 
@@ -97,14 +100,20 @@ class Remote:
             return f"{self.root}/blobs/{sha256[:2]}/{sha256}"
         return f"{self.root}/artifacts/{key[:2]}/{key}/{name}"
 
-    def read(self, path: str, size: int | None = None) -> Iterator[bytes]:
-        """Yield the content of a plain file of that size: a link could lead anywhere, and a pipe would never end."""
+    def read(self, path: str, size: int | None = None, *, most: int = _MOST_TEXT) -> Iterator[bytes]:
+        """Yield the content of a plain file of that size: a link could lead anywhere, and a pipe would never end.
+
+        Args:
+            most: bytes that it may have, where its size is not known.
+        """
         info = self.fs.info(path)
-        name, left = path.rsplit("/", 1)[-1], _MOST_TEXT if size is None else size
+        name, left = path.rsplit("/", 1)[-1], most if size is None else size
         if info["type"] != "file" or info.get("islink"):
             raise ValueError(f"{name} is no plain file; links are not followed")
         if size is not None and info["size"] not in (None, size):
             raise ValueError(f"{name} has {info['size']} bytes instead of {size}")
+        if (info["size"] or 0) > left:
+            raise ValueError(f"{name} is larger than it may be")
         with self.fs.open(path, "rb", cache_type="none") as stream:
             while block := stream.read(min(1 << 20, left + 1)):
                 left -= len(block)
@@ -226,14 +235,19 @@ def _receive(store: Store, remote: Remote, key: str) -> int:
 
 
 def _receive_file(remote: Remote, source: str, target: Path, item: Any) -> None:
+    if _save(remote.read(source, item["size"]), target) != item["sha256"]:
+        raise ValueError(f"{target.name}: content differs from what was written")
+
+
+def _save(blocks: Iterable[bytes], target: Path) -> str:
+    """Write a new file block by block, and return its SHA-256."""
     total = hashlib.sha256()
     with target.open("xb") as stream:
-        for block in remote.read(source, item["size"]):
+        for block in blocks:
             total.update(block)
             with writing(target):
                 stream.write(block)
-    if total.hexdigest() != item["sha256"]:
-        raise ValueError(f"{target.name}: content differs from what was written")
+    return total.hexdigest()
 
 
 def _receive_run(store: Store, remote: Remote, run: str) -> bool:
@@ -244,9 +258,7 @@ def _receive_run(store: Store, remote: Remote, run: str) -> bool:
         return False
     with store.draft_folder("run") as draft:
         for name in RUN_FILES:
-            text = remote.text(f"{remote.root}/runs/{run}/{name}")
-            with writing(draft):
-                (draft / name).write_text(text, encoding="utf-8")
+            _save(remote.read(f"{remote.root}/runs/{run}/{name}", most=_MOST_RUN), draft / name)
         if RunRecord.load(draft).id != run:
             raise ValueError("its record is that of another run")
         with writing(store.runs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 
@@ -14,6 +15,19 @@ from harness.engine.supervisor import Child
 
 def answer(line: Connection) -> None:
     line.send("here")
+
+
+def claim(line: Connection) -> None:
+    os.write(line.fileno(), (1 << 30).to_bytes(4, "big") + b"text")
+    time.sleep(60)
+
+
+def test_a_message_that_claims_a_gigabyte_is_not_waited_for() -> None:
+    child = Child.fork(claim)
+    with pytest.raises(EOFError):
+        child.receive(30)
+    assert not child.wait(10)
+    assert child.ending() == "died of SIGKILL"
 
 
 @pytest.mark.parametrize("kills", [1, 2])

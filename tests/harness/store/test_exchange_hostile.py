@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,3 +144,23 @@ def test_a_run_that_is_damaged_here_is_not_said_to_be_copied(team: Store) -> Non
     assert done.runs == 0
     assert "not a readable run record" in done.refused[f"run {run}"]
     assert list((mine.root / "tmp").glob("*")) == []
+
+
+def test_a_text_that_unpacks_to_a_gigabyte_is_not_read(team: Store) -> None:
+    """Such as a file with a hole, or one in an archive: small where it is kept, and large in memory."""
+    meta = team.artifact_folder(stage().key) / "meta.json"
+    os.truncate(meta, 1 << 30)
+    run = record_run(team, [stage()])
+    os.truncate(team.runs / run / "results.json", 1 << 30)
+    mine = other(team, "mine")
+    tracemalloc.start()
+    try:
+        done = take(mine, str(team.root), (run,))
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    assert done.refused == {
+        stage().key[:12]: "meta.json is larger than it may be",
+        f"run {run}": "results.json is larger than it may be",
+    }
+    assert clean(mine)

@@ -186,7 +186,7 @@ class Learner(NetworkMaker, Component, nn.Module):
         """Called before each epoch; ``self.epoch`` counts from 0."""
 
     def training_order(self, order: Tensor) -> Tensor:
-        """Return the order of an epoch's training graphs; override to take some of them several times.
+        """Return the order of an epoch's training graphs; override to take some several times or not at all.
 
         Called after :meth:`on_epoch_start`, unless the suite draws environments per batch (``groups_per_batch``).
 

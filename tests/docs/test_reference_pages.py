@@ -28,7 +28,8 @@ ENTRIES = [entry for entry in CATALOG if entry.plugin == "built-in"]
 CITATION = re.compile(r"\b(?:19|20)\d\d\b")
 OWN = {
     *("environment/base", "environment/domain", "environment/random", "environment/scaffold", "environment/size"),
-    *("environment/kmeans", "quantifier/oracle", "analysis/curves", "analysis/runtime", "analysis/sensitivity"),
+    *("environment/kmeans", "quantifier/oracle", "decorrelator/balanced-sampler"),
+    *("analysis/curves", "analysis/runtime", "analysis/sensitivity"),
     *(f"tracker/{name}" for name in ("jsonl", "tensorboard", "mlflow", "wandb")),
 }
 """Components that come from no paper."""

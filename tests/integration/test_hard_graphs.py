@@ -47,6 +47,7 @@ BASELINES = {
     "irm, cross2": "{baseline: {use: irm, form: cross2}, envs: random(2)}",
     "ciga 1": "{baseline: ciga}",
     "ciga 2": "{baseline: {use: ciga, variant: v2}}",
+    "balanced": "{encoder: {use: dgi, snapshots: [1]}, quantifier: oracle, decorrelator: balanced-sampler}",
     "oracle votes": "{encoder: {use: dgi, snapshots: [1]}, quantifier: oracle, decorrelator: reweighted-erm}",
     "gcn": "{baseline: erm, model: {backbone: gcn}}",
     "mean": "{baseline: erm, model: {readout: mean}}",
@@ -89,7 +90,7 @@ def test_the_rows_cover_every_shipped_component() -> None:
     environments = {entry.name for entry in catalog if entry.kind == "environment"} - {"scaffold"}
     assert {name.split("(")[0] for name in ENVIRONMENTS} == environments
     assert {entry.name for entry in catalog if entry.kind == "quantifier"} == {*QUANTIFIERS, "oracle"}
-    assert {entry.name for entry in catalog if entry.kind == "decorrelator"} == DECORRELATORS
+    assert {entry.name for entry in catalog if entry.kind == "decorrelator"} == {*DECORRELATORS, "balanced-sampler"}
 
 
 @pytest.mark.parametrize("methods", [BASELINES, every_baseline(), pipelines()], ids=["forms", "baselines", "pipelines"])

@@ -195,7 +195,7 @@ class RowStages:
         """Return for each seed one encode and one quantify stage for each architecture of the pool."""
         components, data, quantifier = self.components, self.data, pipeline.quantifier
         fields = sorted(components.entry(quantifier).traits.get("oracle", ()))
-        identity = {"quantifier": components.identity(quantifier), "oracle": fields}
+        identity = {"quantifier": components.identity(quantifier), **({"oracle": fields} if fields else {})}
         settings = {
             **data.payload,
             "quantifier": components.reference(quantifier),

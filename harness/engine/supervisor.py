@@ -155,6 +155,8 @@ class Child:
                 if not self.alive and not self.line.poll(0):
                     raise EOFError
             message = self.line.recv_bytes(_MESSAGE_BYTES)
+        except TimeoutError:
+            raise
         except OSError:
             self.kill()  # a plugin has written to the line what claims to be longer, or has closed it
             raise EOFError from None

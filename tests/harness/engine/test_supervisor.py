@@ -30,6 +30,20 @@ def test_a_message_that_claims_a_gigabyte_is_not_waited_for() -> None:
     assert child.ending() == "died of SIGKILL"
 
 
+def answer_late(line: Connection) -> None:
+    line.recv()
+    line.send("here")
+
+
+def test_a_message_that_does_not_come_in_time_ends_nothing() -> None:
+    child = Child.fork(answer_late)
+    for seconds in (0, 0.1):
+        with pytest.raises(TimeoutError):
+            child.receive(seconds)
+    child.line.send(None)
+    assert child.receive(60) == "here"
+
+
 @pytest.mark.parametrize("kills", [1, 2])
 def test_a_fork_server_that_is_killed_is_started_again(monkeypatch: pytest.MonkeyPatch, kills: int) -> None:
     ensure, left = forkserver.ensure_running, [signal.SIGKILL] * kills

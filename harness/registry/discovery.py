@@ -16,8 +16,16 @@ from harness.component import BUILT_IN, KINDS, Component
 from harness.errors import UserError
 from harness.registry.catalog import Entry
 from harness.registry.core_files import PLUGINS
-from harness.registry.importing import PACKAGE, SINGLE, PluginError, author_errors, import_plugin, single_package
-from harness.registry.planned_code import KeptCode, locate, planned_code
+from harness.registry.importing import (
+    PACKAGE,
+    SINGLE,
+    PluginError,
+    author_errors,
+    import_plugin,
+    locate,
+    single_package,
+)
+from harness.registry.planned_code import KeptCode, planned_code
 from harness.registry.source_digest import Code, read_code
 from harness.safe_io import no_file
 

@@ -53,6 +53,23 @@ def find_spec(name: str) -> ModuleSpec | None:
         return None
 
 
+def locate(module: str) -> tuple[Path, Path] | None:
+    """Return file and base folder of a module without importing its package; None if there is no such module."""
+    top, *rest = module.split(".")
+    spec = find_spec(top)
+    if spec is None:
+        return None
+    if spec.submodule_search_locations is None:
+        file = Path(spec.origin or "")
+        return (file.resolve(), file.resolve().parent) if not rest and file.is_file() else None
+    for location in spec.submodule_search_locations:
+        folder = Path(location).resolve().joinpath(*rest)
+        for candidate in (folder.with_name(f"{folder.name}.py"), folder / "__init__.py"):
+            if candidate.is_file():
+                return candidate, Path(location).resolve().parent
+    return None
+
+
 def single_package(folder: Path) -> str:
     """Return the name of the package of a folder of single-file plugins, the same in every process."""
     return f"{SINGLE}{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
@@ -141,6 +158,8 @@ def _modules(code: Code, single: Path | None) -> Iterator[tuple[str, Path]]:
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if single is not None and file == single / name:
             yield f"{single_package(single)}.{module}", file
+            if locate(module) == (file, single):  # its folder is on the path: it can be imported so too
+                yield module, file
         elif not Path(name).is_absolute():
             yield module, file
 

@@ -16,7 +16,7 @@ from typing import Final
 from harness.errors import ChangedError
 from harness.registry.catalog import Entry
 from harness.registry.core_files import PLUGINS
-from harness.registry.importing import PACKAGE, PluginError, find_spec, reader
+from harness.registry.importing import PACKAGE, PluginError, locate, reader
 from harness.registry.source_digest import Code
 
 KEPT: Final = "code.json"
@@ -77,23 +77,6 @@ def _readings(path: Path, kept: bytes | None) -> Iterator[bytes]:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def locate(module: str) -> tuple[Path, Path] | None:
-    """Return file and base folder of a module without importing its package; None if there is no such module."""
-    top, *rest = module.split(".")
-    spec = find_spec(top)
-    if spec is None:
-        return None
-    if spec.submodule_search_locations is None:
-        file = Path(spec.origin or "")
-        return (file.resolve(), file.resolve().parent) if not rest and file.is_file() else None
-    for location in spec.submodule_search_locations:
-        folder = Path(location).resolve().joinpath(*rest)
-        for candidate in (folder.with_name(f"{folder.name}.py"), folder / "__init__.py"):
-            if candidate.is_file():
-                return candidate, Path(location).resolve().parent
-    return None
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,25 @@ def test_a_changed_plugin_is_loaded_anew_with_what_it_imports(tmp_path: Path) ->
         assert component().late() == value
 
 
+def test_a_neighbour_that_is_imported_absolutely_is_what_was_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    helper = tmp_path / "absolute_parts" / "one.py"
+    helper.parent.mkdir()
+    path = write_plugin(tmp_path / "mine.py", "mine", imports="from absolute_parts.one import VALUE")
+    source = file_source(path)
+    for value in (1, 2):
+        helper.write_text(f"VALUE = {value}\n")
+        (component,) = load_source(source)
+        assert value == sys.modules[component.__module__].VALUE
+    row = replace(entry(source, component), files=source.code().hashes)
+    kept = KeptCode.of([path], [row])
+    helper.write_text("VALUE = 3\n")
+    load_source(source)
+    assert sys.modules[load_one(row, kept).__module__].VALUE == 2
+
+
 def test_load_one_takes_what_the_entry_was_made_of_or_stops(tmp_path: Path) -> None:
     path = write_plugin(tmp_path / "mine.py", "mine", size=3)
     source = file_source(path)

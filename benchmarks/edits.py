@@ -153,15 +153,20 @@ class Edited(Field):
     def differences(self, store: Path) -> list[str]:
         """Run the suite undisturbed; what is stored and is not what its key says, or should not be there."""
         self._run(store)
-        found = []
-        for title, files in stored(Store(store)).items():
-            if title not in self.known:
-                found.append(f"{title}: no state has this key")
-            found += [f"{title}: {name} differs" for name in files if files[name] != self.known.get(title, files)[name]]
-        found += [f"verify: {problem}" for problem in inspect(Store(store))]
-        for folder in ("failures", "tmp", "leases"):
-            found += [f"left over: {path.relative_to(store)}" for path in (store / folder).rglob("*")]
-        return found
+        return compare(Store(store), self.known)
+
+
+def compare(store: Store, known: dict[str, dict[str, str]]) -> list[str]:
+    """What a store holds and is not as known, or should not be there."""
+    found = []
+    for title, files in stored(store).items():
+        if title not in known:
+            found.append(f"{title}: no state has this key")
+        found += [f"{title}: {name} differs" for name in files if files[name] != known.get(title, files).get(name)]
+    found += [f"verify: {problem}" for problem in inspect(store)]
+    for pattern in ("failures/*/*", "tmp/*", "leases/*"):
+        found += [f"left over: {path.relative_to(store.root)}" for path in store.root.glob(pattern)]
+    return found
 
 
 def stored(store: Store) -> dict[str, dict[str, str]]:

@@ -126,7 +126,7 @@ class _Reader(MetaPathFinder):
         """Return the spec of a plugin's module; None for all others."""
         del path, target
         file = self._files.get(fullname)
-        if file is None:
+        if file is None or file not in self.contents:
             return None
         folders = [str(file.parent)] if file.stem == "__init__" else None
         loader = _FromBytes(fullname, file, self.contents[file])

@@ -230,7 +230,7 @@ def test_the_core_names_no_method() -> None:
 
 
 NAMED = {"dataset", "analysis", "tracker"}
-PLAIN = {"base", "domain", "random", "size", "dir", "mlp", "leconv", "kmeans", "erm", "pygcl"}
+PLAIN = {"base", "domain", "oracle", "random", "size", "dir", "mlp", "leconv", "kmeans", "erm", "pygcl"}
 """Names that are words of their own: MLP and LEConv layers, k-means an algorithm, ``erm`` a loss term, PyGCL code."""
 
 

@@ -3,7 +3,7 @@
     python benchmarks/record.py add RUN [--store FOLDER]
     python benchmarks/record.py pages
 
-``add`` writes ``harness/results/published/record/SUITE.json`` from a run, named as for `bench report`: protocol,
+``add`` writes ``harness/results/published/record/ID.json`` from a run, named as for `bench report`: protocol,
 fingerprints, selection, every seed's values, commit and machine. Rows with cells that have not run are left out.
 ``pages`` writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a
 suite of the record and parts of a report, with patterns of its columns and rows::
@@ -18,6 +18,7 @@ import argparse
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -27,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness.report import NONE, ReportOptions, make_report, render
 from harness.results.compare import narrowed
 from harness.results.record import FOLDER, Recorded, load_record
+from harness.results.rows import RunResults
 from harness.run.collect import collect
 from harness.run.find import find_run
 from harness.safe_io import write_text
@@ -40,14 +42,14 @@ def add(run: str, store: Path | None) -> Path:
     """Write a run's file of the record."""
     opened = Store(store)
     record = find_run(run, opened)
-    path = FOLDER / f"{record.results.suite}.json"
+    path = FOLDER / f"{record.id}.json"
     FOLDER.mkdir(exist_ok=True)
     write_text(path, Recorded.of_run(record, collect(record, opened)).text())
     return path
 
 
 def table(words: str) -> str:
-    """Return what stands in a block: the suite's tables in Markdown, and where they are from."""
+    """Return what stands in a block: the tables of a suite's recorded runs in Markdown, and where they are from."""
     parser = argparse.ArgumentParser(exit_on_error=False)
     parser.add_argument("suite")
     parser.add_argument("--datasets", nargs="+", default=[])
@@ -57,19 +59,34 @@ def table(words: str) -> str:
     for part in ("validation", "differences", "statistics", "average"):
         parser.add_argument(f"--{part}", action="store_true")
     given = parser.parse_args(shlex.split(words))
-    run = next(one for one in load_record() if one.results.suite == given.suite)
+    runs = [one for one in load_record() if one.results.suite == given.suite]
     rules = ("best-val", "last") if given.checkpoint == "both" else (given.checkpoint,)
     parts = given.validation, given.differences, given.average, given.statistics, given.published
-    shown = replace(narrowed(run.results, given.datasets, given.methods), run="")
+    shown = narrowed(together([run.results for run in runs]), given.datasets, given.methods)
     text = render(make_report(shown, ReportOptions(rules, *parts)), "markdown").partition("\n\n")[
         2
     ]  # without the title
     prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
-    cells = {row.cell: row for row in run.results.rows}.values()
+    cells = {row.coordinates: row for row in shown.rows if shown.entry(row.dataset, row.method)}.values()
     hours, failed = sum(row.seconds or 0 for row in cells) / 3600, sum(row.status != "ok" for row in cells)
     return (
-        f"{text}\nRecorded: {run.source}; its suite has {len(cells)} cells, {failed} without a value, {hours:.1f} "
-        f"hours of training. Fingerprints: {prints}.\n"
+        f"{text}\nRecorded: {'; '.join(run.source for run in runs)}; {len(cells)} cells, {failed} without a value, "
+        f"{hours:.1f} hours of training. Fingerprints: {prints}.\n"
+    )
+
+
+def together(runs: Sequence[RunResults]) -> RunResults:
+    """Join the rows of runs of one suite; of a row that several have, the latest."""
+    latest = {(entry.dataset, entry.method): run for run in runs for entry in run.entries}
+    datasets = {data.label: data for run in runs for data in run.datasets}
+    return replace(
+        runs[0],
+        run="",
+        datasets=tuple(datasets.values()),
+        methods=tuple(dict.fromkeys(method for run in runs for method in run.methods)),
+        entries=tuple(entry for run in runs for entry in run.entries if latest[entry.dataset, entry.method] is run),
+        rows=tuple(row for run in runs for row in run.rows if latest[row.dataset, row.method] is run),
+        overrides=(),
     )
 
 

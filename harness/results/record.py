@@ -82,10 +82,8 @@ def _kept(row: ResultRow) -> dict[str, Any]:
 
 @cache
 def load_record() -> tuple[Recorded, ...]:
-    """Read the record, the oldest run first."""
-    files = sorted(FOLDER.glob("*.json"))
-    found = [parse_json_as(Recorded, path.read_text(encoding="utf-8")) for path in files]
-    return tuple(sorted(found, key=lambda one: one.started))
+    """Read the record, the oldest run first, as files are named after runs."""
+    return tuple(parse_json_as(Recorded, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json")))
 
 
 def recorded_entries(dataset: DatasetFacts) -> Iterator[tuple[Recorded, MethodFacts]]:

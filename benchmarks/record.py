@@ -68,9 +68,10 @@ def table(words: str) -> str:
     ]  # without the title
     prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
     cells = {row.coordinates: row for row in shown.rows if shown.entry(row.dataset, row.method)}.values()
+    sources = "; ".join(dict.fromkeys(run.source for run in runs))
     hours, failed = sum(row.seconds or 0 for row in cells) / 3600, sum(row.status != "ok" for row in cells)
     return (
-        f"{text}\nRecorded: {'; '.join(run.source for run in runs)}; {len(cells)} cells, {failed} without a value, "
+        f"{text}\nRecorded: {sources}; {len(cells)} cells, {failed} without a value, "
         f"{hours:.1f} hours of training. Fingerprints: {prints}.\n"
     )
 

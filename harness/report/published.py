@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean
+from harness.report.caption import listing
 from harness.report.table import Text, TextTable, numbered
 from harness.report.text import interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
@@ -132,11 +133,12 @@ def _compare_recorded(table: ResultTable) -> PublishedComparison:
             elif row.test.n:
                 cells += _recorded_cell(table, row, run, entry)
     sources = "; ".join(dict.fromkeys(cell.source for cell in cells))
-    caption = (
-        f"Rows of the record: {sources}." if cells else "The record has none of these rows on these data.",
+    told = (
+        f"Rows of the record: {sources}.",
         f"{_DIFFERENCE} paired by seed where both have two or more in common, else Welch's. {_WITHIN}",
-        *([f"Recorded on these data, and not here: {', '.join(others)}."] if others else []),
     )
+    caption = told if cells else ("The record has none of these rows on these data.",)
+    caption += (f"Recorded on these data, and not here: {listing(others)}.",) if others else ()
     return PublishedComparison(RECORD, "The record of this repository", rows=tuple(cells), caption=caption)
 
 

@@ -133,7 +133,7 @@ def _compare_recorded(table: ResultTable) -> PublishedComparison:
             elif row.test.n:
                 cells += _recorded_cell(table, row, run, entry)
     sources = "; ".join(dict.fromkeys(cell.source for cell in cells))
-    told = (
+    told: tuple[str, ...] = (
         f"Rows of the record: {sources}.",
         f"{_DIFFERENCE} paired by seed where both have two or more in common, else Welch's. {_WITHIN}",
     )

@@ -16,7 +16,7 @@ from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, command_line, 
 from harness.errors import SuiteError
 from harness.registry.catalog import Catalog
 from harness.registry.discovery import load_one
-from harness.report import make_report, render
+from harness.results.record import load_record
 from harness.results.rows import RunResults
 from harness.suite import Overrides
 from harness.suite.files import bundles, protocols
@@ -78,8 +78,13 @@ def test_every_other_block_is_what_it_says() -> None:
 def test_the_readme_method_becomes_a_row(desk: Desk) -> None:
     (block,) = [block for block in blocks("yaml") if block.page.name == "README.md" and "vrex.py" in block.text]
     results = desk.run(block.text, Overrides(seeds="1", epochs=1))
-    assert value_of(results, "V-REx") is not None
-    assert "V-REx" in render(make_report(results), "plain")
+    assert value_of(results, "My V-REx") is not None
+    assert [data.fingerprint for data in results.datasets] == [
+        data.fingerprint
+        for one in load_record()
+        if one.results.suite == "recorded-small"
+        for data in one.results.datasets
+    ]
 
 
 def test_the_plugin_suite_runs(desk: Desk) -> None:

@@ -63,6 +63,7 @@ def table(words: str) -> str:
     rules = ("best-val", "last") if given.checkpoint == "both" else (given.checkpoint,)
     parts = given.validation, given.differences, given.average, given.statistics, given.published
     shown = narrowed(together([run.results for run in runs]), given.datasets, given.methods)
+    shown = shown.of({data.label for data in shown.datasets}, {entry.method for entry in shown.entries})
     text = render(make_report(shown, ReportOptions(rules, *parts)), "markdown").partition("\n\n")[
         2
     ]  # without the title

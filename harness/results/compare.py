@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -50,11 +50,7 @@ def narrowed(results: RunResults, datasets: Sequence[str], methods: Sequence[str
     """
     columns = _matching([d.label for d in results.datasets], datasets, "column", results.run)
     rows = _matching(list(results.methods), methods, "row", results.run)
-    return replace(
-        results,
-        datasets=tuple(d for d in results.datasets if d.label in columns),
-        methods=tuple(m for m in results.methods if m in rows),
-    )
+    return results.of(columns, rows)
 
 
 def _matching(labels: list[str], patterns: Sequence[str], what: str, run: str) -> set[str]:

@@ -55,14 +55,9 @@ class Recorded:
             if ended[entry.dataset, entry.method] == len(entry.configurations) * len(results.seeds)
         ]
         run = {(entry.dataset, entry.method) for entry in entries}
-        results = replace(
-            results,
-            status="",
-            datasets=tuple(data for data in results.datasets if any(data.label == label for label, _ in run)),
-            methods=tuple(method for method in results.methods if any(method == name for _, name in run)),
-            entries=tuple(entries),
-            rows=tuple(row for row in results.rows if (row.dataset, row.method) in run),
-        )
+        rows = (row for row in results.rows if (row.dataset, row.method) in run)
+        results = replace(results, status="", entries=tuple(entries), rows=tuple(rows))
+        results = results.of({label for label, _ in run}, {method for _, method in run})
         made = record.provenance
         commit, seconds = (made.get("repository") or {}).get("commit", ""), float(record.facts.get("seconds", 0))
         return cls(record.started[:10], seconds, commit, str(made.get("cpu", "")), made.get("versions", {}), results)
@@ -147,6 +142,7 @@ def _joined(
     results: RunResults, reference: str, taken: Mapping[tuple[str, str], tuple[Recorded, MethodFacts]]
 ) -> RunResults:
     seeds = tuple(s for s in results.seeds if all(s in run.results.seeds for run, _ in taken.values()))
+    results = results.of({label for label, _ in taken}, results.methods)
     entries, rows = list(results.entries), list(results.rows)
     for (label, method), (run, entry) in taken.items():
         name = f"{method}{MARK}"
@@ -155,7 +151,6 @@ def _joined(
         rows += [replace(row, dataset=label, method=name) for row in of_entry]
     return replace(
         results,
-        datasets=tuple(data for data in results.datasets if any(data.label == label for label, _ in taken)),
         methods=(*results.methods, *dict.fromkeys(f"{method}{MARK}" for _, method in taken)),
         entries=tuple(entries),
         rows=tuple(rows),

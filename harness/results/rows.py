@@ -8,7 +8,7 @@ split under one checkpoint rule. A cell without results has the same rows, with 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -235,6 +235,21 @@ class RunResults:
     def with_rows(self, rows: Iterable[ResultRow]) -> RunResults:
         """Return the same run with other rows."""
         return replace(self, rows=tuple(rows))
+
+    def of(self, datasets: Collection[str], methods: Collection[str]) -> RunResults:
+        """Return the same run with these datasets and methods alone."""
+
+        def kept(one: MethodFacts | ResultRow | Unsupported) -> bool:
+            return one.dataset in datasets and one.method in methods
+
+        return replace(
+            self,
+            datasets=tuple(dataset for dataset in self.datasets if dataset.label in datasets),
+            methods=tuple(method for method in self.methods if method in methods),
+            entries=tuple(filter(kept, self.entries)),
+            unsupported=tuple(filter(kept, self.unsupported)),
+            rows=tuple(filter(kept, self.rows)),
+        )
 
     def check_labels(self) -> None:
         """Refuse names that no suite can give, and rows of datasets that are not there.

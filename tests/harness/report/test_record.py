@@ -66,6 +66,15 @@ def test_recorded_rows_on_the_same_data_join_the_table_with_paired_tests(ours, r
     assert "commit abcdef0, 2026-11-30, a CPU" in render(shown, "plain").replace("\n", " ")
 
 
+def test_data_that_the_record_does_not_have_leave_the_table(make_run, recorded) -> None:
+    recorded()
+    other = DatasetFacts("Other", fingerprint="f9")
+    values = {"New": {"Mine": NEW, "Other": NEW}}
+    joined, remarks = beside_record(make_run(values, datasets=(DATA, other), facts={"New": {"settings": SETTINGS}}))
+    shown = make_report(joined, ReportOptions(remarks=remarks))
+    assert [column.label for column in shown.sections[0].table.columns] == ["Mine"]
+
+
 def test_what_is_not_comparable_is_left_out_and_told(ours, recorded) -> None:
     recorded(**{"train.epochs": 30})
     joined, remarks = beside_record(ours())

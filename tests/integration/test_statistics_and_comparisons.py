@@ -8,6 +8,8 @@ import pytest
 from integration_kit import TOY, Workshop
 
 from harness.cli.main import main
+from harness.results import record
+from harness.results.record import Recorded
 
 SUITE = TOY.partition("  IRM:")[0] + "report: {reference: ERM, statistics: true}\n"
 
@@ -47,6 +49,22 @@ def test_runs_that_differ_are_refused_and_compared_by_force(workshop: Workshop, 
     assert bench("compare", first, third, "-f", "markdown", "-o", "pairs.md") == "pairs.md\n"
     assert "| Toy | ERM |" in (workshop.folder / "pairs.md").read_text(encoding="utf-8")
     assert "fits no row" in bench("compare", first, third, "--methods", "IRM", code=2)
+
+
+def test_a_run_stands_beside_recorded_rows(workshop: Workshop, bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = workshop.run(workshop.write(SUITE))
+    recorded = Recorded.of_run(outcome.record, outcome.results)
+    monkeypatch.setattr(record, "load_record", lambda: (recorded,))
+    run = outcome.record.id
+    told = bench("compare-to-record", run, "--reference", "ERM", "--checkpoint", "best-val")
+    assert "ERM, recorded" in told
+    assert "were not trained here" in told
+    rows = {row["method"]: row for row in json.loads(bench("compare-to-record", run, "--json"))["rows"]}
+    assert rows["ERM, recorded"]["values"] == rows["ERM"]["values"]
+    assert bench("compare-to-record", run, "-f", "latex", "-o", "table.tex") == "table.tex\n"
+    assert "is no row of run" in bench("compare-to-record", run, "--reference", "IRM", code=2)
+    monkeypatch.setattr(record, "load_record", lambda: ())
+    assert "no recorded row is comparable" in bench("compare-to-record", run, code=2)
 
 
 def _check_report(bench, run: str) -> None:

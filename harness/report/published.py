@@ -163,10 +163,14 @@ def _recorded_cell(table: ResultTable, row: TableRow, run: Recorded, entry: Meth
         Sample(one.test.n, 100 * (one.test.mean or 0.0), one.test.spread and 100 * one.test.spread)
         for one in (row, other)
     ]
-    difference = paired if paired.low is not None else welch_interval(*samples)
+    difference = paired if len(common) > 1 else welch_interval(*samples)
     differs = tuple(not_comparable(table.results, ours, run.results, entry, checkpoint))
+    if ours.environments != entry.environments:
+        differs += (f"environments: {ours.environments or 'none'} / {entry.environments or 'none'}",)
+    part = len(common) > 1 and any(len(common) < len(values) for values in pairs)
+    remarks = (f"difference over seeds {', '.join(map(str, common))}",) if part else ()
     cell = row.dataset, row.split, row.method, run.results.suite, run.source, samples[1].mean, samples[1].deviation
-    yield PublishedCell(*cell, other.test.n, *_judged(difference, differs), differs, ())
+    yield PublishedCell(*cell, other.test.n, *_judged(difference, differs), differs, remarks)
 
 
 def _judged(difference: Interval, differs: Sequence[str]) -> tuple[Interval, str]:

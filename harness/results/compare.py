@@ -217,6 +217,10 @@ def not_comparable(
     """
     lines = _lines({"protocol": first.protocol}, {"protocol": second.protocol})
     lines += _of_data(first.dataset(ours.dataset), second.dataset(theirs.dataset))
+    if not ours.settings:
+        lines.append("settings unknown: no cell of the row has been trained")
+    one_sided = sorted(tuned_paths(ours) ^ tuned_paths(theirs))
+    lines += [f"{path}: tuned on one side alone" for path in one_sided if path.startswith(("train.", "model."))]
     return lines + _of_terms(first, ours, second, theirs, checkpoint)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,8 @@ from harness.safe_io import json_text, parse_json_as
 FOLDER = Path(__file__).resolve().parent / "published" / RECORD
 MARK = ", recorded"
 """The end of a recorded row's name in a table of a user's."""
+_FEW = 5
+"""Reasons that an error lists."""
 _NOT_KEPT = ("key", "traceback", "peak_memory")
 
 
@@ -97,18 +99,20 @@ def beside_record(
     """Add the recorded rows that are comparable to a run's, as rows of its table, over the seeds that both have.
 
     Args:
-        reference: the row of the run that tests compare the others with; None: the first that the record does not have.
+        reference: the row of the run that tests compare the others with; None: the first with values that the record
+            does not have.
         checkpoint: the rule for all rows; None: each one's own.
 
     Returns:
         The results, and sentences that say where the recorded rows are from and which were left out, and why.
 
     Raises:
-        UserError: the reference is no row of the run, or no recorded row is comparable.
+        UserError: the reference is no row of the run, no recorded row is comparable, or the run has a row of the name
+            that a recorded one would get.
     """
     reference = reference or _new_method(results)
     if reference not in results.methods:
-        raise UserError(f"'{reference}' is no row of run {results.run}; there are: {', '.join(results.methods)}")
+        raise UserError(f"'{reference}' is no row of run {results.run}; there are: {_quoted(results.methods)}")
     taken: dict[tuple[str, str], tuple[Recorded, MethodFacts]] = {}
     left_out: dict[str, str] = {}
     for dataset in results.datasets:
@@ -123,19 +127,29 @@ def beside_record(
             else:
                 taken[dataset.label, entry.method] = run, entry
     if not taken:
-        why = "".join(f"\n  {name}: {reason}" for name, reason in list(left_out.items())[:5])
-        raise UserError(f"no recorded row is comparable to '{reference}' of run {results.run}{why or _nothing()}")
-    return _joined(results, reference, taken), tuple(_remarks(taken.values(), left_out))
+        why = "".join(f"\n  {name}: {reason}" for name, reason in list(left_out.items())[:_FEW])
+        more = f"\n  and {len(left_out) - _FEW} more" if len(left_out) > _FEW else ""
+        raise UserError(f"no recorded row is comparable to '{reference}' of run {results.run}{why or _nothing()}{more}")
+    twice = [name for _, method in taken if (name := f"{method}{MARK}") in results.methods]
+    if twice:
+        raise UserError(f"'{twice[0]}' is a row of run {results.run}; recorded rows have such names: rename yours")
+    joined = _joined(results, reference, taken)
+    return joined, tuple(_remarks(taken.values(), left_out, sorted({*results.seeds} - {*joined.seeds})))
 
 
 def _new_method(results: RunResults) -> str:
     known = {entry.method for run in load_record() for entry in run.results.entries}
-    return next((method for method in results.methods if method not in known), results.methods[0])
+    trained = {row.method for row in results.rows if row.value is not None}
+    return next((method for method in results.methods if method in trained - known), results.methods[0])
 
 
 def _nothing() -> str:
     labels = dict.fromkeys(data.label for run in load_record() for data in run.results.datasets)
-    return f"; it has these data: {', '.join(labels)}"
+    return f": it has none on these data, but on {_quoted(labels)}"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def _joined(
@@ -159,9 +173,13 @@ def _joined(
     )
 
 
-def _remarks(taken: Iterable[tuple[Recorded, MethodFacts]], left_out: Mapping[str, str]) -> Iterator[str]:
+def _remarks(
+    taken: Iterable[tuple[Recorded, MethodFacts]], left_out: Mapping[str, str], seeds: Sequence[int]
+) -> Iterator[str]:
     sources = dict.fromkeys(run.source for run, _ in taken)
     yield f"Rows ending in '{MARK[2:]}' were not trained here, they are the record's: {'; '.join(sources)}."
+    if seeds:
+        yield f"Seeds of the run that are left out, as the record does not have them: {', '.join(map(str, seeds))}."
     if left_out:
         told = "; ".join(f"{name} ({why})" for name, why in left_out.items())
         yield f"Recorded rows that are not comparable: {told}."

@@ -107,8 +107,8 @@ def load_published(name: str) -> Publication:
     """
     import yaml
 
-    known = publications()
-    if name not in known:
+    if name not in publications():
+        known = [*publications(), RECORD]
         hint = did_you_mean(name, known)
         raise UserError(f"no published numbers are called '{name}'{hint}; there are: {', '.join(known)}")
     data = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -88,7 +88,8 @@ def test_what_is_not_comparable_is_left_out_and_told(ours, recorded) -> None:
         ({"data": DatasetFacts("Theirs", fingerprint="f2", component="spmotif")}, "data of Theirs: f2 / f1"),
         ({"protocol": "good"}, "protocol: good / equad"),
         ({"settings": {**SETTINGS, "model.layers": 5}}, "model.layers: 5 / 3"),
-        ({"data": DatasetFacts("Nowhere", fingerprint="f3")}, "it has these data: Theirs"),
+        ({"data": DatasetFacts("Nowhere", fingerprint="f3")}, "it has none on these data, but on 'Theirs'"),
+        ({"settings": {}}, "settings unknown"),
         ({"seeds": (4, 5, 6)}, "no seed in common"),
     ],
 )
@@ -104,12 +105,52 @@ def test_only_common_seeds_count(ours, recorded) -> None:
     assert joined.seeds == (3, 1)
     erm = build_table(joined).rows[1]
     assert erm.test.values == (ERM[2], ERM[0])
+    _, remarks = beside_record(ours(values=[0.6, 0.7], seeds=(3, 9)))
+    assert remarks[1] == "Seeds of the run that are left out, as the record does not have them: 9."
 
 
 def test_the_reference_must_be_a_row_of_the_run(ours, recorded) -> None:
     recorded()
     with pytest.raises(UserError, match="'Newer' is no row of run"):
         beside_record(ours(), "Newer")
+
+
+def test_a_row_of_a_recorded_name_is_refused(ours, recorded) -> None:
+    recorded()
+    with pytest.raises(UserError, match="rename yours"):
+        beside_record(ours("ERM, recorded"))
+
+
+def test_a_row_without_values_is_no_reference_by_itself(make_run, recorded) -> None:
+    recorded()
+    values = {"Boom": {"Mine": ["failed: boom"] * 3}, "New": {"Mine": NEW}}
+    run = make_run(values, datasets=(DATA,), facts={"New": {"settings": SETTINGS}})
+    assert beside_record(run)[0].reference == "New"
+
+
+def test_a_setting_that_one_side_alone_tunes_is_told(ours, recorded) -> None:
+    recorded()
+    run = ours(settings={"model.layers": 3})
+    tuned = replace(run.entries[0], configurations={"-": {"train.epochs": 1}})
+    with pytest.raises(UserError, match=r"train\.epochs: tuned on one side alone"):
+        beside_record(replace(run, entries=(tuned,)))
+
+
+def test_published_record_says_over_which_seeds(ours, recorded) -> None:
+    recorded()
+    (cell,) = compare_published(build_table(ours("ERM", [0.52, 0.53], seeds=(1, 2))), "record").rows
+    assert cell.remarks == ("difference over seeds 1, 2",)
+    (equal,) = compare_published(build_table(ours("ERM", ERM)), "record").rows
+    assert (equal.difference.estimate, equal.difference.low, equal.verdict) == (0.0, None, "no verdict")
+
+
+def test_published_record_compares_environments(make_run, recorded) -> None:
+    recorded()
+    facts = {"ERM": {"settings": SETTINGS, "environments": "random(2)"}}
+    (cell,) = compare_published(
+        build_table(make_run({"ERM": {"Mine": ERM}}, datasets=(DATA,), facts=facts)), "record"
+    ).rows
+    assert cell.differs == ("environments: random(2) / none",)
 
 
 def test_published_record_pairs_rows_of_one_name(ours, recorded) -> None:

@@ -50,6 +50,8 @@ ONE_DIRECTION = (
 )
 
 UNBIASED = 1 / 3
+SAME = "test-same-size"
+"""The test split whose graphs are as large as those of validation."""
 SHORT, TALL, LARGE = (0, 1, 2), (3,), (3, 4, 5)
 """Heights of trees: ``TALL`` in train under a cycle and in validation is the published slip."""
 SLIP = (
@@ -146,10 +148,12 @@ class BaseMotif(Dataset):
         made = self.recipe()
         usual = type(self)(**{name: value for name, value in self.values.items() if name == "variant"}).recipe()
         found = []
-        counts, full = ([split.per_class for split in recipe.splits.values()] for recipe in (made, usual))
+        counts, full = ([recipe.splits[name].per_class for name in usual.splits] for recipe in (made, usual))
         if counts != full:
             change = "reduced" if sum(counts) < sum(full) else "enlarged"
             found.append(f"{change}: {'/'.join(map(str, counts))} of {'/'.join(map(str, full))} graphs per class")
+        if made.splits["test"].ladders != usual.splits["test"].ladders:
+            found.append("test graphs of training size (published: large)")
         if made.undirected:
             found.append("undirected (published: one-direction edges)")
         if made.features != usual.features:
@@ -170,14 +174,24 @@ def _counts(recipe: Recipe) -> str:
     return f"Graphs: {counts}; share of graphs whose base goes with the label: {bias}."
 
 
-def spmotif_splits(per_class: tuple[int, int, int], bias: float, *, slip: bool) -> dict[str, Split]:
-    """The splits of SPMotif: unbiased validation and test, large test graphs, tree heights with or without the slip."""
+def spmotif_splits(
+    per_class: tuple[int, int, int], bias: float, test_size: str = "published", *, slip: bool
+) -> dict[str, Split]:
+    """The splits of SPMotif: unbiased validation and test, tree heights with or without the slip, test graphs by size.
+
+    ``test_size`` is ``published`` (large), ``same`` (as in validation), or ``both``: split ``test-same-size`` as well.
+    """
     train, val, test = per_class
-    return {
+    small = (TALL if slip else SHORT,) * CLASSES
+    splits = {
         "train": Split(train, bias, (TALL if slip else SHORT, SHORT, SHORT)),
-        "val": Split(val, UNBIASED, (TALL if slip else SHORT,) * CLASSES),
+        "val": Split(val, UNBIASED, small),
         "test": Split(test, UNBIASED, (LARGE,) * CLASSES, LARGE_LADDERS, LARGE_WHEELS),
     }
+    same = Split(test, UNBIASED, small)
+    if test_size == "both":
+        return {**splits, SAME: same}
+    return {**splits, "test": same} if test_size == "same" else splits
 
 
 def three_counts(counts: Sequence[int], component: str) -> tuple[int, int, int]:

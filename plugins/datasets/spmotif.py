@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from harness import Register, hookimpl, hparam
+from dataclasses import replace
+from pathlib import Path
+
+from harness import Declaration, Register, hookimpl, hparam
 from plugins.datasets import _recipe as recipes
+from plugins.datasets._recipe import SAME
 
 VARIANTS = ("published", "dir", "clean")
+
+_SIZES = {
+    "published": "Test graphs are about four times as large as training graphs.",
+    "same": "Test graphs are of the size of validation graphs (published: about four times as large).",
+    "both": f"Graphs of split test are about four times as large as training graphs, those of {SAME} are not.",
+}
 
 
 class SPMotif(recipes.BaseMotif):
@@ -24,6 +34,9 @@ class SPMotif(recipes.BaseMotif):
       random features, tree heights 0 to 2 in train and validation.
     - ``clean``: ``published`` with tree heights 0 to 2 for every class in train and validation.
 
+    ``test_size`` takes the shift in size out of the test: ``same`` draws bases as small as those of training, and
+    ``both`` has that split, ``test-same-size``, beside the published one.
+
     The random streams are our own, so graphs match the published ones in distribution, not one by one.
     """
 
@@ -35,14 +48,24 @@ class SPMotif(recipes.BaseMotif):
     node_features: str | None = hparam(
         None, choices=("ones", "uniform"), help="constant or uniform random; none: as the variant has them"
     )
+    test_size: str = hparam(
+        "published",
+        choices=("published", "same", "both"),
+        help="bases of test graphs: large, as in training, or a split of each",
+    )
     num_per_class: list[int] | None = hparam(
         None, low=1, help="graphs per class in train, validation and test; none: as the variant has them"
     )
 
+    def declare(self, data_dir: Path | None) -> Declaration:
+        """Return what follows from the hyperparameters alone."""
+        declared = super().declare(data_dir)
+        return replace(declared, splits={**declared.splits, SAME: "test"}) if self.test_size == "both" else declared
+
     def caption(self) -> tuple[str, list[str]]:
         """Return the variant, and the notes that are of this set alone."""
         notes = ["The motif decides the label in every split; validation is unbiased (bases equally likely)."]
-        notes.append("Test graphs are about four times as large as training graphs.")
+        notes.append(_SIZES[self.test_size])
         if self.variant == "published":
             notes.append(recipes.SLIP)
         if self.variant == "dir":
@@ -57,7 +80,9 @@ class SPMotif(recipes.BaseMotif):
         return recipes.Recipe(
             name=self.name,
             seed=self.seed,
-            splits=recipes.spmotif_splits(counts, self.bias, slip=self.variant == "published"),
+            splits=recipes.spmotif_splits(
+                counts, self.bias, slip=self.variant == "published", test_size=self.test_size
+            ),
             motifs=recipes.DIR_MOTIFS if as_dir else recipes.PUBLISHED_MOTIFS,
             perturbation=0.0 if as_dir else 0.05,
             undirected=self.undirected,

@@ -83,6 +83,23 @@ def test_smallest_and_largest_graphs(published):
     assert (spans["test"][0], spans["test"][-1]) == (20, 369)
 
 
+def test_a_test_split_of_training_size_leaves_all_other_graphs_as_they_are():
+    usual, both, same_size = (small(test_size=size) for size in ("published", "both", "same"))
+    assert list(both.splits) == ["train", "val", "test", "test-same-size"]
+    for one, other, splits in ((usual, both, ("train", "val", "test")), (usual, same_size, ("train", "val"))):
+        for name in splits:
+            assert all(map(same, one.splits[name], other.splits[name]))
+    for graphs in (both.splits["test-same-size"], same_size.splits["test"]):
+        assert max(len(graph.x) for graph in graphs) <= 45 < max(len(graph.x) for graph in usual.splits["test"])
+
+
+def test_the_caption_tells_the_size_of_test_graphs():
+    both, same_size = (SPMotif(test_size=size).declare(None) for size in ("both", "same"))
+    assert [name for name, role in both.splits.items() if role == "test"] == ["test", "test-same-size"]
+    assert not both.departures
+    assert same_size.departures == ("test graphs of training size (published: large)",)
+
+
 def test_base_goes_with_the_label_as_often_as_declared(published):
     for name, agreement in {"train": 0.9, "val": 1 / 3, "test": 1 / 3}.items():
         for label in range(3):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_RESULTS = {"votes", "environments", "irm_gradients"}
+OF_RESULTS = {"votes", "environments", "irm_gradients", "record"}
 """Scripts whose figures stand in docs/results."""
 REPORT = ROOT / "benchmarks" / "report.py"
 PAGE = """\

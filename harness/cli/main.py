@@ -25,7 +25,7 @@ from harness.cli.data import COMMANDS as DATA_COMMANDS
 from harness.cli.options import Commands, register
 from harness.cli.output import say
 from harness.cli.profile import profile
-from harness.cli.report import compare, report
+from harness.cli.report import compare, compare_to_record, report
 from harness.cli.run import run
 from harness.cli.runs import export, runs
 from harness.cli.suites import plan, schema, validate
@@ -144,6 +144,7 @@ _COMMANDS: Commands = {
     "validate": validate,
     "report": report,
     "compare": compare,
+    "compare-to-record": compare_to_record,
     "export": export,
     "runs": runs,
     "analyse": analyse,

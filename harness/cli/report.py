@@ -1,4 +1,4 @@
-"""``bench report`` and ``bench compare``."""
+"""``bench report``, ``bench compare`` and ``bench compare-to-record``."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def report(
         bool | None, typer.Option("--statistics/--no-statistics", help="Intervals, tests, ranks.", show_default="suite")
     ] = None,
     published: Annotated[
-        str | None, typer.Option("--published", help="A paper's numbers beside ours, or none.", show_default="suite")
+        str | None,
+        typer.Option("--published", help="A paper's numbers, or record, beside ours, or none.", show_default="suite"),
     ] = None,
     store: StoreDir = None,
     json: Json = False,
 ) -> None:
     """Show the table of a suite's latest complete run. With the id of a run: of that run, finished or not."""
     from harness.report import NONE, ReportOptions
-    from harness.results.published import load_published
+    from harness.results.published import RECORD, load_published
     from harness.results.run_record import load_findings
     from harness.run.collect import collect
     from harness.run.find import find_run
@@ -59,7 +60,7 @@ def report(
         raise UserError("--html is a format of its own: leave out --format and --json")
     asked = WEB_PAGE if html else "json" if json else style
     wanted = chosen_format(asked, output, page=True)
-    if published not in (None, NONE):
+    if published not in (None, NONE, RECORD):
         load_published(str(published))
     opened = Store(store)
     record = find_run(run, opened, note)
@@ -145,3 +146,31 @@ def compare(
         print_table(comparison_table(compared), Console())
         return
     emit(render_comparison(compared, "plain" if wanted == "terminal" else wanted), output)
+
+
+def compare_to_record(
+    run: Run,
+    reference: Annotated[
+        str | None,
+        typer.Option("--reference", help="The row that tests compare with.", show_default="the first new one"),
+    ] = None,
+    style: Format = None,
+    output: OutputFile = None,
+    checkpoint: Checkpoint = "suite",
+    store: StoreDir = None,
+    json: Json = False,
+) -> None:
+    """Put the recorded rows on the same data beside a run's, in one table with tests paired by seed; trains nothing."""
+    from harness.report import NONE, ReportOptions
+    from harness.results.record import beside_record
+    from harness.run.collect import collect
+    from harness.run.find import find_run
+    from harness.store import Store
+
+    require_known("--format", style, FORMATS)
+    require_known("--checkpoint", checkpoint, CHECKPOINTS)
+    opened = Store(store)
+    results = collect(find_run(run, opened, note), opened)
+    joined, remarks = beside_record(results, reference, None if checkpoint == "suite" else checkpoint)
+    chosen = ReportOptions((checkpoint,), differences=True, statistics=True, published=NONE, remarks=remarks)
+    show(joined, chosen_format("json" if json else style, output), chosen, output)

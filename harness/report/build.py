@@ -33,6 +33,7 @@ class ReportOptions:
         average: averages over datasets.
         statistics: intervals, tests, ranks and wins (docs/statistics.md); None: as the suite says.
         published: name of the published numbers to stand beside ours, ``none`` for none; None: as the suite says.
+        remarks: sentences that join the notes of the main table.
     """
 
     checkpoints: tuple[str, ...] = ("suite",)
@@ -41,6 +42,7 @@ class ReportOptions:
     average: bool = False
     statistics: bool | None = None
     published: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Se
     if options.differences and not differences:
         lacking = "No differences: the suite names no reference row (report: {reference: METHOD})."
         main = replace(main, notes=(*main.notes, lacking))
+    main = replace(main, notes=(*options.remarks, *main.notes))
     beside: list[TextTable] = []
     name, published = options.published or results.published, None
     if name and name != NONE:

@@ -26,7 +26,7 @@ def _section(section: Section, seeds: list[str]) -> list[dict[str, Any]]:
     if section.published is not None:
         cells = {(cell.dataset, cell.split, cell.method): cell for cell in section.published.rows}
         for fields, row in zip(rows, section.table.rows, strict=True):
-            fields.update(_published(cells.get((row.dataset, row.split, row.method)), section.published.runs))
+            fields.update(_published(cells.get((row.dataset, row.split, row.method))))
     if section.statistics is not None:
         for fields, computed in zip(rows, section.statistics.rows, strict=True):
             fields.update(_bounds("mean", computed.mean) | _bounds("difference", computed.difference))
@@ -38,13 +38,13 @@ def _unsupported(one: Unsupported, names: list[str]) -> dict[str, Any]:
     return {**dict.fromkeys(names), "dataset": one.dataset, "method": one.method, **told}
 
 
-def _published(cell: PublishedCell | None, runs: int | None) -> dict[str, Any]:
+def _published(cell: PublishedCell | None) -> dict[str, Any]:
     """Return the paper's number for a row and the verdict on it; empty fields if it has none."""
     difference = None if cell is None else cell.difference.times(0.01)
     fields = {
         "mean": cell and cell.mean / 100,
         "spread": cell and cell.spread and cell.spread / 100,
-        "n": cell and runs,
+        "n": cell and cell.runs,
         "difference": difference and difference.estimate,
         "low": difference and difference.low,
         "high": difference and difference.high,

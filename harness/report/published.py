@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,13 +10,27 @@ from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean
 from harness.report.table import Text, TextTable, numbered
 from harness.report.text import interval_text, one_line, points, value_text
-from harness.results.aggregate import ResultTable, TableRow, by_value
-from harness.results.compare import tuned_paths, unequal
-from harness.results.published import Publication, PublishedColumn, PublishedTable, PublishedValue, load_published
-from harness.results.rows import DatasetFacts
-from harness.results.statistics import LEVEL, Interval, Sample, welch_interval
-from harness.suite.settings import LAST
+from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
+from harness.results.compare import not_comparable, tuned_paths, unequal
+from harness.results.published import (
+    RECORD,
+    Publication,
+    PublishedColumn,
+    PublishedTable,
+    PublishedValue,
+    load_published,
+)
+from harness.results.record import Recorded, recorded_entries
+from harness.results.rows import DatasetFacts, MethodFacts
+from harness.results.statistics import LEVEL, Interval, Sample, mean_interval, welch_interval
+from harness.results.summary import paired_difference
+from harness.suite.settings import LAST, checkpoint_word
 
+_DIFFERENCE = f"Difference: ours minus published in percentage points, with the {LEVEL:.0%} interval"
+_WITHIN = (
+    "Within noise: the interval includes zero, each cell by itself; that so few runs cannot tell two numbers apart "
+    "does not make them equal."
+)
 WITHIN, OUTSIDE, UNCLEAR, INCOMPARABLE = "within noise", "outside noise", "no verdict", "not comparable"
 
 
@@ -26,7 +40,8 @@ class PublishedCell:
 
     Attributes:
         table, source: the table, and its place in the paper.
-        difference: ours minus theirs in percentage points, with Welch's interval if the two are comparable.
+        runs: how many trainings it averages.
+        difference: ours minus theirs in percentage points, with an interval if the two are comparable.
         verdict: :data:`WITHIN` if the interval includes zero, :data:`OUTSIDE` if not, :data:`INCOMPARABLE`, or
             :data:`UNCLEAR` without an interval.
         differs: why the two are not comparable, e.g. ``train.epochs 30, not 50``; empty if they are.
@@ -40,6 +55,7 @@ class PublishedCell:
     source: str
     mean: float
     spread: float | None
+    runs: int
     difference: Interval
     verdict: str
     differs: tuple[str, ...]
@@ -59,24 +75,29 @@ class PublishedComparison:
 
     Attributes:
         name, citation: of the publication; None if there is none of this name, and ``problem`` says so.
-        runs: how many trainings each of its numbers averages.
         rows: the cells with a number on both sides, by column and in the order of the rows.
         rows_missing, columns_missing: rows and columns of ours that the paper does not have.
         not_here: rows that it has for our columns, and we do not.
+        caption: sentences on where its numbers are from and how they are compared.
     """
 
     name: str | None
     citation: str | None
     problem: str = ""
-    runs: int | None = None
     rows: tuple[PublishedCell, ...] = ()
     rows_missing: tuple[str, ...] = ()
     columns_missing: tuple[str, ...] = ()
     not_here: tuple[str, ...] = ()
+    caption: tuple[str, ...] = ()
 
 
 def compare_published(table: ResultTable, name: str) -> PublishedComparison:
-    """Look every cell of a table up in a publication; an unknown name becomes ``problem``, as runs outlive names."""
+    """Look every cell of a table up in a publication or in the record.
+
+    An unknown name becomes ``problem``, as runs outlive names.
+    """
+    if name == RECORD:
+        return _compare_recorded(table)
     try:
         publication = load_published(name)
     except UserError as error:
@@ -89,15 +110,70 @@ def compare_published(table: ResultTable, name: str) -> PublishedComparison:
                 cells.append(_compare(table, row, publication, *place))
     ours, methods = [column.dataset for column in table.columns], table.results.methods
     theirs = {method: rows for printed in publication.tables for method, rows in printed.rows.items()}
-    return PublishedComparison(
+    compared = PublishedComparison(
         publication.name,
         publication.citation,
-        runs=publication.runs,
         rows=tuple(cells),
         rows_missing=tuple(method for method in methods if method not in theirs),
         columns_missing=tuple(dict.fromkeys(dataset for dataset in ours if dataset not in publication.columns)),
         not_here=tuple(m for m in theirs if m not in methods and any(publication.find(m, d) for d in ours)),
     )
+    return replace(compared, caption=tuple(_caption(compared, publication)))
+
+
+def _compare_recorded(table: ResultTable) -> PublishedComparison:
+    """Look every cell of a table up in the record: the same row, on the same data where the record has them."""
+    ours, cells, others = table.results, list[PublishedCell](), dict[str, None]()
+    for column in table.columns:
+        for run, entry in recorded_entries(ours.dataset(column.dataset)):
+            row = table.cell(entry.method, column)
+            if row is None:
+                others[entry.method] = None
+            elif row.test.n:
+                cells += _recorded_cell(table, row, run, entry)
+    sources = "; ".join(dict.fromkeys(cell.source for cell in cells))
+    caption = (
+        f"Rows of the record: {sources}." if cells else "The record has none of these rows on these data.",
+        f"{_DIFFERENCE} paired by seed where both have two or more in common, else Welch's. {_WITHIN}",
+        *([f"Recorded on these data, and not here: {', '.join(others)}."] if others else []),
+    )
+    return PublishedComparison(RECORD, "The record of this repository", rows=tuple(cells), caption=caption)
+
+
+def _recorded_cell(table: ResultTable, row: TableRow, run: Recorded, entry: MethodFacts) -> Iterator[PublishedCell]:
+    """Yield the cell of a recorded row beside ours; none where it has no value under our checkpoint rule."""
+    ours, checkpoint = table.results.entry(row.dataset, row.method), checkpoint_word(row.checkpoint)
+    recorded = build_table(run.results, checkpoint)
+    other = next(
+        (r for r in recorded.rows if (r.dataset, r.method, r.split) == (entry.dataset, entry.method, row.split)), None
+    )
+    if ours is None or other is None or other.test.mean is None:
+        return
+    pairs = [
+        dict(zip(results.seeds, one.test.values, strict=True))
+        for results, one in ((table.results, row), (run.results, other))
+    ]
+    common = [seed for seed in pairs[0] if seed in pairs[1]]
+    paired = mean_interval(paired_difference(*([values[seed] for seed in common] for values in pairs)).values).times(
+        100
+    )
+    samples = [
+        Sample(one.test.n, 100 * (one.test.mean or 0.0), one.test.spread and 100 * one.test.spread)
+        for one in (row, other)
+    ]
+    difference = paired if paired.low is not None else welch_interval(*samples)
+    differs = tuple(not_comparable(table.results, ours, run.results, entry, checkpoint))
+    cell = row.dataset, row.split, row.method, run.results.suite, run.source, samples[1].mean, samples[1].deviation
+    yield PublishedCell(*cell, other.test.n, *_judged(difference, differs), differs, ())
+
+
+def _judged(difference: Interval, differs: Sequence[str]) -> tuple[Interval, str]:
+    """Return the difference, without an interval if the two are not comparable, and the verdict on it."""
+    if differs:
+        return replace(difference, low=None, high=None, reason=INCOMPARABLE), INCOMPARABLE
+    if difference.low is None:
+        return difference, UNCLEAR
+    return difference, OUTSIDE if difference.excludes_zero else WITHIN
 
 
 def _compare(
@@ -107,15 +183,11 @@ def _compare(
     ours = Sample(row.test.n, 100 * (row.test.mean or 0.0), spread)
     difference = welch_interval(ours, Sample(publication.runs, theirs.mean, theirs.spread))
     differs = tuple(_differs(table, row, publication))
-    verdict = UNCLEAR if difference.low is None else OUTSIDE if difference.excludes_zero else WITHIN
-    if differs:
-        verdict = INCOMPARABLE
-        difference = replace(difference, low=None, high=None, reason=INCOMPARABLE)
     runs = f"{row.test.n} run{'s' if row.test.n > 1 else ''}, not {publication.runs}"
     remarks = [runs] if row.test.n != publication.runs else []
     remarks += ["not tuned here"] if publication.tuned and row.configurations == 1 else []
     cell = row.dataset, row.split, row.method, place.name, place.source, theirs.mean, theirs.spread
-    return PublishedCell(*cell, difference, verdict, differs, tuple(remarks))
+    return PublishedCell(*cell, publication.runs, *_judged(difference, differs), differs, tuple(remarks))
 
 
 def _differs(table: ResultTable, row: TableRow, publication: Publication) -> list[str]:
@@ -167,7 +239,6 @@ def published_table(compared: PublishedComparison, table: ResultTable) -> TextTa
     """Lay out the cells that have a number on both sides, and name what the paper or we lack."""
     if compared.name is None:
         return TextTable("Published numbers", caption=(f"None: {compared.problem}.",))
-    title, publication = f"Published numbers: {compared.name}", load_published(compared.name)
     columns = {(column.dataset, column.split): column for column in table.columns}
     footnotes: list[str] = []
     rows = []
@@ -176,20 +247,21 @@ def published_table(compared: PublishedComparison, table: ResultTable) -> TextTa
         row = table.cell(cell.method, column)
         assert row is not None
         rows.append(_texts(cell, column.label, row, footnotes))
-    if not rows:
-        return TextTable(title, caption=(f"{publication.citation}.", *_missing(compared, publication)))
-    sources = "; ".join(dict.fromkeys(cell.source for cell in compared.rows))
-    caption = (
-        f"{publication.citation} ({sources}, mean ± {publication.spread} over {publication.runs} runs).",
-        f"Difference: ours minus published in percentage points, with the {LEVEL:.0%} interval of Welch's "
-        "t-test from both means, spreads and numbers of runs. Within noise: the interval includes zero, each cell by "
-        "itself; that so few runs cannot tell two numbers apart does not make them equal.",
-        *publication.remarks,
-        *_notes(compared.rows, publication),
-        *_missing(compared, publication),
-    )
-    header = ("Dataset", "Method", "Ours", "Published", "Difference", "Verdict")
-    return TextTable(title, header, tuple(rows), words=2, footnotes=tuple(footnotes), caption=caption)
+    title = f"Published numbers: {compared.name}"
+    header = ("Dataset", "Method", "Ours", "Published", "Difference", "Verdict") if rows else ()
+    return TextTable(title, header, tuple(rows), words=2, footnotes=tuple(footnotes), caption=compared.caption)
+
+
+def _caption(compared: PublishedComparison, publication: Publication) -> Iterator[str]:
+    """Yield the source of the numbers, how they are compared, and what is known of them."""
+    if compared.rows:
+        sources = "; ".join(dict.fromkeys(cell.source for cell in compared.rows))
+        yield f"{publication.citation} ({sources}, mean ± {publication.spread} over {publication.runs} runs)."
+        yield f"{_DIFFERENCE} of Welch's t-test from both means, spreads and numbers of runs. {_WITHIN}"
+        yield from (*publication.remarks, *_notes(compared.rows, publication))
+    else:
+        yield f"{publication.citation}."
+    yield from _missing(compared, publication)
 
 
 def _texts(cell: PublishedCell, label: str, row: TableRow, footnotes: list[str]) -> tuple[Text, ...]:

@@ -203,21 +203,42 @@ def _forbidding(first: Side, second: Side, rows: Sequence[RowPair], checkpoint: 
         lines += _of_data(first.results.dataset(label), second.results.dataset(label))
     of_rows = []
     for row, _ in rows:
-        (ours, settings), (theirs, others) = (_made_with(side, row, checkpoint) for side in (first, second))
-        tuned = {path for values in (ours, theirs) for path in tuned_paths(values)}
-        changes = _lines(settings, others)
-        if ours.settings and theirs.settings:  # known only once a cell has been trained
-            changes += _lines(*({p: v for p, v in e.settings.items() if p not in tuned} for e in (ours, theirs)))
-        of_rows += [(line, row) for line in changes]
+        ours, theirs = (side.results.entry(row.dataset, row.method) for side in (first, second))
+        assert ours is not None
+        assert theirs is not None
+        of_rows += [(line, row) for line in _of_terms(first.results, ours, second.results, theirs, checkpoint)]
     return lines + _grouped(of_rows, rows)
 
 
-def _made_with(side: Side, row: TableRow, checkpoint: str | None) -> tuple[MethodFacts, dict[str, str]]:
-    """Return a row's method on its dataset, and the rules by which it was selected."""
-    entry = side.results.entry(row.dataset, row.method)
-    assert entry is not None
-    facts = {"validation split": side.results.validation_split(entry), "selection": entry.select.config}
-    return entry, facts if checkpoint else {**facts, "checkpoint": entry.select.checkpoint}
+def not_comparable(
+    first: RunResults, ours: MethodFacts, second: RunResults, theirs: MethodFacts, checkpoint: str | None = None
+) -> list[str]:
+    """List what forbids to compare the numbers of two rows: protocol, data, settings and rules of selection.
+
+    Args:
+        ours, theirs: the rows, each on a dataset of its run; names of rows and datasets may differ.
+        checkpoint: the rule that both are taken under; None: each one's own, which must agree.
+    """
+    lines = _lines({"protocol": first.protocol}, {"protocol": second.protocol})
+    lines += _of_data(first.dataset(ours.dataset), second.dataset(theirs.dataset))
+    return lines + _of_terms(first, ours, second, theirs, checkpoint)
+
+
+def _of_terms(
+    first: RunResults, ours: MethodFacts, second: RunResults, theirs: MethodFacts, checkpoint: str | None
+) -> list[str]:
+    """List the differences of two rows in settings that neither tunes, and in the rules of selection."""
+    tuned = tuned_paths(ours) | tuned_paths(theirs)
+    lines = _lines(_rules(first, ours, checkpoint), _rules(second, theirs, checkpoint))
+    if ours.settings and theirs.settings:  # known only once a cell has been trained
+        lines += _lines(*({p: v for p, v in e.settings.items() if p not in tuned} for e in (ours, theirs)))
+    return lines
+
+
+def _rules(results: RunResults, entry: MethodFacts, checkpoint: str | None) -> dict[str, str]:
+    """Return the rules by which a row was selected."""
+    facts = {"validation split": results.validation_split(entry), "selection": entry.select.config}
+    return facts if checkpoint else {**facts, "checkpoint": entry.select.checkpoint}
 
 
 def _of_data(first: DatasetFacts, second: DatasetFacts) -> list[str]:

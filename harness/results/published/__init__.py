@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from harness.errors import UserError, did_you_mean
 
+RECORD = "record"
+"""Instead of a paper: the results of this repository's own suites (:mod:`harness.results.record`)."""
 _FOLDER = Path(__file__).resolve().parent
 
 
@@ -92,7 +94,7 @@ class Publication:
 
 
 def publications() -> list[str]:
-    """Return the names that ``report.published`` of a suite may take."""
+    """Return the names of the papers whose numbers are here."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 

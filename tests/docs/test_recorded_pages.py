@@ -1,0 +1,38 @@
+"""``docs/results`` shows the record as its files have it, and two of its cells come out again."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from harness.engine import EngineOptions
+from harness.results.record import load_record
+from harness.run.execute import execute
+from harness.run.session import Options, open_session
+from harness.suite.overrides import Overrides
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs" / "results").glob("*.md"))
+ROUNDING = 0.05
+"""Fraction by which another processor's rounding may move a score of some hundred graphs."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_tables_are_what_the_record_has(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    text = page.read_text(encoding="utf-8")
+    assert importlib.import_module("record").with_tables(text) == text
+
+
+def test_two_recorded_cells_come_out_again(tmp_path: Path) -> None:
+    recorded = next(one for one in load_record() if one.results.suite == "recorded-small")
+    overrides = Overrides(methods=("ERM", "MixUp"), seeds=(1,))
+    session = open_session(str(ROOT / "benchmarks" / "recorded" / "small.yaml"), Options(tmp_path, overrides=overrides))
+    found = execute(session, EngineOptions(), lambda _: None).results
+    theirs = {(row.coordinates, row.split, row.checkpoint): row.value for row in recorded.results.rows}
+    assert [data.fingerprint for data in found.datasets] == [data.fingerprint for data in recorded.results.datasets]
+    assert len({row.cell for row in found.rows}) == 2
+    for row in found.rows:
+        assert row.value == pytest.approx(theirs[row.coordinates, row.split, row.checkpoint], abs=ROUNDING)

@@ -4,9 +4,9 @@
     python benchmarks/record.py pages
 
 ``add`` writes ``harness/results/published/record/SUITE.json`` from a run, named as for `bench report`: protocol,
-fingerprints, selection, every seed's values, commit and machine. Rows that have not run are left out. ``pages`` writes
-the tables in ``docs/results`` anew from these files. A table's place is between comments that name a suite of the record
-and parts of a report, with patterns of its columns and rows::
+fingerprints, selection, every seed's values, commit and machine. Rows that have not run are left out. ``pages``
+writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a suite of the
+record and parts of a report, with patterns of its columns and rows::
 
     <!-- record: recorded-molecules --validation --checkpoint both --datasets B* -->
     <!-- /record -->
@@ -64,7 +64,7 @@ def table(words: str) -> str:
     cells = {row.cell: row for row in run.results.rows}.values()
     hours, failed = sum(row.seconds or 0 for row in cells) / 3600, sum(row.status != "ok" for row in cells)
     return (
-        f"{text}\nRecorded: {run.source}; the whole suite has {len(cells)} cells, {failed} without a value, {hours:.1f} "
+        f"{text}\nRecorded: {run.source}; its suite has {len(cells)} cells, {failed} without a value, {hours:.1f} "
         f"hours of training. Fingerprints: {prints}.\n"
     )
 

@@ -24,6 +24,7 @@ EXAMPLES = {
     "bench plan": "bench plan suites/ablation.yaml --verbose",
     "bench validate": "bench validate mine.yaml --set train.epochs=10",
     "bench report": "bench report quick --checkpoint both --statistics",
+    "bench compare-to-record": "bench compare-to-record suites/quick.yaml --format latex --output table.tex",
     "bench compare": "bench compare 20260101-120000-quick-1a2b quick --methods 'EQuAD*'",
     "bench export": "bench export quick --output published --what results,suite,archive",
     "bench runs": "bench runs quick",

@@ -28,7 +28,7 @@ def test_tables_are_what_the_record_has(page: Path, monkeypatch: pytest.MonkeyPa
 
 def test_two_recorded_cells_come_out_again(tmp_path: Path) -> None:
     recorded = next(one for one in load_record() if one.results.suite == "recorded-small")
-    overrides = Overrides(methods=("ERM", "MixUp"), seeds=(1,))
+    overrides = Overrides(methods=("ERM", "MixUp"), seeds="1")
     session = open_session(str(ROOT / "benchmarks" / "recorded" / "small.yaml"), Options(tmp_path, overrides=overrides))
     found = execute(session, EngineOptions(), lambda _: None).results
     theirs = {(row.coordinates, row.split, row.checkpoint): row.value for row in recorded.results.rows}

@@ -4,8 +4,8 @@
     python benchmarks/record.py pages
 
 ``add`` writes ``harness/results/published/record/SUITE.json`` from a run, named as for `bench report`: protocol,
-fingerprints, selection, every seed's values, commit and machine. Rows that have not run are left out. ``pages``
-writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a suite of the
+fingerprints, selection, every seed's values, commit and machine. Rows with cells that have not run are left out.
+``pages`` writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a suite of the
 record and parts of a report, with patterns of its columns and rows::
 
     <!-- record: recorded-molecules --validation --checkpoint both --datasets B* -->
@@ -18,6 +18,8 @@ import argparse
 import re
 import shlex
 import sys
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -58,9 +60,11 @@ def table(words: str) -> str:
     run = next(one for one in load_record() if one.results.suite == given.suite)
     rules = ("best-val", "last") if given.checkpoint == "both" else (given.checkpoint,)
     parts = given.validation, given.differences, given.average, given.statistics, given.published
-    shown = narrowed(run.results, given.datasets, given.methods)
-    text = render(make_report(shown, ReportOptions(rules, *parts)), "markdown")
-    prints = ", ".join(f"`{data.fingerprint}` ({data.label})" for data in shown.datasets)
+    shown = replace(narrowed(run.results, given.datasets, given.methods), run="")
+    text = render(make_report(shown, ReportOptions(rules, *parts)), "markdown").partition("\n\n")[
+        2
+    ]  # without the title
+    prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
     cells = {row.cell: row for row in run.results.rows}.values()
     hours, failed = sum(row.seconds or 0 for row in cells) / 3600, sum(row.status != "ok" for row in cells)
     return (
@@ -70,8 +74,13 @@ def table(words: str) -> str:
 
 
 def with_tables(text: str) -> str:
-    """Return a page's text with every block written anew."""
-    return BLOCK.sub(lambda block: f"{block[1]}\n{table(block['words'])}\n{block[3]}", text)
+    """Return a page's text with every block written anew; footnotes of blocks are told apart."""
+    numbers = count(1)
+
+    def written(block: re.Match[str]) -> str:
+        return f"{block[1]}\n{table(block['words']).replace('[^', f'[^{next(numbers)}.')}\n{block[3]}"
+
+    return BLOCK.sub(written, text)
 
 
 def main() -> None:

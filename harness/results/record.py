@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -45,13 +46,22 @@ class Recorded:
 
     @classmethod
     def of_run(cls, record: RunRecord, results: RunResults) -> Recorded:
-        """Take what the record keeps of a run; rows that have not run are left out."""
-        run = {(row.dataset, row.method) for row in results.rows}
+        """Take what the record keeps of a run; rows of which a cell has not run are left out."""
+        cells = {row.cell: (row.dataset, row.method) for row in results.rows}
+        ended = Counter(cells.values())
+        entries = [
+            entry
+            for entry in results.entries
+            if ended[entry.dataset, entry.method] == len(entry.configurations) * len(results.seeds)
+        ]
+        run = {(entry.dataset, entry.method) for entry in entries}
         results = replace(
             results,
+            status="",
             datasets=tuple(data for data in results.datasets if any(data.label == label for label, _ in run)),
             methods=tuple(method for method in results.methods if any(method == name for _, name in run)),
-            entries=tuple(entry for entry in results.entries if (entry.dataset, entry.method) in run),
+            entries=tuple(entries),
+            rows=tuple(row for row in results.rows if (row.dataset, row.method) in run),
         )
         made = record.provenance
         commit, seconds = (made.get("repository") or {}).get("commit", ""), float(record.facts.get("seconds", 0))

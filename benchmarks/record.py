@@ -5,8 +5,8 @@
 
 ``add`` writes ``harness/results/published/record/SUITE.json`` from a run, named as for `bench report`: protocol,
 fingerprints, selection, every seed's values, commit and machine. Rows with cells that have not run are left out.
-``pages`` writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a suite of the
-record and parts of a report, with patterns of its columns and rows::
+``pages`` writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a
+suite of the record and parts of a report, with patterns of its columns and rows::
 
     <!-- record: recorded-molecules --validation --checkpoint both --datasets B* -->
     <!-- /record -->

@@ -119,9 +119,9 @@ class Problems:
         self._noted = 0
 
     def add(self, place: Place, message: str) -> None:
-        """Note one fault; the same fault twice is reported once."""
+        """Note one fault, on one line whatever names it has; the same fault twice is reported once."""
         self._noted += 1
-        message = shortened(message, MAX_MESSAGE)
+        message = shortened("\\n".join(message.splitlines()), MAX_MESSAGE)
         file = self._files.setdefault(place.file, len(self._files))
         self._found.setdefault((file, place.line, place.column, message), Problem(str(place), message))
 

@@ -17,6 +17,7 @@ CASES = {
         "6:1",
         ["unknown key 'sede'", "did you mean 'seeds'", "allowed: bench"],
     ),
+    "line end in a key": (HEAD + DATA + ERM + '"se\\nde": 1\n', "6:1", ["unknown key 'se\\nde'"]),
     "unknown train key": (HEAD + DATA + ERM + "train: {epoch: 1}\n", "6:9", ["'epoch' in 'train'", "'epochs'"]),
     "unknown select key": (HEAD + DATA + ERM + "select: {chekpoint: last}\n", "6:10", ["did you mean 'checkpoint'"]),
     "unknown report key": (HEAD + DATA + ERM + "report: {referense: ERM}\n", "6:10", ["did you mean 'reference'"]),

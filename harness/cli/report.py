@@ -160,7 +160,10 @@ def compare_to_record(
     store: StoreDir = None,
     json: Json = False,
 ) -> None:
-    """Put the recorded rows on the same data beside a run's, in one table with tests paired by seed; trains nothing."""
+    """Show recorded rows on the same data beside a run's.
+
+    One table, with intervals and tests paired by seed; nothing is trained.
+    """
     from harness.report import NONE, ReportOptions
     from harness.results.record import beside_record
     from harness.run.collect import collect

@@ -55,18 +55,15 @@ def table(words: str) -> str:
     parser.add_argument("--datasets", nargs="+", default=[])
     parser.add_argument("--methods", nargs="+", default=[])
     parser.add_argument("--checkpoint", default="suite")
-    parser.add_argument("--published", default=NONE)
-    for part in ("validation", "differences", "statistics", "average"):
+    for part in ("validation", "differences", "statistics"):
         parser.add_argument(f"--{part}", action="store_true")
     given = parser.parse_args(shlex.split(words))
     runs = [one for one in load_record() if one.results.suite == given.suite]
     rules = ("best-val", "last") if given.checkpoint == "both" else (given.checkpoint,)
-    parts = given.validation, given.differences, given.average, given.statistics, given.published
+    options = ReportOptions(rules, given.validation, given.differences, statistics=given.statistics, published=NONE)
     shown = narrowed(together([run.results for run in runs]), given.datasets, given.methods)
     shown = shown.of({data.label for data in shown.datasets}, {entry.method for entry in shown.entries})
-    text = render(make_report(shown, ReportOptions(rules, *parts)), "markdown").partition("\n\n")[
-        2
-    ]  # without the title
+    _title, _, text = render(make_report(shown, options), "markdown").partition("\n\n")
     prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
     cells = {row.coordinates: row for row in shown.rows if shown.entry(row.dataset, row.method)}.values()
     sources = "; ".join(dict.fromkeys(run.source for run in runs))

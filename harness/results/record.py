@@ -29,13 +29,12 @@ class Recorded:
     """One run of the record: a file of :data:`FOLDER`.
 
     Attributes:
-        started: the day; ``seconds`` the run took.
+        started: the day.
         commit, cpu, versions: of the code, the machine and the packages.
         results: every value of every seed, split and checkpoint rule.
     """
 
     started: str
-    seconds: float
     commit: str
     cpu: str
     versions: Mapping[str, str]
@@ -61,8 +60,8 @@ class Recorded:
         results = replace(results, status="", entries=tuple(entries), rows=tuple(rows))
         results = results.of({label for label, _ in run}, {method for _, method in run})
         made = record.provenance
-        commit, seconds = (made.get("repository") or {}).get("commit", ""), float(record.facts.get("seconds", 0))
-        return cls(record.started[:10], seconds, commit, str(made.get("cpu", "")), made.get("versions", {}), results)
+        commit = (made.get("repository") or {}).get("commit", "")
+        return cls(record.started[:10], commit, str(made.get("cpu", "")), made.get("versions", {}), results)
 
     def text(self) -> str:
         """Return strict JSON with a line for each row, without what is of one store or a default."""
@@ -73,8 +72,11 @@ class Recorded:
 
 def _kept(row: ResultRow) -> dict[str, Any]:
     values = {item.name: (getattr(row, item.name), item.default) for item in fields(row)}
-    kept = {name: value for name, (value, default) in values.items() if value != default and name not in _NOT_KEPT}
-    return kept | {"selected": True} if row.selected else kept
+    return {name: value for name, (value, default) in values.items() if value != default and name not in _NOT_KEPT}
+
+
+Taken = dict[tuple[str, str], tuple[Recorded, MethodFacts]]
+"""(dataset of a user's, recorded method) -> the recorded row."""
 
 
 @cache
@@ -113,19 +115,7 @@ def beside_record(
     reference = reference or _new_method(results)
     if reference not in results.methods:
         raise UserError(f"'{reference}' is no row of run {results.run}; there are: {_quoted(results.methods)}")
-    taken: dict[tuple[str, str], tuple[Recorded, MethodFacts]] = {}
-    left_out: dict[str, str] = {}
-    for dataset in results.datasets:
-        ours = results.entry(dataset.label, reference)
-        for run, entry in recorded_entries(dataset) if ours is not None else ():
-            assert ours is not None
-            reasons = not_comparable(results, ours, run.results, entry, checkpoint)
-            if not reasons and not set(results.seeds) & set(run.results.seeds):
-                reasons = ["no seed in common"]
-            if reasons:
-                left_out[f"{entry.method} on {entry.dataset}"] = "; ".join(reasons)
-            else:
-                taken[dataset.label, entry.method] = run, entry
+    taken, left_out = _comparable(results, reference, checkpoint)
     if not taken:
         why = "".join(f"\n  {name}: {reason}" for name, reason in list(left_out.items())[:_FEW])
         more = f"\n  and {len(left_out) - _FEW} more" if len(left_out) > _FEW else ""
@@ -135,6 +125,22 @@ def beside_record(
         raise UserError(f"'{twice[0]}' is a row of run {results.run}; recorded rows have such names: rename yours")
     joined = _joined(results, reference, taken)
     return joined, tuple(_remarks(taken.values(), left_out, sorted({*results.seeds} - {*joined.seeds})))
+
+
+def _comparable(results: RunResults, reference: str, checkpoint: str | None) -> tuple[Taken, dict[str, str]]:
+    """Return the recorded rows that are comparable to a row of the run, and why the others on its data are not."""
+    taken: Taken = {}
+    left_out: dict[str, str] = {}
+    for ours in (entry for entry in results.entries if entry.method == reference):
+        for run, entry in recorded_entries(results.dataset(ours.dataset)):
+            reasons = not_comparable(results, ours, run.results, entry, checkpoint)
+            if not reasons and not set(results.seeds) & set(run.results.seeds):
+                reasons = ["no seed in common"]
+            if reasons:
+                left_out[f"{entry.method} on {entry.dataset}"] = "; ".join(reasons)
+            else:
+                taken[ours.dataset, entry.method] = run, entry
+    return taken, left_out
 
 
 def _new_method(results: RunResults) -> str:
@@ -152,9 +158,7 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _joined(
-    results: RunResults, reference: str, taken: Mapping[tuple[str, str], tuple[Recorded, MethodFacts]]
-) -> RunResults:
+def _joined(results: RunResults, reference: str, taken: Taken) -> RunResults:
     seeds = tuple(s for s in results.seeds if all(s in run.results.seeds for run, _ in taken.values()))
     results = results.of({label for label, _ in taken}, results.methods)
     entries, rows = list(results.entries), list(results.rows)

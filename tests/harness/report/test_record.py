@@ -43,7 +43,7 @@ def recorded(make_run, monkeypatch: pytest.MonkeyPatch):
         cells = {"ERM": {data: ERM}, "IRM": {data: IRM}}
         settings = {"ERM": {"settings": SETTINGS}, "IRM": {"settings": {**SETTINGS, **changes}}}
         results = make_run(cells, datasets=(facts,), facts=settings)
-        one = Recorded("2026-11-30", 1.0, "abcdef012345", "a CPU", {"torch": "2.13.0"}, results)
+        one = Recorded("2026-11-30", "abcdef012345", "a CPU", {"torch": "2.13.0"}, results)
         monkeypatch.setattr(record, "load_record", lambda: (one,))
         return one
 

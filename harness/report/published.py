@@ -131,7 +131,8 @@ def _compare_recorded(table: ResultTable) -> PublishedComparison:
             if row is None:
                 others[entry.method] = None
             elif row.test.n:
-                cells += _recorded_cell(table, row, run, entry)
+                mine = ours.entry(column.dataset, row.method)
+                cells += _recorded_cell(table, row, *run.at_settings(entry, mine)) if mine else ()
     sources = "; ".join(dict.fromkeys(cell.source for cell in cells))
     told: tuple[str, ...] = (
         f"Rows of the record: {sources}.",

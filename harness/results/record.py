@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.results.compare import not_comparable
+from harness.results.compare import not_comparable, tuned_paths
 from harness.results.published import RECORD
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
 from harness.results.run_record import RunRecord
+from harness.results.selection import mark_selected
 from harness.safe_io import json_text, parse_json_as
 
 FOLDER = Path(__file__).resolve().parent / "published" / RECORD
@@ -63,6 +64,30 @@ class Recorded:
         commit = (made.get("repository") or {}).get("commit", "")
         return cls(record.started[:10], commit, str(made.get("cpu", "")), made.get("versions", {}), results)
 
+    def at_settings(self, entry: MethodFacts, ours: MethodFacts) -> tuple[Recorded, MethodFacts]:
+        """Return a row as it is over those of its configurations that have our settings of network and training.
+
+        All of them where we tune the same settings, or where none has ours.
+        """
+        paths = {path for path in tuned_paths(entry) - tuned_paths(ours) if path.startswith(("train.", "model."))}
+        kept = {
+            config: values
+            for config, values in entry.configurations.items()
+            if config in entry.tuned_settings
+            and all(entry.tuned_settings[config].get(path) == ours.settings.get(path) for path in paths)
+        }
+        if not paths or not kept or not ours.settings:
+            return self, entry
+        narrowed = replace(
+            entry,
+            configurations={config: _without(values, paths) for config, values in kept.items()},
+            settings={**entry.settings, **{path: ours.settings[path] for path in paths & ours.settings.keys()}},
+            tuned_settings={config: _without(entry.tuned_settings[config], paths) for config in kept},
+        )
+        results = self.results.of({entry.dataset}, {entry.method})
+        rows = tuple(row for row in results.rows if row.config_id in kept)
+        return replace(self, results=mark_selected(replace(results, entries=(narrowed,), rows=rows))), narrowed
+
     def text(self) -> str:
         """Return strict JSON with a line for each row, without what is of one store or a default."""
         rows = ",\n".join(json_text(_kept(row), indent=None).rstrip() for row in self.results.rows)
@@ -73,6 +98,10 @@ class Recorded:
 def _kept(row: ResultRow) -> dict[str, Any]:
     values = {item.name: (getattr(row, item.name), item.default) for item in fields(row)}
     return {name: value for name, (value, default) in values.items() if value != default and name not in _NOT_KEPT}
+
+
+def _without(values: Mapping[str, Any], paths: Collection[str]) -> dict[str, Any]:
+    return {path: value for path, value in values.items() if path not in paths}
 
 
 Taken = dict[tuple[str, str], tuple[Recorded, MethodFacts]]
@@ -115,7 +144,7 @@ def beside_record(
     reference = reference or _new_method(results)
     if reference not in results.methods:
         raise UserError(f"'{reference}' is no row of run {results.run}; there are: {_quoted(results.methods)}")
-    taken, left_out = _comparable(results, reference, checkpoint)
+    taken, left_out, parts = _comparable(results, reference, checkpoint)
     if not taken:
         why = "".join(f"\n  {name}: {reason}" for name, reason in list(left_out.items())[:_FEW])
         more = f"\n  and {len(left_out) - _FEW} more" if len(left_out) > _FEW else ""
@@ -124,15 +153,17 @@ def beside_record(
     if twice:
         raise UserError(f"'{twice[0]}' is a row of run {results.run}; recorded rows have such names: rename yours")
     joined = _joined(results, reference, taken)
-    return joined, tuple(_remarks(taken.values(), left_out, sorted({*results.seeds} - {*joined.seeds})))
+    return joined, tuple(_remarks(taken.values(), left_out, parts, sorted({*results.seeds} - {*joined.seeds})))
 
 
-def _comparable(results: RunResults, reference: str, checkpoint: str | None) -> tuple[Taken, dict[str, str]]:
-    """Return the recorded rows that are comparable to a row of the run, and why the others on its data are not."""
+def _comparable(results: RunResults, reference: str, checkpoint: str | None) -> tuple[Taken, dict[str, str], list[str]]:
+    """Return the recorded rows that are comparable to a row of the run, why the others are not, and those not whole."""
     taken: Taken = {}
     left_out: dict[str, str] = {}
+    parts: list[str] = []
     for ours in (entry for entry in results.entries if entry.method == reference):
-        for run, entry in recorded_entries(results.dataset(ours.dataset)):
+        for whole, every in recorded_entries(results.dataset(ours.dataset)):
+            run, entry = whole.at_settings(every, ours)
             reasons = not_comparable(results, ours, run.results, entry, checkpoint)
             if not reasons and not set(results.seeds) & set(run.results.seeds):
                 reasons = ["no seed in common"]
@@ -140,7 +171,10 @@ def _comparable(results: RunResults, reference: str, checkpoint: str | None) -> 
                 left_out[f"{entry.method} on {entry.dataset}"] = "; ".join(reasons)
             else:
                 taken[ours.dataset, entry.method] = run, entry
-    return taken, left_out
+                if run is not whole:
+                    count = f"{len(entry.configurations)} of {len(every.configurations)}"
+                    parts.append(f"{entry.method} on {ours.dataset} ({count})")
+    return taken, left_out, parts
 
 
 def _new_method(results: RunResults) -> str:
@@ -178,10 +212,15 @@ def _joined(results: RunResults, reference: str, taken: Taken) -> RunResults:
 
 
 def _remarks(
-    taken: Iterable[tuple[Recorded, MethodFacts]], left_out: Mapping[str, str], seeds: Sequence[int]
+    taken: Iterable[tuple[Recorded, MethodFacts]],
+    left_out: Mapping[str, str],
+    parts: Sequence[str],
+    seeds: Sequence[int],
 ) -> Iterator[str]:
     sources = dict.fromkeys(run.source for run, _ in taken)
     yield f"Rows ending in '{MARK[2:]}' were not trained here, they are the record's: {'; '.join(sources)}."
+    if parts:
+        yield f"Of tuned rows those configurations count that have your network and training: {', '.join(parts)}."
     if seeds:
         yield f"Seeds of the run that are left out, as the record does not have them: {', '.join(map(str, seeds))}."
     if left_out:

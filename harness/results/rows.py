@@ -151,6 +151,7 @@ class MethodFacts:
         departures: settings that are not the protocol's, e.g. ``epochs 6 (protocol 50)``, without what was tuned.
         settings: network and training by path (``train.epochs``), without what was tuned, and of the backbone only what
             differs from its defaults; empty until a cell has been trained.
+        tuned_settings: configuration id -> what it tuned of network and training, written like ``settings``.
         pending: trials of the search that are still to be chosen.
     """
 
@@ -163,6 +164,7 @@ class MethodFacts:
     shaped_by_validation: tuple[str, ...] = ()
     departures: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    tuned_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pending: int = 0
 
     @property

@@ -58,7 +58,7 @@ def collect(record: RunRecord, store: Store) -> RunResults:
         saved_rows.setdefault((row.cell, row.key), []).append(row)
     rows: list[ResultRow] = []
     stored: dict[str, str] = {}
-    trained: dict[tuple[str, str], list[str]] = {}
+    trained: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in record.cells:
         if (cell.dataset, cell.method) not in entries:
             raise DataError(f"run {record.id}: the cell {cell.id} is of no row of its results")
@@ -66,7 +66,7 @@ def collect(record: RunRecord, store: Store) -> RunResults:
         cell_rows, since = _cell_rows(record, cell, entry, store, saved_rows.get((cell.id, cell.score), []))
         rows += cell_rows
         stored |= {cell.id: since} if since else {}
-        trained.setdefault((cell.dataset, cell.method), []).append(cell.train)
+        trained.setdefault((cell.dataset, cell.method), []).append(cell)
     keys = record.prepared
     datasets = [_with_data(data, store, keys.get(data.label, ""), saved) for data in record.results.datasets]
     methods = [_with_settings(entry, store, trained.get(place, ()), saved) for place, entry in entries.items()]
@@ -132,12 +132,31 @@ def _with_data(dataset: DatasetFacts, store: Store, key: str, saved: RunResults)
     )
 
 
-def _with_settings(entry: MethodFacts, store: Store, keys: Sequence[str], saved: RunResults) -> MethodFacts:
-    """Add network and training by the paths of a suite, from the first training that the store or the folder holds."""
-    preimage = next((meta.preimage for meta in map(store.meta, keys) if meta is not None), None)
-    if preimage is None:
+def _with_settings(entry: MethodFacts, store: Store, cells: Sequence[CellRecord], saved: RunResults) -> MethodFacts:
+    """Add network and training, from the first training of each configuration that the store or the folder holds."""
+    trained: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        meta = None if cell.config_id in trained else store.meta(cell.train)
+        if meta is not None:
+            trained[cell.config_id] = _settings(meta.preimage)
+    if not trained:
         other = saved.entry(entry.dataset, entry.method)
-        return entry if other is None else replace(entry, settings=other.settings)
+        return entry if other is None else replace(entry, settings=other.settings, tuned_settings=other.tuned_settings)
+    tuned = {path for values in entry.configurations.values() for path in values}
+    first = next(iter(trained.values()))
+    return replace(
+        entry,
+        settings={path: value for path, value in first.items() if path not in tuned},
+        tuned_settings={
+            config: {path: value for path, value in values.items() if path in tuned}
+            for config, values in trained.items()
+            if entry.tuned
+        },
+    )
+
+
+def _settings(preimage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return network and training of a training's key by the paths of a suite."""
     settings = {
         f"{part}.{name}": value for part in ("train", "model") for name, value in preimage.get(part, {}).items()
     }
@@ -145,8 +164,7 @@ def _with_settings(entry: MethodFacts, store: Store, keys: Sequence[str], saved:
     if backbone:
         settings["model.backbone"] = backbone["name"]
         settings |= {f"model.{name}": value for name, value in backbone["params"].items()}
-    tuned = {path for values in entry.configurations.values() for path in values}
-    return replace(entry, settings={path: value for path, value in settings.items() if path not in tuned})
+    return settings
 
 
 def _cell_rows(

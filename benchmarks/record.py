@@ -4,11 +4,17 @@
     python benchmarks/record.py pages
 
 ``add`` writes ``harness/results/published/record/ID.json`` from a run, named as for `bench report`: protocol,
-fingerprints, selection, every seed's values, commit and machine. Rows with cells that have not run are left out.
+fingerprints, selection, every seed's values, commit, machine and the tables of analyses. Their pictures go to
+``docs/results/figures``. Rows with cells that have not run are left out.
 ``pages`` writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a
 suite of the record and parts of a report, with patterns of its columns and rows::
 
     <!-- record: recorded-molecules --validation --checkpoint both --datasets B* -->
+    <!-- /record -->
+
+or the name of one of its analyses, for the picture and, unless ``--picture``, the table::
+
+    <!-- record: recorded-figures --analysis Votes -->
     <!-- /record -->
 """
 
@@ -20,18 +26,25 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from PIL import Image
+
+from harness.errors import BenchError
 from harness.report import NONE, ReportOptions, make_report, render
+from harness.report.layout import finding_table
+from harness.report.markdown import markdown_table
 from harness.results.compare import narrowed
 from harness.results.record import FOLDER, Recorded, load_record
 from harness.results.rows import RunResults
+from harness.results.run_record import Finding, load_findings
 from harness.run.collect import collect
 from harness.run.find import find_run
-from harness.safe_io import write_text
+from harness.safe_io import file_name, write_text
 from harness.store import Store
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "results"
@@ -44,8 +57,20 @@ def add(run: str, store: Path | None) -> Path:
     record = find_run(run, opened)
     path = FOLDER / f"{record.id}.json"
     FOLDER.mkdir(exist_ok=True)
-    write_text(path, Recorded.of_run(record, collect(record, opened)).text())
+    found = load_findings(opened.runs / record.id)
+    for finding, folder in found:
+        for name in finding.figures:
+            if name.endswith(".png"):
+                small = Image.open(folder / name).quantize(128)
+                small.save(PAGES / picture(record.results.suite, finding), optimize=True)
+    results = collect(record, opened)
+    write_text(path, Recorded.of_run(record, results, [finding for finding, _ in found]).text())
     return path
+
+
+def picture(suite: str, finding: Finding) -> str:
+    """Return the place of an analysis's picture, from the pages."""
+    return f"figures/{suite.removeprefix('recorded-')}-{file_name(finding.label.lower())}.png"
 
 
 def table(words: str) -> str:
@@ -57,8 +82,12 @@ def table(words: str) -> str:
     parser.add_argument("--checkpoint", default="suite")
     for part in ("validation", "differences", "statistics"):
         parser.add_argument(f"--{part}", action="store_true")
+    parser.add_argument("--analysis")
+    parser.add_argument("--picture", action="store_true")
     given = parser.parse_args(shlex.split(words))
     runs = [one for one in load_record() if one.results.suite == given.suite]
+    if given.analysis:
+        return analysis(runs, given)
     rules = ("best-val", "last") if given.checkpoint == "both" else (given.checkpoint,)
     options = ReportOptions(rules, given.validation, given.differences, statistics=given.statistics, published=NONE)
     shown = narrowed(together([run.results for run in runs]), given.datasets, given.methods)
@@ -72,6 +101,19 @@ def table(words: str) -> str:
         f"{text}\nRecorded: {sources}; {len(cells)} cells, {failed} without a value, "
         f"{hours:.1f} hours of training. Fingerprints: {prints}.\n"
     )
+
+
+def analysis(runs: Sequence[Recorded], given: argparse.Namespace) -> str:
+    """Return an analysis of the latest of these runs that has it: its picture, and its table in part."""
+    run, finding = [(run, one) for run in runs for one in run.findings if one.label == given.analysis][-1]
+    for column, patterns in (("dataset", given.datasets), ("method", given.methods)):
+        if patterns:
+            place = finding.columns.index(column)
+            kept = (row for row in finding.rows if any(fnmatchcase(str(row[place]), one) for one in patterns))
+            finding = replace(finding, rows=tuple(kept))
+    shown = "" if given.picture else markdown_table(replace(finding_table(finding, PAGES), title="")) + "\n\n"
+    image = f"![{finding.label}]({picture(given.suite, finding)})\n\n" if finding.figures else ""
+    return f"{image}{shown}Recorded: {run.source}.\n"
 
 
 def together(runs: Sequence[RunResults]) -> RunResults:
@@ -109,7 +151,10 @@ def main() -> None:
     commands.add_parser("pages")
     given = parser.parse_args()
     if given.command == "add":
-        print(add(given.run, given.store))
+        try:
+            print(add(given.run, given.store))
+        except BenchError as error:
+            sys.exit(f"error: {error}")
         return
     for page in sorted(PAGES.glob("*.md")):
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

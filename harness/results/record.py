@@ -13,7 +13,7 @@ from harness.errors import UserError
 from harness.results.compare import not_comparable, tuned_paths
 from harness.results.published import RECORD
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
-from harness.results.run_record import RunRecord
+from harness.results.run_record import Finding, RunRecord
 from harness.results.selection import mark_selected
 from harness.safe_io import json_text, parse_json_as
 
@@ -33,6 +33,7 @@ class Recorded:
         started: the day.
         commit, cpu, versions: of the code, the machine and the packages.
         results: every value of every seed, split and checkpoint rule.
+        findings: the tables of its analyses.
     """
 
     started: str
@@ -40,6 +41,7 @@ class Recorded:
     cpu: str
     versions: Mapping[str, str]
     results: RunResults
+    findings: tuple[Finding, ...] = ()
 
     @property
     def source(self) -> str:
@@ -47,7 +49,7 @@ class Recorded:
         return f"{self.results.suite}, commit {self.commit[:7]}, {self.started}, {self.cpu}"
 
     @classmethod
-    def of_run(cls, record: RunRecord, results: RunResults) -> Recorded:
+    def of_run(cls, record: RunRecord, results: RunResults, findings: Sequence[Finding] = ()) -> Recorded:
         """Take what the record keeps of a run; rows of which a cell has not run are left out."""
         cells = {row.cell: (row.dataset, row.method) for row in results.rows}
         ended = Counter(cells.values())
@@ -62,7 +64,9 @@ class Recorded:
         results = results.of({label for label, _ in run}, {method for _, method in run})
         made = record.provenance
         commit = (made.get("repository") or {}).get("commit", "")
-        return cls(record.started[:10], commit, str(made.get("cpu", "")), made.get("versions", {}), results)
+        return cls(
+            record.started[:10], commit, str(made.get("cpu", "")), made.get("versions", {}), results, tuple(findings)
+        )
 
     def at_settings(self, entry: MethodFacts, ours: MethodFacts) -> tuple[Recorded, MethodFacts]:
         """Return a row as it is over those of its configurations that have our settings of network and training.
@@ -90,9 +94,12 @@ class Recorded:
 
     def text(self) -> str:
         """Return strict JSON with a line for each row, without what is of one store or a default."""
+        parts = {item.name: json_text(getattr(self, item.name), indent=None).rstrip() for item in fields(self)}
         rows = ",\n".join(json_text(_kept(row), indent=None).rstrip() for row in self.results.rows)
-        head = json_text(replace(self, results=self.results.with_rows(())), indent=None).rstrip().removesuffix("]}}")
-        return f"{head}\n{rows}\n]}}}}\n"
+        head = json_text(self.results.with_rows(()), indent=None).rstrip().removesuffix("]}")
+        found = ",\n".join(json_text(finding, indent=None).rstrip() for finding in self.findings)
+        parts |= {"results": f"{head}\n{rows}\n]}}", "findings": f"[\n{found}\n]"}
+        return "{" + ", ".join(f'"{name}": {text}' for name, text in parts.items()) + "}\n"
 
 
 def _kept(row: ResultRow) -> dict[str, Any]:

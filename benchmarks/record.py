@@ -9,10 +9,12 @@ fingerprints, selection, every seed's values, commit, machine and the tables of 
 ``pages`` writes the tables in ``docs/results`` anew from these files. A table stands between comments that name a
 suite of the record and parts of a report, with patterns of its columns and rows::
 
-    <!-- record: recorded-molecules --validation --checkpoint both --datasets B* -->
+    <!-- record: recorded-table2 --validation --checkpoint both --datasets B* -->
     <!-- /record -->
 
-or the name of one of its analyses, for the picture and, unless ``--picture``, the table::
+With ``--oracle`` the configurations are those that are best on test: what a choice on test scores could hide.
+
+Or the name of one of its analyses, for the picture and, unless ``--picture``, the table::
 
     <!-- record: recorded-figures --analysis Votes -->
     <!-- /record -->
@@ -80,7 +82,8 @@ def table(words: str) -> str:
     parser.add_argument("--datasets", nargs="+", default=[])
     parser.add_argument("--methods", nargs="+", default=[])
     parser.add_argument("--checkpoint", default="suite")
-    for part in ("validation", "differences", "statistics"):
+    parser.add_argument("--published", default=NONE)
+    for part in ("validation", "differences", "statistics", "oracle"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--analysis")
     parser.add_argument("--picture", action="store_true")
@@ -89,9 +92,14 @@ def table(words: str) -> str:
     if given.analysis:
         return analysis(runs, given)
     rules = ("best-val", "last") if given.checkpoint == "both" else (given.checkpoint,)
-    options = ReportOptions(rules, given.validation, given.differences, statistics=given.statistics, published=NONE)
+    options = ReportOptions(
+        rules, given.validation, given.differences, statistics=given.statistics, published=given.published
+    )
     shown = narrowed(together([run.results for run in runs]), given.datasets, given.methods)
     shown = shown.of({data.label for data in shown.datasets}, {entry.method for entry in shown.entries})
+    if given.oracle:
+        by_test = (replace(entry, select=replace(entry.select, config="oracle")) for entry in shown.entries)
+        shown = replace(shown, entries=tuple(by_test))
     _title, _, text = render(make_report(shown, options), "markdown").partition("\n\n")
     prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
     cells = {row.coordinates: row for row in shown.rows if shown.entry(row.dataset, row.method)}.values()

@@ -75,9 +75,12 @@ def _differences(table: ResultTable, computed: Statistics) -> TextTable:
     sentences = [
         f"Difference to {computed.reference} in percentage points, paired by seed, with its "
         f"{LEVEL:.0%} t-interval; pairs are the seeds where both rows have a value.",
-        f"{SIGNIFICANT}: the interval excludes zero. Not corrected for multiple comparisons: of {count} intervals "
-        f"about {count * (1 - LEVEL):.1f} would exclude zero by chance alone.",
     ]
+    if count:
+        sentences.append(
+            f"{SIGNIFICANT}: the interval excludes zero. Not corrected for multiple comparisons: of {count} intervals "
+            f"about {count * (1 - LEVEL):.1f} would exclude zero by chance alone."
+        )
     return _by_cell(f"Differences to {computed.reference}", table, texts, sentences)
 
 

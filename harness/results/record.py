@@ -132,7 +132,7 @@ def recorded_entries(dataset: DatasetFacts) -> Iterator[tuple[Recorded, MethodFa
 
 
 def beside_record(
-    results: RunResults, reference: str | None = None, checkpoint: str | None = None
+    results: RunResults, reference: str | None = None, checkpoint: str | None = None, cpu: str = ""
 ) -> tuple[RunResults, tuple[str, ...]]:
     """Add the recorded rows that are comparable to a run's, as rows of its table, over the seeds that both have.
 
@@ -140,6 +140,7 @@ def beside_record(
         reference: the row of the run that tests compare the others with; None: the first with values that the record
             does not have.
         checkpoint: the rule for all rows; None: each one's own.
+        cpu: the processor of the run, if known.
 
     Returns:
         The results, and sentences that say where the recorded rows are from and which were left out, and why.
@@ -160,7 +161,9 @@ def beside_record(
     if twice:
         raise UserError(f"'{twice[0]}' is a row of run {results.run}; recorded rows have such names: rename yours")
     joined = _joined(results, reference, taken)
-    return joined, tuple(_remarks(taken.values(), left_out, parts, sorted({*results.seeds} - {*joined.seeds})))
+    others = sorted({run.cpu for run, _ in taken.values()} - {cpu}) if cpu else []
+    seeds = sorted({*results.seeds} - {*joined.seeds})
+    return joined, tuple(_remarks(taken.values(), left_out, parts, seeds, others))
 
 
 def _comparable(results: RunResults, reference: str, checkpoint: str | None) -> tuple[Taken, dict[str, str], list[str]]:
@@ -223,9 +226,12 @@ def _remarks(
     left_out: Mapping[str, str],
     parts: Sequence[str],
     seeds: Sequence[int],
+    cpus: Sequence[str],
 ) -> Iterator[str]:
     sources = dict.fromkeys(run.source for run, _ in taken)
     yield f"Rows ending in '{MARK[2:]}' were not trained here, they are the record's: {'; '.join(sources)}."
+    if cpus:
+        yield f"Trained on another processor ({', '.join(cpus)}), where rounding makes equal seeds different trainings."
     if parts:
         yield f"Of tuned rows those configurations count that have your network and training: {', '.join(parts)}."
     if seeds:

@@ -66,6 +66,12 @@ def test_recorded_rows_on_the_same_data_join_the_table_with_paired_tests(ours, r
     assert "commit abcdef0, 2026-11-30, a CPU" in render(shown, "plain").replace("\n", " ")
 
 
+def test_another_processor_is_told(ours, recorded) -> None:
+    recorded()
+    assert "Trained on another processor (a CPU)" in beside_record(ours(), cpu="another")[1][1]
+    assert len(beside_record(ours(), cpu="a CPU")[1]) == 1
+
+
 def test_data_that_the_record_does_not_have_leave_the_table(make_run, recorded) -> None:
     recorded()
     other = DatasetFacts("Other", fingerprint="f9")

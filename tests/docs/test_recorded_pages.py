@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def test_tables_are_what_the_record_has(page: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     text = page.read_text(encoding="utf-8")
     assert importlib.import_module("record").with_tables(text) == text
+
+
+def test_numbers_of_the_readme_stand_in_a_recorded_table() -> None:
+    headline = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What it measures")[2].partition("```")[0]
+    ours = re.findall(r"(?<!\()\d\d\.\d\d ± \d+\.\d\d", headline)
+    page = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
+    blocks = "".join(re.findall("<!-- record: .*?<!-- /record -->", page, re.DOTALL))
+    assert len(ours) == 6
+    assert [value for value in ours if value not in blocks] == []
 
 
 def test_two_recorded_cells_come_out_again(tmp_path: Path) -> None:

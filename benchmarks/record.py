@@ -14,7 +14,7 @@ suite of the record and parts of a report, with patterns of its columns and rows
 
 With ``--oracle`` the configurations are those that are best on test: what a choice on test scores could hide.
 
-Or the name of one of its analyses, for the picture and, unless ``--picture``, the table::
+Or the name of one of its analyses, for its picture and table (``--alt`` says what the picture shows)::
 
     <!-- record: recorded-figures --analysis Votes -->
     <!-- /record -->
@@ -86,7 +86,7 @@ def table(words: str) -> str:
     for part in ("validation", "differences", "statistics", "oracle"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--analysis")
-    parser.add_argument("--picture", action="store_true")
+    parser.add_argument("--alt")
     given = parser.parse_args(shlex.split(words))
     runs = [one for one in load_record() if one.results.suite == given.suite]
     if given.analysis:
@@ -119,9 +119,9 @@ def analysis(runs: Sequence[Recorded], given: argparse.Namespace) -> str:
             place = finding.columns.index(column)
             kept = (row for row in finding.rows if any(fnmatchcase(str(row[place]), one) for one in patterns))
             finding = replace(finding, rows=tuple(kept))
-    shown = "" if given.picture else markdown_table(replace(finding_table(finding, PAGES), title="")) + "\n\n"
-    image = f"![{finding.label}]({picture(given.suite, finding)})\n\n" if finding.figures else ""
-    return f"{image}{shown}Recorded: {run.source}.\n"
+    shown = markdown_table(replace(finding_table(finding, PAGES), title=""))
+    image = f"![{given.alt or finding.label}]({picture(given.suite, finding)})\n\n" if finding.figures else ""
+    return f"{image}{shown}\n\nRecorded: {run.source}.\n"
 
 
 def together(runs: Sequence[RunResults]) -> RunResults:

@@ -54,7 +54,8 @@ class MeasuredCell(CellId):
         splits: split name -> role.
         validation_split: the split that chose the checkpoint.
         values, arrays: what ``measure`` returned: plain values, and arrays. Empty without ``measure``.
-        truth: ``y``, ``env``, ``num_nodes``, ``logits`` and ``history`` -> reader; see the methods.
+        truth: ``y``, ``env``, ``num_nodes``, ``logits``, ``history`` and declared oracle fields -> reader; see the
+            methods.
     """
 
     task: Task
@@ -82,6 +83,10 @@ class MeasuredCell(CellId):
     def environments(self, split: str) -> Array | None:
         """(n,) the dataset's own environment ids; None where it has none. Raises as :meth:`labels`."""
         return self.truth["env"](split)
+
+    def oracle(self, name: str, split: str) -> Array | None:
+        """(n,) a declared oracle field; None where the dataset has none. Raises as :meth:`labels`."""
+        return self.truth[name](split) if name in self.truth else None
 
     def num_nodes(self, split: str) -> Array:
         """(n,) nodes of each graph."""
@@ -211,7 +216,7 @@ class Analysis(Component):
     needs_pipeline: ClassVar[bool] = False
     """True if it makes sense only for methods with encoder and quantifier; others are left out."""
     oracle_where_there: ClassVar[frozenset[str]] = frozenset()
-    """Oracle fields that :meth:`measure` reads of datasets that have them (``cell.oracle_fields`` says which)."""
+    """Oracle fields that it reads of datasets that have them (``cell.oracle_fields`` tells :meth:`measure` which)."""
     first_seeds: ClassVar[int] = 0
     """Look at the first so many seeds of each method only; 0 for all."""
 

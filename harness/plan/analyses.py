@@ -25,12 +25,14 @@ class ChosenCell:
         cell: from the plan.
         rule: the checkpoint rule that its row reports; ``checkpoint`` the same in the suite's words.
         stage: what must run to measure it, or None for an analysis that measures nothing.
+        fields: oracle fields that the analysis reads of its dataset.
     """
 
     cell: Cell
     rule: str
     checkpoint: str
     stage: Stage | None
+    fields: tuple[str, ...] = ()
 
 
 def chosen_cells(
@@ -55,12 +57,11 @@ def chosen_cells(
             continue
         if traits.get("needs_pipeline") and cell.configuration.pipeline is None:
             continue
-        stage = None
-        if traits.get("measures", True):
-            wanted = {*traits.get("oracle", ()), *traits.get("oracle_where_there", ())}
-            fields = sorted(wanted & set(oracle_of(cell.dataset)))
-            stage = _stage(spec, plan, catalog, cell, checkpoint, fields)
-        found.append(ChosenCell(cell, rule, checkpoint, stage))
+        wanted = {*traits.get("oracle", ()), *traits.get("oracle_where_there", ())}
+        fields = sorted(wanted & set(oracle_of(cell.dataset)))
+        measures = traits.get("measures", True)
+        stage = _stage(spec, plan, catalog, cell, checkpoint, fields) if measures else None
+        found.append(ChosenCell(cell, rule, checkpoint, stage, tuple(fields)))
     return found
 
 

@@ -167,7 +167,7 @@ def _opens(traits: Mapping[str, Any], chosen: Sequence[ChosenCell], results: Run
     entries = [results.entry(item.cell.dataset, item.cell.method) for item in chosen]
     if any(entry is not None and entry.tuned and entry.select.config == "oracle" for entry in entries):
         sealed.append("test scores to choose the configuration")
-    fields = {name for item in chosen if item.stage is not None for name in item.stage.payload.fields}
+    fields = {name for item in chosen for name in item.fields}
     return (*sealed, *sorted(fields))
 
 
@@ -245,7 +245,8 @@ def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test
         test = declared.splits[split] == "test"
         if test and not opens_test:
             raise PermissionError(f"'{split}' is a test split: an analysis that reads it declares opens_test = True")
-        return _arrays(store, prepared.outputs[1] if test else prepared.key, split).get(name)
+        open_tier = prepared.outputs[0] if name in item.fields else prepared.key
+        return _arrays(store, prepared.outputs[1] if test else open_tier, split).get(name)
 
     def num_nodes(split: str) -> Array:
         pointers = _arrays(store, prepared.key, split)["node_ptr"]
@@ -260,7 +261,7 @@ def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test
         rows = store.open(train.key).read_json("history")
         return np.array([row.get(name) for row in rows], float) if any(name in row for row in rows) else None
 
-    fields: dict[str, Reader] = {name: partial(field, name) for name in ("y", "env")}
+    fields: dict[str, Reader] = {name: partial(field, name) for name in ("y", "env", *item.fields)}
     return {**fields, "num_nodes": num_nodes, "logits": logits, "history": history}
 
 

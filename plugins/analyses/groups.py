@@ -1,4 +1,4 @@
-"""A method's failures: its score by the test graphs' environments and by their size."""
+"""A method's failures: its score by the test graphs' environments, size and base."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ DRAWN = 12
 
 
 class Groups(Analysis):
-    """Accuracy on parts of the test split: per environment of the dataset, and per quartile of graph size.
+    """Accuracy on parts of the test split: per environment of the dataset, per quartile of graph size, and by the base.
 
     An average over a test split hides who pays for it; group accuracies are the usual remedy (Sagawa et al.,
     *Distributionally Robust Neural Networks for Group Shifts*, ICLR 2020). Sizes are numbers of nodes; quartiles are
     those of the split. Environments with few graphs are pooled, as their accuracy is mostly chance. Multi-task sets
-    count each labelled task of each graph.
+    count each labelled task of each graph. Where the base graph is known, the graphs whose base goes with the label
+    are one group, the others another, and each class of base is one.
     """
 
     name = "groups"
     measures = False
     opens_test = True
+    oracle_where_there = frozenset({"base"})
 
     quartiles: int = hparam(4, low=2, help="parts of equal number of graphs by size")
     smallest: int = hparam(20, low=1, help="environments with fewer test graphs are pooled")
@@ -101,7 +103,8 @@ class Groups(Analysis):
             known = [share for share, _ in found.values() if not np.isnan(share)]
             if len(known) > 1:
                 yield f"worst {kind}", (min(known), None)
-        yield from (kinds["size group"] | kinds["environment"] | pooled).items()
+        base = scored(_base_groups(cell.oracle("base", split), cell.labels(split)))
+        yield from (kinds["size group"] | base | kinds["environment"] | pooled).items()
 
     def _environments(self, env: Array | None) -> Iterator[tuple[str, Array]]:
         """Name of each environment -> its graphs; the small ones are one, which comes last."""
@@ -137,6 +140,14 @@ def _size_groups(sizes: Array, parts: int) -> Iterator[tuple[str, Array]]:
         chosen = place == number
         low, high = sizes[chosen].min(), sizes[chosen].max()
         yield f"{low} nodes" if low == high else f"{low}–{high} nodes", chosen
+
+
+def _base_groups(base: Array | None, labels: Array) -> Iterator[tuple[str, Array]]:
+    """Name -> mask, by whether the base goes with the label, and by the base."""
+    if base is not None:
+        yield "base agrees", base == labels
+        yield "base differs", base != labels
+        yield from ((f"base {number}", base == number) for number in np.unique(base))
 
 
 @hookimpl

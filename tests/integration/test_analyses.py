@@ -123,11 +123,11 @@ def test_groups_weighed_by_their_size_give_the_table_value(findings):
         [r.value for r in outcome.results.rows if (r.method, r.split, r.checkpoint) == ("ERM", "test", "best@val")]
     )
     assert values["all"][1] == pytest.approx(score)
-    for kind in ("nodes", "environment"):
-        parts = [value for name, value in values.items() if kind in name]
+    for kind in ("nodes", "environment", "base [ad]", r"base \d"):
+        parts = [value for name, value in values.items() if re.search(kind, name)]
         assert sum(count for count, _ in parts) == values["all"][0]
         assert sum(count * share for count, share in parts) / values["all"][0] == pytest.approx(score)
-    assert found["Groups"][0].opens == ("test labels",)
+    assert found["Groups"][0].opens == ("test labels", "base")
 
 
 def test_curves_are_those_of_the_trainings(findings):

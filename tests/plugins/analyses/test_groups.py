@@ -10,6 +10,7 @@ from plugins.analyses.groups import Groups
 
 ENV = np.array([0] * 4 + [1] * 4 + [2])
 SIZES = np.array([5, 5, 9, 9] * 2 + [5])
+BASE = np.array([0, 0, 0, 2, 1, 0, 0, 1, 1])
 RIGHT = {1: [1, 1, 1, 1, 1, 0, 0, 0, 0], 2: [0, 0, 1, 1, 1, 1, 1, 0, 0]}
 
 
@@ -17,7 +18,13 @@ RIGHT = {1: [1, 1, 1, 1, 1, 0, 0, 0, 0], 2: [0, 0, 1, 1, 1, 1, 1, 0, 0]}
 def rows():
     cells = []
     for seed, right in RIGHT.items():
-        fields = {"y": np.zeros(9), "env": ENV, "num_nodes": SIZES, "logits": np.eye(2)[1 - np.array(right)]}
+        fields = {
+            "y": np.zeros(9),
+            "env": ENV,
+            "num_nodes": SIZES,
+            "base": BASE,
+            "logits": np.eye(2)[1 - np.array(right)],
+        }
         truth = {name: lambda _, array=array: array for name, array in fields.items()}
         roles = {"train": "train", "val": "val", "test": "test"}
         cells.append(MeasuredCell("Set", "M", "c", seed, Task("binary", 2), roles, "val", truth=truth))
@@ -39,3 +46,10 @@ def test_pooled_environments_are_not_the_worst(rows):
 
 def test_whole_and_worst_come_first(rows):
     assert list(rows)[:3] == ["all", "worst environment", "worst size group"]
+
+
+def test_groups_by_the_base(rows):
+    """All labels are 0: the base agrees on rows 0, 1, 2, 5 and 6, of which the seeds have 3 and 3 right."""
+    assert rows["base agrees"] == (5, pytest.approx(60))
+    assert rows["base differs"] == (4, pytest.approx((50 + 50) / 2))
+    assert rows["base 2"] == (1, pytest.approx(100))

@@ -76,6 +76,11 @@ class Codebook(nn.Module):
         count = torch.bincount(ids, minlength=size).to(rows.dtype)
         self.sizes.mul_(self.decay).add_(count, alpha=fresh)
         self.totals.mul_(self.decay).add_(torch.zeros_like(self.codes).index_add(0, ids, rows), alpha=fresh)
+        for averages in (
+            self.sizes,
+            self.totals,
+        ):  # of unused codes: subnormal numbers make a look-up ten times as long
+            averages.masked_fill_(averages.abs() < torch.finfo(averages.dtype).tiny, 0.0)
         whole = self.sizes.sum()
         smooth = whole * (self.sizes + self.eps) / (whole + size * self.eps)
         self.codes.copy_(self.totals / smooth.unsqueeze(1))

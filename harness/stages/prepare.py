@@ -177,12 +177,20 @@ def _oracle(names: Sequence[str], graphs: Sequence[RawGraph]) -> dict[str, Tenso
     return fields
 
 
-def fingerprint(tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]], version: str = "") -> str:
-    """Return a digest of all stored values and the data's edition, by which datasets of one name are told apart."""
+def fingerprint(
+    tiers: Mapping[str, Mapping[str, Mapping[str, Tensor]]], version: str = "", *, whole: bool = False
+) -> str:
+    """Return a digest of the stored graphs and the data's edition, by which datasets of one name are told apart.
+
+    Args:
+        whole: with scaffolds and fragments, which a dataset may have or not and still be the same graphs.
+    """
     digest = hashlib.sha256(version.encode())
     for tier, splits in sorted(tiers.items()):
         for split, tensors in sorted(splits.items()):
             for name, tensor in sorted(tensors.items()):
+                if name.startswith((GROUP, "part")) and not whole:
+                    continue
                 digest.update(f"{tier}/{split}/{name}/{tensor.dtype}/{tuple(tensor.shape)}".encode())
                 digest.update(tensor.contiguous().reshape(-1).numpy().view(np.uint8).data)
     return digest.hexdigest()

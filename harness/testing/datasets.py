@@ -47,7 +47,7 @@ class DatasetRig(Rig[Dataset, DatasetTrial]):
             declared = check_declaration(dataset, dataset.declare(self.data_dir))
             raw = check_built(dataset, dataset.build(self.data_dir))
         check(declared, raw)
-        outputs = {"fingerprint": fingerprint(split_tiers(declared, raw), declared.version)}
+        outputs = {"fingerprint": fingerprint(split_tiers(declared, raw), declared.version, whole=True)}
         return DatasetTrial(outputs, draws=draws, declared=declared, raw=raw)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from harness import DataError, Declaration, Features, RawDataset, RawGraph, Task
-from harness.stages.prepare import check, split_tiers
+from harness.stages.prepare import check, fingerprint, split_tiers
 
 DECLARED = Declaration(Task("binary", 2), Features("numeric", (1,)), environments=2)
 
@@ -71,3 +72,11 @@ def test_groups_that_are_no_ids_are_refused(group):
     raw.splits["train"][2].groups = {"scaffold": group}
     with pytest.raises(DataError, match=r"split 'train', graph 2: its group in 'scaffold' is .*expected 0, 1 … or -1"):
         check(replace(DECLARED, groups=("scaffold",)), raw)
+
+
+def test_fragments_and_scaffolds_leave_the_fingerprint_as_it_is() -> None:
+    plain = {"open": {"train": {"x": torch.ones(2, 3)}}}
+    aids = {"group/scaffold": torch.zeros(2), "part_ptr": torch.tensor([0, 1, 2]), "parts/x": torch.ones(4, 3)}
+    more = {"open": {"train": {**plain["open"]["train"], **aids}}}
+    assert fingerprint(more) == fingerprint(plain)
+    assert fingerprint(more, whole=True) != fingerprint(plain, whole=True)

@@ -14,9 +14,10 @@ suite of the record and parts of a report, with patterns of its columns and rows
 
 With ``--oracle`` the configurations are those that are best on test: what a choice on test scores could hide.
 
-Or the name of one of its analyses, for its picture and table (``--alt`` says what the picture shows)::
+Or the name of one of its analyses, for its picture and table (``--alt`` says what the picture shows; without it
+there is none)::
 
-    <!-- record: recorded-figures --analysis Votes -->
+    <!-- record: recorded-figures --analysis Votes --alt 'Box plots of votes' -->
     <!-- /record -->
 """
 
@@ -86,7 +87,7 @@ def table(words: str) -> str:
     for part in ("validation", "differences", "statistics", "oracle"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--analysis")
-    parser.add_argument("--alt")
+    parser.add_argument("--alt", default="")
     given = parser.parse_args(shlex.split(words))
     runs = [one for one in load_record() if one.results.suite == given.suite]
     if given.analysis:
@@ -120,7 +121,7 @@ def analysis(runs: Sequence[Recorded], given: argparse.Namespace) -> str:
             kept = (row for row in finding.rows if any(fnmatchcase(str(row[place]), one) for one in patterns))
             finding = replace(finding, rows=tuple(kept))
     shown = markdown_table(replace(finding_table(finding, PAGES), title=""))
-    image = f"![{given.alt or finding.label}]({picture(given.suite, finding)})\n\n" if finding.figures else ""
+    image = f"![{given.alt}]({picture(given.suite, finding)})\n\n" if given.alt else ""
     return f"{image}{shown}\n\nRecorded: {run.source}.\n"
 
 

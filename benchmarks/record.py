@@ -120,7 +120,7 @@ def analysis(runs: Sequence[Recorded], given: argparse.Namespace) -> str:
             place = finding.columns.index(column)
             kept = (row for row in finding.rows if any(fnmatchcase(str(row[place]), one) for one in patterns))
             finding = replace(finding, rows=tuple(kept))
-    shown = markdown_table(replace(finding_table(finding, PAGES), title=""))
+    shown = markdown_table(replace(finding_table(finding, PAGES), title="", figure=""))
     image = f"![{given.alt}]({picture(given.suite, finding)})\n\n" if given.alt else ""
     return f"{image}{shown}\n\nRecorded: {run.source}.\n"
 

@@ -145,8 +145,9 @@ def _size_groups(sizes: Array, parts: int) -> Iterator[tuple[str, Array]]:
 def _base_groups(base: Array | None, labels: Array) -> Iterator[tuple[str, Array]]:
     """Name -> mask, by whether the base goes with the label, and by the base."""
     if base is not None:
-        yield "base agrees", base == labels
-        yield "base differs", base != labels
+        if labels.ndim == 1:
+            yield "base agrees", base == labels
+            yield "base differs", base != labels
         yield from ((f"base {number}", base == number) for number in np.unique(base))
 
 

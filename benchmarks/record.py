@@ -113,8 +113,13 @@ def table(words: str) -> str:
 
 
 def analysis(runs: Sequence[Recorded], given: argparse.Namespace) -> str:
-    """Return an analysis of the latest of these runs that has it: its picture, and its table in part."""
-    run, finding = [(run, one) for run in runs for one in run.findings if one.label == given.analysis][-1]
+    """Return an analysis of these runs: its picture, and its table in part, of a row of the suite the latest run's."""
+    found = [(run, one) for run in runs for one in run.findings if one.label == given.analysis and one.columns]
+    finding = found[-1][1]
+    places = [finding.columns.index(column) for column in ("dataset", "method")]
+    by_row = {tuple(row[place] for place in places): one for _, one in found for row in one.rows}
+    rows = (row for _, one in found for row in one.rows if by_row[tuple(row[place] for place in places)] is one)
+    finding = replace(finding, rows=tuple(rows))
     for column, patterns in (("dataset", given.datasets), ("method", given.methods)):
         if patterns:
             place = finding.columns.index(column)
@@ -122,7 +127,8 @@ def analysis(runs: Sequence[Recorded], given: argparse.Namespace) -> str:
             finding = replace(finding, rows=tuple(kept))
     shown = markdown_table(replace(finding_table(finding, PAGES), title="", figure=""))
     image = f"![{given.alt}]({picture(given.suite, finding)})\n\n" if given.alt else ""
-    return f"{image}{shown}\n\nRecorded: {run.source}.\n"
+    sources = "; ".join(dict.fromkeys(run.source for run, _ in found))
+    return f"{image}{shown}\n\nRecorded: {sources}.\n"
 
 
 def together(runs: Sequence[RunResults]) -> RunResults:

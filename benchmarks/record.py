@@ -12,8 +12,6 @@ suite of the record and parts of a report, with patterns of its columns and rows
     <!-- record: recorded-table2 --validation --checkpoint both --datasets B* -->
     <!-- /record -->
 
-With ``--oracle`` the configurations are those that are best on test: what a choice on test scores could hide.
-
 Or the name of one of its analyses, for its picture and table (``--alt`` says what the picture shows; without it
 there is none)::
 
@@ -84,7 +82,7 @@ def table(words: str) -> str:
     parser.add_argument("--methods", nargs="+", default=[])
     parser.add_argument("--checkpoint", default="suite")
     parser.add_argument("--published", default=NONE)
-    for part in ("validation", "differences", "statistics", "oracle"):
+    for part in ("validation", "differences", "statistics"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--analysis")
     parser.add_argument("--alt", default="")
@@ -98,9 +96,6 @@ def table(words: str) -> str:
     )
     shown = narrowed(together([run.results for run in runs]), given.datasets, given.methods)
     shown = shown.of({data.label for data in shown.datasets}, {entry.method for entry in shown.entries})
-    if given.oracle:
-        by_test = (replace(entry, select=replace(entry.select, config="oracle")) for entry in shown.entries)
-        shown = replace(shown, entries=tuple(by_test))
     _title, _, text = render(make_report(shown, options), "markdown").partition("\n\n")
     prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
     cells = {row.coordinates: row for row in shown.rows if shown.entry(row.dataset, row.method)}.values()

@@ -76,10 +76,8 @@ class Codebook(nn.Module):
         count = torch.bincount(ids, minlength=size).to(rows.dtype)
         self.sizes.mul_(self.decay).add_(count, alpha=fresh)
         self.totals.mul_(self.decay).add_(torch.zeros_like(self.codes).index_add(0, ids, rows), alpha=fresh)
-        for averages in (
-            self.sizes,
-            self.totals,
-        ):  # of unused codes: subnormal numbers make a look-up ten times as long
+        # Averages of unused codes: subnormal numbers can make a look-up tens of times as long.
+        for averages in (self.sizes, self.totals):
             averages.masked_fill_(averages.abs() < torch.finfo(averages.dtype).tiny, 0.0)
         whole = self.sizes.sum()
         smooth = whole * (self.sizes + self.eps) / (whole + size * self.eps)

@@ -1,0 +1,72 @@
+"""An analysis for benchmarks/recorded/spmotif-hub.yaml: what the hubs of large wheels cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from harness import Analysis, Findings, Register, Study, hookimpl
+
+if TYPE_CHECKING:
+    from harness import TrainedCell
+    from harness.graphs import Batch
+
+
+class DegreeCap(Analysis):
+    """Accuracy by base, as the network is, and when no node takes in more edges than any node of the training graphs.
+
+    On SPMotif only the hub of a large wheel has more. Nothing is trained again, and no other node loses an edge.
+    """
+
+    name = "degree-cap"
+    tasks = frozenset({"multiclass"})
+    opens_test = True
+    oracle_where_there = frozenset({"base"})
+
+    def measure(self, cell: TrainedCell) -> dict[str, Any]:
+        most = max(int(_degrees(batch).max()) for batch in cell.graphs(cell.train_split).batches(256))
+        tests = (split for split in cell.splits if split not in (cell.train_split, *cell.validation_splits))
+        return {"most": most, **{split: _answers(cell, split, most) for split in tests}}
+
+    def present(self, study: Study) -> Findings:
+        rows = []
+        for (dataset, method), cells in study.groups().items():
+            for split in cells[0].test_splits:
+                for base in range(cells[0].task.num_classes):
+                    means = np.array([_accuracies(cell, split, base) for cell in cells])
+                    rows.append((dataset, method, split, base, *(100 * means.mean(0)), len(cells)))
+        return Findings(
+            ("dataset", "method", "split", "base", "accuracy, %", "with capped degrees, %", "seeds"),
+            tuple(rows),
+            ("A node takes in at most as many edges as any node of the training graphs does.",),
+        )
+
+
+def _degrees(batch: Batch) -> torch.Tensor:
+    return batch.indptr.diff()
+
+
+def _answers(cell: TrainedCell, split: str, most: int) -> np.ndarray[Any, Any]:
+    """(n,) predicted classes of a split's graphs with capped degrees."""
+    found = []
+    with torch.no_grad():
+        for batch in cell.graphs(split).batches(256):
+            place = torch.arange(batch.num_edges) - batch.indptr[batch.edge_index[1]]
+            found.append(cell.learner(batch.keep_edges(place < most)).argmax(1))
+    return torch.cat(found).numpy()
+
+
+def _accuracies(cell: Any, split: str, base: int) -> tuple[float, float]:
+    """Accuracy on a base's graphs, as they are and with capped degrees."""
+    labels, chosen = cell.labels(split), cell.oracle("base", split) == base
+    answers = cell.logits(split).argmax(1), cell.arrays[split]
+    plain, capped = (float((one == labels)[chosen].mean()) for one in answers)
+    return plain, capped
+
+
+@hookimpl
+def bench_register(register: Register) -> None:
+    """Register the analysis."""
+    register(DegreeCap)

@@ -98,11 +98,7 @@ def _by_hand(download: Download, target: Path, why: str) -> str:
 def _locked(target: Path, report: Report) -> Iterator[None]:
     """Hold the right to fetch a target; wait while another process has it."""
     path, waited = target.with_name(f".{target.name}.lock"), False
-    while True:
-        with writing(path, HINT):
-            lease = try_lock(path)
-        if lease is not None:
-            break
+    while (lease := try_lock(path, HINT)) is None:
         if not waited:
             report(f"another process is fetching {target.name}; waiting for it")
             waited = True

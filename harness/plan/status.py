@@ -216,14 +216,7 @@ def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
     Args:
         device: where a run would train networks.
     """
-    return differences(
-        store.root,
-        plan.stages.keys(),
-        lambda key: plan.stages[key].trains,
-        store.present,
-        versions=versions(),
-        device=device,
-    )
+    return differences(store, plan.stages, versions(), device)
 
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:

@@ -35,13 +35,6 @@ JSON = ".json"
 class MissingArtifact(BenchError):
     """An artifact is not in the store, or was found damaged and put aside; its stage must run again."""
 
-    def __init__(self, key: str, text: str) -> None:
-        super().__init__(key, text)
-        self.key = key
-
-    def __str__(self) -> str:
-        return str(self.args[1])
-
 
 def strict(value: Any) -> Any:
     """Return the value as JSON that parses strictly: NaN and infinities become null, arrays and tuples lists."""
@@ -246,7 +239,7 @@ class Artifact:
 
     def _damaged(self, name: str, why: str) -> NoReturn:
         self._put_aside(self.key, f"{name}: {why}")
-        raise MissingArtifact(self.key, f"the artifact of '{self.meta.title or self.key}' is damaged ({name}: {why})")
+        raise MissingArtifact(f"the artifact of '{self.meta.title or self.key}' is damaged ({name}: {why})")
 
 
 @lru_cache(maxsize=4096)

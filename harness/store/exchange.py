@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.errors import BenchError, FileError, UserError
 from harness.registry.planned_code import KEPT
@@ -220,7 +219,9 @@ def _receive(store: Store, remote: Remote, key: str) -> int:
         raise ValueError("its description is that of another artifact")
     with store.drafted(key) as folder:
         for name, item in meta.files.items():
-            _receive_file(remote, remote.path(key, name, item["sha256"]), folder / name, item)
+            blocks = remote.read(remote.path(key, name, item["sha256"]), item["size"])
+            if _save(blocks, folder / name) != item["sha256"]:
+                raise ValueError(f"{name}: content differs from what was written")
         with writing(folder):
             (folder / META).write_text(text, encoding="utf-8")
         if key == stage_key(meta):
@@ -232,11 +233,6 @@ def _receive(store: Store, remote: Remote, key: str) -> int:
             if isinstance(facts, dict) and not store.record(key):
                 store.keep_record(key, facts)
     return meta.size
-
-
-def _receive_file(remote: Remote, source: str, target: Path, item: Any) -> None:
-    if _save(remote.read(source, item["size"]), target) != item["sha256"]:
-        raise ValueError(f"{target.name}: content differs from what was written")
 
 
 def _save(blocks: Iterable[bytes], target: Path) -> str:

@@ -40,12 +40,7 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """Return the SHA-256 (hex) of the canonical JSON of a value; see :func:`canonical`."""
-    return sha256(canonical(value))
-
-
-def sha256(text: str) -> str:
-    """Return the SHA-256 (hex) of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def _plain(value: Any, where: _Where) -> Any:
@@ -87,7 +82,8 @@ def _differences(old: Any, new: Any, path: tuple[str, ...], absent: str) -> Iter
     if canonical(old) == canonical(new):
         return
     place = ".".join(path) or "value"
-    if isinstance(old, list) and isinstance(new, list) and any(map(_is_part, [*old, *new])):
+    lists = isinstance(old, list) and isinstance(new, list)
+    if lists and any(isinstance(item, dict) or _is_digest(item) for item in [*old, *new]):  # else told as a whole
         old, new = _labelled(old), _labelled(new)
     if not (isinstance(old, dict) and isinstance(new, dict)):
         shown = f": {_shown(old, absent)} -> {_shown(new, absent)}"
@@ -115,11 +111,6 @@ def _component(value: dict[str, Any]) -> tuple[str, ...]:
     """Return kind and name of a component; nothing for another mapping."""
     kind, name = value.get("kind"), value.get("name")
     return (kind, name) if isinstance(kind, str) and isinstance(name, str) else ()
-
-
-def _is_part(item: Any) -> bool:
-    """Return True if a list's item is compared by itself rather than with the whole list."""
-    return isinstance(item, dict) or _is_digest(item)
 
 
 def _labelled(items: list[Any]) -> dict[str, Any]:

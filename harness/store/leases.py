@@ -1,4 +1,7 @@
-"""Leases: file locks that end with their process, the runs that hold one, and what dead processes left. No torch."""
+"""Leases: file locks that end with their process, the runs that hold one, and what dead processes left. No torch.
+
+Where the store cannot be written, they raise a :class:`harness.errors.FileError`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import fcntl
 import os
 import shutil
 import time
-import uuid
 from calendar import timegm
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,10 +23,10 @@ from harness.safe_io import RUN_ID, writing
 if TYPE_CHECKING:
     from harness.store.store import Store
 
-_LOCK = ".lock"
+LOCK = ".lock"
 _RUN = "run-"
-_MOMENT, _TICKS = "%Y%m%d-%H%M%S", 1 << 16
 """The start of the name of a run's lease."""
+_MOMENT, _TICKS = "%Y%m%d-%H%M%S", 1 << 16
 _BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -54,7 +56,7 @@ class Lease:
         self.release()
 
 
-def try_lock(path: Path) -> Lease | None:
+def try_lock(path: Path, hint: str = "") -> Lease | None:
     """Take the lock of a file, made where absent, without waiting.
 
     On a file system without locks (some network mounts) everyone gets the lock: two processes may then do the same
@@ -64,39 +66,25 @@ def try_lock(path: Path) -> Lease | None:
         the lease, or None where another holder has it.
 
     Raises:
-        OSError: the file cannot be made.
+        FileError: the file cannot be made; ``hint`` is advice that its text ends with.
     """
     while True:
         made, exclusive = not path.exists(), True
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in _UNSUPPORTED:
-                os.close(descriptor)
-                if error.errno in _BUSY:
-                    return None
-                raise
-            exclusive = False
+        with writing(path, hint):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in _UNSUPPORTED:
+                    os.close(descriptor)
+                    if error.errno in _BUSY:
+                        return None
+                    raise
+                exclusive = False
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return Lease(path, descriptor, exclusive=exclusive, made=made)
         os.close(descriptor)  # its holder removed the file between the two steps
-
-
-def begin_draft(folder: Path, label: str) -> tuple[Path, Lease]:
-    """Choose an unused name in a folder and lock it; release the lock when the draft was moved or removed.
-
-    Raises:
-        FileError: the folder cannot be written.
-    """
-    while True:
-        path = folder / f"{label}-{uuid.uuid4().hex[:16]}"
-        lock = path.with_name(path.name + _LOCK)
-        with writing(lock):
-            lease = try_lock(lock)
-        if lease is not None:
-            return path, lease  # otherwise a sweep was faster, and takes it for a leftover
 
 
 def leftovers(root: Path) -> list[Path]:
@@ -111,19 +99,14 @@ def sweep(root: Path) -> int:
 
     Returns:
         how many drafts there were.
-
-    Raises:
-        FileError: the store cannot be written.
     """
     removed = 0
     for path in _abandoned(root):
         removed += path.exists()
         delete(path)
-        delete(path.with_name(path.name + _LOCK))
-    for path in (root / "leases").glob(f"*{_LOCK}"):
-        with writing(path):
-            lease = try_lock(path)
-        if lease is not None:
+        delete(path.with_name(path.name + LOCK))
+    for path in (root / "leases").glob(f"*{LOCK}"):
+        if (lease := try_lock(path)) is not None:
             with lease:
                 name = path.stem.removeprefix(_RUN)
                 if lease.exclusive and path.name.startswith(_RUN) and RUN_ID.fullmatch(name):
@@ -133,11 +116,8 @@ def sweep(root: Path) -> int:
 
 def _abandoned(root: Path) -> Iterator[Path]:
     """Yield each draft that nobody writes any more; its lock is held until the next one is asked for."""
-    for path in sorted({path.with_name(path.name.removesuffix(_LOCK)) for path in (root / "tmp").glob("*")}):
-        lock = path.with_name(path.name + _LOCK)
-        with writing(lock):
-            lease = try_lock(lock)
-        if lease is not None:
+    for path in sorted({path.with_name(path.name.removesuffix(LOCK)) for path in (root / "tmp").glob("*")}):
+        if (lease := try_lock(path.with_name(path.name + LOCK))) is not None:
             with lease:
                 if lease.exclusive:  # else nobody can tell whether its writer lives
                     yield path
@@ -160,11 +140,7 @@ def new_run_name(suite: str, runs: Path) -> str:
 
 @contextmanager
 def claim_run(store: Store, suite: str) -> Iterator[str]:
-    """Give a new run its name, which is leased until the block or the process ends; tidy up where the block raises.
-
-    Raises:
-        FileError: the store cannot be written.
-    """
+    """Give a new run its name, which is leased until the block or the process ends; tidy up where the block raises."""
     while True:
         name = new_run_name(suite, store.runs)
         lease = store.try_lease(_RUN + name)  # a sweep may hold it for a moment
@@ -182,13 +158,9 @@ def claim_run(store: Store, suite: str) -> Iterator[str]:
 
 
 def running(store: Store) -> set[str]:
-    """Return the ids of the runs that are going on; without locks in the file system, also of those that were killed.
-
-    Raises:
-        FileError: the store cannot be written.
-    """
+    """Return the ids of the runs that are going on; without locks in the file system, those that were killed too."""
     ids = set()
-    for path in (store.root / "leases").glob(f"{_RUN}*{_LOCK}"):
+    for path in (store.root / "leases").glob(f"{_RUN}*{LOCK}"):
         lease = store.try_lease(path.stem)
         if lease is None or not lease.exclusive:
             ids.add(path.stem.removeprefix(_RUN))

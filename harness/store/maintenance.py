@@ -1,4 +1,7 @@
-"""Look after a store: what is in it, what is damaged, and making room beside running processes. No torch."""
+"""Look after a store: what is in it, what is damaged, and making room beside running processes. No torch.
+
+What must write raises a :class:`harness.errors.FileError` where the store cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,9 @@ def choose(store: Store, rules: Rules) -> Garbage:
         for info in sorted(infos, key=lambda info: (info.used, info.key)):
             if rules.max_size is not None and left <= rules.max_size:
                 break
-            if not _allowed(store, info, rules, now):
+            if rules.older_than is not None and now - info.used <= rules.older_than:
+                continue
+            if rules.keep is not None and _needed(store, info, rules.keep):
                 continue
             if _needed(store, info, used):
                 in_use += 1
@@ -120,9 +125,6 @@ def remove(store: Store, garbage: Garbage) -> Garbage:
     """Remove what was chosen, but for what a process holds or has opened since, and return what has gone.
 
     Each artifact goes in one step, so that no reader meets half of it; a run that loses one makes it again.
-
-    Raises:
-        FileError: the store cannot be written.
     """
     used = _keys_in_use(store)  # once more: a run may have begun since
     gone = tuple(info for info in garbage.artifacts if not _needed(store, info, used) and _remove(store, info))
@@ -135,25 +137,17 @@ def remove(store: Store, garbage: Garbage) -> Garbage:
     return Garbage(gone, garbage.leftovers, size, garbage.total, garbage.in_use + held)
 
 
-def _allowed(store: Store, info: Info, rules: Rules, now: float) -> bool:
-    if rules.older_than is not None and now - info.used <= rules.older_than:
-        return False
-    return rules.keep is None or not _needed(store, info, rules.keep)
-
-
 def _remove(store: Store, info: Info) -> bool:
     """Remove an artifact and return True, unless another process holds it or has opened it since it was chosen."""
-    lease = store.try_lease(info.key)
+    lease, folder = store.try_lease(info.key), store.artifact_folder(info.key)
     if lease is None:
         return False
     with lease, suppress(OSError):
-        folder = store.artifact_folder(info.key)
-        if folder.stat().st_mtime != info.used:
-            return False
-        delete(store.to_debris(folder))
-        for path in (store.place_folder(info.place) / f"{info.key}.json", store.record_path(info.key)):
-            path.unlink(missing_ok=True)
-        return True
+        if folder.stat().st_mtime == info.used:
+            delete(store.to_debris(folder))
+            for path in (store.place_folder(info.place) / f"{info.key}.json", store.record_path(info.key)):
+                path.unlink(missing_ok=True)
+            return True
     return False
 
 
@@ -215,11 +209,7 @@ class Fault:
         return f"{self.what}: {self.why}"
 
     def mend(self, store: Store) -> None:
-        """Put it aside; the next run that needs an artifact makes it again.
-
-        Raises:
-            FileError: the store cannot be written.
-        """
+        """Put it aside; the next run that needs an artifact makes it again."""
         with writing(self.path):
             store.to_debris(self.path)
 
@@ -229,7 +219,12 @@ def inspect(store: Store) -> Iterator[Fault]:
     for key in store.artifact_keys():
         folder = store.artifact_folder(key)
         try:
-            _read_in_full(folder, key)
+            meta = Meta.read(folder)
+            if meta.key != key:
+                raise ValueError(f"{META} is of another artifact")
+            artifact = Artifact(folder, meta, lambda *_: None)
+            for name in meta.files:
+                artifact.path(name)
         except (OSError, ValueError, MissingArtifact) as error:
             if folder.is_dir():  # else it was collected meanwhile
                 yield Fault(key[:12], str(error), folder)
@@ -237,20 +232,7 @@ def inspect(store: Store) -> Iterator[Fault]:
         try:
             RunRecord.load(folder)
         except DataError as error:
-            if folder.name not in _going_on(store):
-                yield Fault(f"run {folder.name}", f"{RECORD} cannot be read ({error.__cause__ or error})", folder)
-
-
-def _read_in_full(folder: Path, key: str) -> None:
-    meta = Meta.read(folder)
-    if meta.key != key:
-        raise ValueError(f"{META} is of another artifact")
-    artifact = Artifact(folder, meta, lambda *_: None)
-    for name in meta.files:
-        artifact.path(name)
-
-
-def _going_on(store: Store) -> set[str]:
-    with suppress(FileError):  # a store that cannot be written has no run going on
-        return running(store)
-    return set()
+            with suppress(FileError):  # a store that cannot be written has no run going on
+                if folder.name in running(store):
+                    continue
+            yield Fault(f"run {folder.name}", f"{RECORD} cannot be read ({error.__cause__ or error})", folder)

@@ -26,7 +26,7 @@ from harness.safe_io import parse_json, write_text, writing
 from harness.store.artifact import META, Artifact, Draft, Meta, MissingArtifact, dump
 from harness.store.folders import store_root
 from harness.store.keys import digest, file_digest
-from harness.store.leases import Lease, begin_draft, sweep, try_lock
+from harness.store.leases import LOCK, Lease, sweep, try_lock
 from harness.store.stage import Failure, Stage, moment
 from harness.store.toolchains import note
 
@@ -40,7 +40,7 @@ class Store:
         root: the folder; by default ``BENCH_STORE``, else ``store`` in the user's cache folder.
 
     Raises:
-        FileError: ``root`` is a file or cannot be read.
+        FileError: ``root`` is a file or cannot be read; by every method that writes: it cannot be written.
     """
 
     def __init__(self, root: Path | None = None) -> None:
@@ -53,17 +53,13 @@ class Store:
             raise FileError(f"cannot use {self.root} as a store: {error.strerror or error}") from None
 
     def require_writable(self) -> None:
-        """Make the store ready for a run: try to write, and remove what killed processes left.
-
-        Raises:
-            FileError: the folder cannot be written.
-        """
+        """Make the store ready for a run: try to write, and remove what killed processes left."""
         with self.draft_folder("probe"):
             pass
         sweep(self.root)
 
-    def _folder(self, *parts: str) -> Path:
-        folder = self.root.joinpath(*parts)
+    def _folder(self, name: str) -> Path:
+        folder = self.root / name
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -126,7 +122,7 @@ class Store:
         """
         meta = self.meta(key)
         if meta is None:
-            raise MissingArtifact(key, f"no artifact {key[:12]} in {self.root}")
+            raise MissingArtifact(f"no artifact {key[:12]} in {self.root}")
         with suppress(OSError):
             os.utime(self.artifact_folder(key))  # "last used", for gc
         return Artifact(self.artifact_folder(key), meta, self.put_aside)
@@ -152,9 +148,6 @@ class Store:
 
         Args:
             key: which of the stage's keys; by default its own.
-
-        Raises:
-            FileError: the store cannot be written.
         """
         chosen = stage.key if key is None else key
         with self.drafted(chosen) as folder:
@@ -175,11 +168,7 @@ class Store:
 
     @contextmanager
     def drafted(self, key: str) -> Iterator[Path]:
-        """Give a folder that becomes the artifact of a key when the block ends, and goes when it raises.
-
-        Raises:
-            FileError: the store cannot be written.
-        """
+        """Give a folder that becomes the artifact of a key when the block ends, and goes when it raises."""
         with self.draft_folder(key[:16]) as folder:
             yield folder
             self._commit(folder, key)
@@ -187,7 +176,10 @@ class Store:
     @contextmanager
     def draft_folder(self, label: str) -> Iterator[Path]:
         """Give a folder under ``tmp`` to be moved elsewhere within the block; remove what is left of it then."""
-        folder, lock = begin_draft(self._folder("tmp"), label)
+        lock = None
+        while lock is None:  # else a sweep was faster, and takes it for a leftover
+            folder = self._folder("tmp") / f"{label}-{uuid.uuid4().hex[:16]}"
+            lock = try_lock(folder.with_name(folder.name + LOCK))
         with lock:
             try:
                 with writing(folder):
@@ -213,9 +205,7 @@ class Store:
 
         It ends with the process, however that ends, and belongs to the process that took it, not to its children.
         """
-        path = self._folder("leases") / f"{key}.lock"
-        with writing(path):
-            return try_lock(path)
+        return try_lock(self._folder("leases") / f"{key}{LOCK}")
 
     def place_folder(self, place: str) -> Path:
         """Return the index of a logical place: a folder with an empty file for each artifact, named by its key."""

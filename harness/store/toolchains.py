@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.safe_io import parse_json
 
+if TYPE_CHECKING:
+    from harness.store.stage import Stage
+    from harness.store.store import Store
+
 FILE: Final = "toolchains.txt"
 """A line for each stage: its key, a space, and its toolchain as JSON."""
-_OURS: Final = "equad-bench"
-"""A change of ours that matters is in the keys."""
 _CPU: Final = "cpu"
 
 
@@ -30,37 +32,26 @@ def note(root: Path, key: str, facts: Mapping[str, Any]) -> None:
             stream.write(f"{key} {json.dumps(toolchain, sort_keys=True)}\n")
 
 
-def differences(
-    root: Path,
-    keys: Collection[str],
-    trained: Callable[[str], bool],
-    present: Callable[[Collection[str]], Collection[str]],
-    *,
-    versions: Mapping[str, str],
-    device: str,
-) -> list[str]:
+def differences(store: Store, stages: Mapping[str, Stage], versions: Mapping[str, str], device: str) -> list[str]:
     """Return a line for each way in which stored stages were made otherwise than they would be now.
 
     Args:
-        root: the store's folder.
-        keys: of the plan's stages.
-        trained: whether the stage of a key trains networks, so that the device matters.
-        present: returns those of some keys that have an artifact; called with those only that seem to differ.
+        stages: the plan's, by key.
         versions: of the libraries here.
         device: where networks would be trained: ``cpu``, or any other.
     """
     try:
-        lines = (root / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (store.root / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, ValueError):
         return []
-    toolchains = {key: text for key, _, text in (line.partition(" ") for line in lines) if key in keys}
+    toolchains = {key: text for key, _, text in (line.partition(" ") for line in lines) if key in stages}
     compared = {text: _compare(text, versions, device) for text in set(toolchains.values())}
     differing = {}
     for key, text in toolchains.items():
         of_versions, of_device = compared[text]
-        if words := "; ".join(filter(None, [of_versions, of_device if trained(key) else ""])):
+        if words := "; ".join(filter(None, [of_versions, of_device if stages[key].trains else ""])):
             differing[key] = words
-    counts = Counter(differing[key] for key in present(differing))
+    counts = Counter(differing[key] for key in store.present(differing))
     return [
         f"{f'{count} cached stages were' if count > 1 else '1 cached stage was'} made {words}"
         for words, count in counts.most_common()
@@ -77,7 +68,7 @@ def _compare(text: str, versions: Mapping[str, str], device: str) -> tuple[str, 
     changed = [
         f"{name} {then[name]} (now {now})"
         for name, now in versions.items()
-        if name != _OURS and then.get(name, now) != now
+        if name != "equad-bench" and then.get(name, now) != now  # a change of ours that matters is in the keys
     ]
     named = ["the CPU" if place == _CPU else place for place in (made_on, device)]
     other = (made_on == _CPU) != (device == _CPU)

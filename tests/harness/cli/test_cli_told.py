@@ -13,7 +13,7 @@ import pytest
 from harness.cli import options
 from harness.cli.main import main
 from harness.cli.output import counted, tell_plugins
-from harness.errors import UserError
+from harness.errors import FileError, UserError
 from harness.hparams import HParam
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.report import make_report, render
@@ -225,7 +225,7 @@ class TestRuns:
         (store.root / "leases" / "run-ablation-1.lock").touch()
 
         def refuse(path: Path) -> None:
-            raise PermissionError(13, "Permission denied", str(path))
+            raise FileError(f"cannot write {path}: Permission denied")
 
         monkeypatch.setattr("harness.store.store.try_lock", refuse)
         assert "running" in bench("runs")[0]

@@ -67,7 +67,7 @@ def test_a_long_message_keeps_its_place() -> None:
     [
         FileError("cannot write x: Permission denied"),
         DiskFullError("the disk is full"),
-        MissingArtifact("k", "the artifact is damaged"),
+        MissingArtifact("the artifact is damaged"),
         OSError(errno.ENOSPC, "No space left on device"),
         OSError(errno.EROFS, "Read-only file system"),
         OSError(errno.ESTALE, "Stale file handle"),

@@ -86,7 +86,7 @@ def test_without_locks_drafts_of_the_dead_stay(store: Store) -> None:
 
 def test_who_looks_for_leftovers_never_takes_what_begins(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock that somebody else has for a moment, because he looks for leftovers, is no lock of ours."""
-    from harness.store import leases as module
+    from harness.store import store as module
 
     (store.root / "tmp").mkdir(parents=True)
     real, taken = module.try_lock, []

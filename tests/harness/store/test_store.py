@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 import torch
 from store_kit import fill, fresh, stage
 
-from harness.store import Failure, Meta, MissingArtifact, Store, digest, new_run_name
+from harness.store import Failure, Meta, Store, digest, new_run_name
 from harness.store.artifact import strict
 from harness.store.maintenance import disk_size, inspect, listing
 
@@ -107,11 +106,6 @@ def test_outputs_are_committed_in_the_order_of_writing(store: Store) -> None:
     assert store.preimages(made.place) == [], "the place is told by the stage's own key alone"
     fill(store, made)
     assert [key for key, _ in store.preimages(made.place)] == [made.key]
-
-
-def test_a_missing_artifact_survives_pickling() -> None:
-    error = pickle.loads(pickle.dumps(MissingArtifact("k", "gone")))
-    assert (error.key, str(error)) == ("k", "gone")
 
 
 def test_failures_are_kept_until_the_stage_succeeds(store: Store) -> None:

@@ -42,9 +42,8 @@ def test_a_flipped_bit_is_found_on_first_read(store: Store, read: object, caplog
     flip(folder / "info.json")
     flip(folder / "weights.safetensors")
     artifact = fresh(store).open(stage().key)
-    with caplog.at_level(logging.WARNING), pytest.raises(MissingArtifact, match=r"seed 1.*checksum") as caught:
+    with caplog.at_level(logging.WARNING), pytest.raises(MissingArtifact, match=r"seed 1.*checksum"):
         read(artifact)  # type: ignore[operator]
-    assert caught.value.key == stage().key
     assert "damaged" in caplog.text
     assert not store.has(stage().key)
 

@@ -97,10 +97,9 @@ def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Se
     computed = statistics(table) if asked else None
     near = computed.near_best if computed else ()
     main = results_table(table, means, near, validation=options.validation, differences=differences)
-    if options.differences and not differences:
-        lacking = "No differences: the suite names no reference row (report: {reference: METHOD})."
-        main = replace(main, notes=(*main.notes, lacking))
-    main = replace(main, notes=(*options.remarks, *main.notes))
+    lacking = ["No differences: the suite names no reference row (report: {reference: METHOD})."]
+    more = lacking if options.differences and not differences else []
+    main = replace(main, notes=(*options.remarks, *main.notes, *more))
     beside: list[TextTable] = []
     name, published = options.published or results.published, None
     if name and name != NONE:

@@ -126,7 +126,7 @@ def _selector(row: TableRow) -> str:
 
 def _lost(table: ResultTable) -> str:
     """Name the configurations of searches that lack values, which no row shows."""
-    lost = [one_line(str(one)) for one in lost_candidates(table.results)]
+    lost = [one_line(told) for _, told in lost_candidates(table.results)]
     more = f"; and {len(lost) - _FEW} more, which `bench runs` lists" if len(lost) > _FEW else ""
     return f"Configurations that lack values: {'; '.join(lost[:_FEW])}{more}." if lost else ""
 

@@ -38,22 +38,15 @@ def comparison_table(compared: Comparison) -> TextTable:
 
 def _row(pair: CellPair) -> tuple[Text, ...]:
     words = (one_line(pair.label), one_line(pair.first.method), _value(pair, 0), _value(pair, 1))
-    return (*map(Text, words), Text(_difference(pair), flags=SIGNIFICANT if pair.difference.excludes_zero else ""))
+    difference = interval_text(pair.difference, seeds=len(pair.seeds), signed=True)
+    told = f"identical (n={pair.difference.n})" if pair.identical else difference
+    return (*map(Text, words), Text(told, flags=SIGNIFICANT if pair.difference.excludes_zero else ""))
 
 
 def _value(pair: CellPair, side: int) -> str:
     """Return the mean over the seeds that both runs have, or why there is none."""
-    row = (pair.first, pair.second)[side]
-    summary = Summary(tuple(values[side] for values in pair.values))
-    if not summary.n:
-        return "–" if row.test.n else value_text(row)
-    return summary_text(summary)
-
-
-def _difference(pair: CellPair) -> str:
-    if pair.identical:
-        return f"identical (n={pair.difference.n})"
-    return interval_text(pair.difference, seeds=len(pair.seeds), signed=True)
+    row, summary = (pair.first, pair.second)[side], Summary(tuple(values[side] for values in pair.values))
+    return summary_text(summary) if summary.n or row.test.n else value_text(row)
 
 
 def _sentences(compared: Comparison) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean
 from harness.report.caption import listing
-from harness.report.table import Text, TextTable, numbered
+from harness.report.table import Text, TextTable
 from harness.report.text import interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
 from harness.results.compare import not_comparable, tuned_paths, unequal
@@ -131,47 +131,48 @@ def _compare_recorded(table: ResultTable) -> PublishedComparison:
             if row is None:
                 others[entry.method] = None
             elif row.test.n:
-                mine = ours.entry(column.dataset, row.method)
-                cells += _recorded_cell(table, row, *run.at_settings(entry, mine)) if mine else ()
+                cells += _recorded_cell(table, row, run, entry)
     sources = "; ".join(dict.fromkeys(cell.source for cell in cells))
-    told: tuple[str, ...] = (
+    told = [
         f"Rows of the record: {sources}.",
         f"{_DIFFERENCE} paired by seed where both have two or more in common, else Welch's. {_WITHIN}",
-    )
-    caption = told if cells else ("The record has none of these rows on these data.",)
-    caption += (f"Recorded on these data, and not here: {listing(others)}.",) if others else ()
-    return PublishedComparison(RECORD, "The record of this repository", rows=tuple(cells), caption=caption)
+    ]
+    caption = told if cells else ["The record has none of these rows on these data."]
+    caption += [f"Recorded on these data, and not here: {listing(others)}."] if others else []
+    return PublishedComparison(RECORD, "The record of this repository", rows=tuple(cells), caption=tuple(caption))
 
 
 def _recorded_cell(table: ResultTable, row: TableRow, run: Recorded, entry: MethodFacts) -> Iterator[PublishedCell]:
     """Yield the cell of a recorded row beside ours; none where it has no value under our checkpoint rule."""
     ours, checkpoint = table.results.entry(row.dataset, row.method), checkpoint_word(row.checkpoint)
-    recorded = build_table(run.results, checkpoint)
-    other = next(
-        (r for r in recorded.rows if (r.dataset, r.method, r.split) == (entry.dataset, entry.method, row.split)), None
-    )
-    if ours is None or other is None or other.test.mean is None:
+    assert ours is not None
+    run, entry = run.at_settings(entry, ours)
+    place, recorded = (entry.dataset, entry.method, row.split), build_table(run.results, checkpoint)
+    other = next((r for r in recorded.rows if (r.dataset, r.method, r.split) == place), None)
+    if other is None or other.test.mean is None:
         return
     pairs = [
         dict(zip(results.seeds, one.test.values, strict=True))
         for results, one in ((table.results, row), (run.results, other))
     ]
-    common = [seed for seed in pairs[0] if seed in pairs[1]]
-    paired = mean_interval(paired_difference(*([values[seed] for seed in common] for values in pairs)).values).times(
-        100
-    )
-    samples = [
-        Sample(one.test.n, 100 * (one.test.mean or 0.0), one.test.spread and 100 * one.test.spread)
-        for one in (row, other)
-    ]
-    difference = paired if len(common) > 1 else welch_interval(*samples)
+    common, theirs = [seed for seed in pairs[0] if seed in pairs[1]], _sample(other)
+    if len(common) > 1:
+        differences = paired_difference(*([values[seed] for seed in common] for values in pairs))
+        difference = mean_interval(differences.values).times(100)
+    else:
+        difference = welch_interval(_sample(row), theirs)
     differs = tuple(not_comparable(table.results, ours, run.results, entry, checkpoint))
     if ours.environments != entry.environments:
         differs += (f"environments: {ours.environments or 'none'} / {entry.environments or 'none'}",)
     part = len(common) > 1 and any(len(common) < len(values) for values in pairs)
     remarks = (f"difference over seeds {', '.join(map(str, common))}",) if part else ()
-    cell = row.dataset, row.split, row.method, run.results.suite, run.source, samples[1].mean, samples[1].deviation
+    cell = row.dataset, row.split, row.method, run.results.suite, run.source, theirs.mean, theirs.deviation
     yield PublishedCell(*cell, other.test.n, *_judged(difference, differs), differs, remarks)
+
+
+def _sample(row: TableRow) -> Sample:
+    """Return a row's values in percent."""
+    return Sample(row.test.n, 100 * (row.test.mean or 0.0), row.test.spread and 100 * row.test.spread)
 
 
 def _judged(difference: Interval, differs: Sequence[str]) -> tuple[Interval, str]:
@@ -186,9 +187,7 @@ def _judged(difference: Interval, differs: Sequence[str]) -> tuple[Interval, str
 def _compare(
     table: ResultTable, row: TableRow, publication: Publication, place: PublishedTable, theirs: PublishedValue
 ) -> PublishedCell:
-    spread = None if row.test.spread is None else 100 * row.test.spread
-    ours = Sample(row.test.n, 100 * (row.test.mean or 0.0), spread)
-    difference = welch_interval(ours, Sample(publication.runs, theirs.mean, theirs.spread))
+    difference = welch_interval(_sample(row), Sample(publication.runs, theirs.mean, theirs.spread))
     differs = tuple(_differs(table, row, publication))
     runs = f"{row.test.n} run{'s' if row.test.n > 1 else ''}, not {publication.runs}"
     remarks = [runs] if row.test.n != publication.runs else []
@@ -247,13 +246,20 @@ def published_table(compared: PublishedComparison, table: ResultTable) -> TextTa
     if compared.name is None:
         return TextTable("Published numbers", caption=(f"None: {compared.problem}.",))
     columns = {(column.dataset, column.split): column for column in table.columns}
-    footnotes: list[str] = []
+    footnotes: dict[str, int] = {}
     rows = []
     for cell in compared.rows:
         column = columns[cell.dataset, cell.split]
         row = table.cell(cell.method, column)
         assert row is not None
-        rows.append(_texts(cell, column.label, row, footnotes))
+        theirs = points(cell.mean) + ("" if cell.spread is None else f" ± {points(cell.spread)}")
+        difference, estimate = interval_text(cell.difference, signed=True), cell.difference.estimate
+        if cell.difference.low is None and estimate is not None:
+            difference = points(estimate, signed=True)
+        words = (one_line(column.label), one_line(cell.method), value_text(row), theirs, difference)
+        note = one_line(cell.note)
+        notes = (footnotes.setdefault(note, len(footnotes) + 1),) if note else ()
+        rows.append((*map(Text, words), Text(cell.verdict, notes=notes)))
     title = f"Published numbers: {compared.name}"
     header = ("Dataset", "Method", "Ours", "Published", "Difference", "Verdict") if rows else ()
     return TextTable(title, header, tuple(rows), words=2, footnotes=tuple(footnotes), caption=compared.caption)
@@ -269,15 +275,6 @@ def _caption(compared: PublishedComparison, publication: Publication) -> Iterato
     else:
         yield f"{publication.citation}."
     yield from _missing(compared, publication)
-
-
-def _texts(cell: PublishedCell, label: str, row: TableRow, footnotes: list[str]) -> tuple[Text, ...]:
-    theirs = points(cell.mean) + ("" if cell.spread is None else f" ± {points(cell.spread)}")
-    difference, estimate = interval_text(cell.difference, signed=True), cell.difference.estimate
-    if cell.difference.low is None and estimate is not None:
-        difference = points(estimate, signed=True)
-    words = (one_line(label), one_line(cell.method), value_text(row), theirs, difference)
-    return (*map(Text, words), Text(cell.verdict, notes=numbered(footnotes, one_line(cell.note))))
 
 
 def _notes(cells: Sequence[PublishedCell], publication: Publication) -> Iterable[str]:

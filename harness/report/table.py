@@ -56,11 +56,6 @@ class TextTable:
     figure: str = ""
 
     @property
-    def ranked(self) -> bool:
-        """True if an entry is marked as best."""
-        return any(text.rank for row in self.rows for text in row)
-
-    @property
     def flagged(self) -> bool:
         """True if an entry has a sign beside it."""
         return any(text.flags for row in self.rows for text in row)
@@ -73,11 +68,5 @@ class TextTable:
     def remarks(self, legend: str) -> list[str]:
         """Return the legend of the marks if there are any, the notes, and where the figure is."""
         figure = [f"Figure: {self.figure}"] if self.figure else []
-        return [*([legend] if self.ranked else []), *self.notes, *figure]
-
-
-def numbered(footnotes: list[str], note: str) -> tuple[int, ...]:
-    """Add a note to the footnotes unless it is there or empty, and return its number."""
-    if note and note not in footnotes:
-        footnotes.append(note)
-    return (footnotes.index(note) + 1,) if note else ()
+        marked = any(text.rank for row in self.rows for text in row)
+        return [*([legend] if marked else []), *self.notes, *figure]

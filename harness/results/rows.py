@@ -216,11 +216,8 @@ class RunResults:
 
     def why_not(self, dataset: str, method: str) -> str:
         """Return why a method cannot run on a dataset; empty where it can."""
-        return self._reasons.get((dataset, method), "")
-
-    @cached_property
-    def _reasons(self) -> dict[tuple[str, str], str]:
-        return {(one.dataset, one.method): one.reason for one in self.unsupported}
+        reasons = (one.reason for one in self.unsupported if (one.dataset, one.method) == (dataset, method))
+        return next(reasons, "")
 
     @cached_property
     def _by_label(self) -> dict[str, DatasetFacts]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.results.rows import MethodFacts, ResultRow, RunResults
@@ -152,26 +152,11 @@ def without_value(results: RunResults) -> int:
     return sum("undefined" in found and "ok" not in found for found in statuses.values())
 
 
-@dataclass(frozen=True)
-class LostCandidate:
-    """A configuration of a search that lacks values: of how many cells, by status, on which datasets, and why."""
+def lost_candidates(results: RunResults) -> Iterator[tuple[str, str]]:
+    """Yield the configurations of searches that ran and lack values, which no table row shows: status and sentence.
 
-    method: str
-    config_id: str
-    status: str
-    cells: int
-    datasets: tuple[str, ...]
-    reasons: tuple[str, ...]
-
-    def __str__(self) -> str:
-        cells = f"{self.cells} cell{'s' if self.cells > 1 else ''} {self.status}"
-        more = f" (and {len(self.reasons) - 1} other reasons)" if len(self.reasons) > 1 else ""
-        why = f": {self.reasons[0]}{more}" if self.reasons else ""
-        return f"{self.method}, {self.config_id}: {cells} on {', '.join(self.datasets)}{why}"
-
-
-def lost_candidates(results: RunResults) -> list[LostCandidate]:
-    """Return the configurations of searches that ran and lack values, which no table row shows."""
+    The sentence tells of how many cells, on which datasets, and why.
+    """
     scores, lost = ScoreTable(results), defaultdict[tuple[str, str, str], list[ResultRow]](list)
     for entry in results.entries:
         test = next(iter(results.dataset(entry.dataset).test_splits), "")
@@ -179,12 +164,9 @@ def lost_candidates(results: RunResults) -> list[LostCandidate]:
             for row in scores.rows(entry, config_id, test, rule_of(results, entry)):
                 if row is not None and row.value is None:
                     lost[entry.method, config_id, row.status].append(row)
-    return [
-        LostCandidate(
-            *place,
-            len(rows),
-            tuple(dict.fromkeys(row.dataset for row in rows)),
-            tuple(dict.fromkeys(row.reason.partition("\n")[0] for row in rows if row.reason)),
-        )
-        for place, rows in lost.items()
-    ]
+    for (method, config_id, status), rows in lost.items():
+        reasons = list(dict.fromkeys(row.reason.partition("\n")[0] for row in rows if row.reason))
+        more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+        cells = f"{len(rows)} cell{'s' if len(rows) > 1 else ''} {status}"
+        datasets = ", ".join(dict.fromkeys(row.dataset for row in rows))
+        yield status, f"{method}, {config_id}: {cells} on {datasets}" + (f": {reasons[0]}{more}" if reasons else "")

@@ -126,7 +126,7 @@ class _Recording:
         status = "failed" if outcome.failures else "finished"
         done = replace(self.record, status=status, failures=dict(outcome.failures), facts=facts)
         results = collect(done, self.session.store)
-        done = replace(done, facts={**facts, "lost": list(map(str, lost_candidates(results)))})
+        done = replace(done, facts={**facts, "lost": [told for _, told in lost_candidates(results)]})
         try:
             self._save(done, results)
         except BenchError as error:  # the table can be shown all the same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from harness.results.rows import METRICS, RunResults
 from harness.results.run_record import Finding, RunRecord, load_findings
 from harness.results.selection import lost_candidates
 from harness.safe_io import size_text
-from harness.store import STAGE_KINDS, Failure, Store
+from harness.store import STAGE_KINDS, Store
 from harness.suite.settings import LAST
 
 COPIES = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
@@ -137,8 +137,8 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Re
         findings=tuple(page_finding(finding, place) for finding, place in load_findings(folder)),
         failures=page_failures(record, results),
         components=tuple(sorted(dialogs.components)),
-        suite=_suite(folder / "suite.yaml"),
-        log=_tail(folder / "workers.log"),
+        suite=_text(folder / "suite.yaml"),
+        log="\n".join(_text(folder / "workers.log", LOG_BYTES).splitlines()[-LOG_LINES:]),
         data=data,
         curves=dialogs.curves,
     )
@@ -157,15 +157,11 @@ def _options(results: RunResults, options: ReportOptions | None) -> ReportOption
 
 
 def _table(name: str, section: Section) -> PageTable:
-    families = section.statistics.families if section.statistics else ()
-    drawn = [
-        (
-            f"Critical-difference diagram: {family.label}",
-            diagram(family.ranking),
-            " ".join([*rank_sentences(family.ranking), *related_sentences(family)]),
-        )
-        for family in families
-    ]
+    diagrams = []
+    for family in section.statistics.families if section.statistics else ():
+        told = " ".join([*rank_sentences(family.ranking), *related_sentences(family)])
+        if (figure := diagram(family.ranking)) is not None:
+            diagrams.append((f"Critical-difference diagram: {family.label}", figure, told))
     rules = {row.checkpoint for row in section.table.rows}
     rule = "each method's own checkpoint" if LAST in rules else "the best validation score"
     bare = RunReport(section.table.results, (replace(section, beside=(), statistics=None, published=None),))
@@ -175,7 +171,7 @@ def _table(name: str, section: Section) -> PageTable:
         section=section,
         labels={(column.dataset, column.split): column.label for column in section.table.columns},
         forests=tuple(forests(section.table, section.statistics)) if section.statistics else (),
-        diagrams=tuple((title, figure, told) for title, figure, told in drawn if figure is not None),
+        diagrams=tuple(diagrams),
         copies={style: render(bare, style) for style in COPIES},
     )
 
@@ -194,18 +190,17 @@ def page_failures(record: RunRecord, results: RunResults) -> tuple[PageFailure, 
     """Gather what failed: skipped stages last, before them the configurations of searches that lack values."""
     titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
     methods = {key: cell.method for cell in record.cells for key in (cell.train, cell.score)}
-    groups: dict[tuple[str, str, str], list[tuple[str, Failure]]] = {}
+    groups = defaultdict[tuple[str, str, str], list[str]](list)
     for key, failure in record.failures.items():
         place = methods.get(key) or kind_of(titles.get(key, key))
-        groups.setdefault((place, failure.status, failure.reason), []).append((titles.get(key, key), failure))
+        groups[place, failure.status, failure.reason].append(key)
     found = []
-    for (place, status, reason), stages in groups.items():
-        title, first = stages[0]
-        name = title if len(stages) == 1 else f"{place}, {len(stages)} stages"
-        text = first.traceback or reason
-        found.append(PageFailure(status, f"{name}: {reason}{first.remark}", text, tuple(one for one, _ in stages)))
-    undefined = (lost for lost in lost_candidates(results) if lost.status == "undefined")  # no stage of theirs failed
-    found += [PageFailure(lost.status, str(lost), str(lost)) for lost in undefined]
+    for (place, status, reason), keys in groups.items():
+        stages, first = tuple(titles.get(key, key) for key in keys), record.failures[keys[0]]
+        name = stages[0] if len(stages) == 1 else f"{place}, {len(stages)} stages"
+        found.append(PageFailure(status, f"{name}: {reason}{first.remark}", first.traceback or reason, stages))
+    lost = (told for status, told in lost_candidates(results) if status == "undefined")  # no stage of theirs failed
+    found += [PageFailure("undefined", told, told) for told in lost]
     return tuple(sorted(found, key=lambda failure: failure.status == "skipped"))
 
 
@@ -254,16 +249,9 @@ def cost_table(titles: Mapping[str, str], records: Mapping[str, Mapping[str, Any
     return TextTable("Stage timings", ("Stage", "Count", "Seconds", "CPU seconds", "Peak memory"), tuple(rows))
 
 
-def _suite(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
-
-
-def _tail(path: Path) -> str:
-    """Return the last lines of a log."""
+def _text(path: Path, most: int | None = None) -> str:
+    """Return a text file, or so many bytes of its end; nothing where it cannot be read."""
     with suppress(OSError), path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - LOG_BYTES))
-        return "\n".join(stream.read().decode("utf-8", "replace").splitlines()[-LOG_LINES:])
+        stream.seek(0 if most is None else max(0, path.stat().st_size - most))
+        return stream.read().decode("utf-8", "replace")
     return ""

@@ -50,7 +50,7 @@ def test_configurations_that_diverged_are_named_with_row_cells_and_reason(make_r
     run = make_run({"A": {"D": search}, "B": {"D": [0.5] * 3}})
     told = "A, c=9: 3 cells undefined on D: the weights were not finite at the end of training"
     assert f"Configurations that lack values: {told}." in notes(run)
-    assert list(map(str, lost_candidates(run))) == [told]
+    assert list(lost_candidates(run)) == [("undefined", told)]
 
 
 def test_facts_of_many_datasets_are_told_once(make_run):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from harness.plan.build import Cell, Plan
 from harness.plan.components import Components
+from harness.plan.datasets import Declarations
+from harness.plan.factory import make_stage
 from harness.registry.catalog import Catalog
 from harness.results.rows import RunResults
 from harness.results.selection import rule_of
 from harness.stages.payloads import AnalysePayload, EncoderOfCell
-from harness.store import PROTOCOL_VERSION, Stage, digest
+from harness.store import Stage
 from harness.suite.analyses import fits
+from harness.suite.settings import checkpoint_word
 from harness.suite.spec import AnalysisSpec
 
 
@@ -23,67 +24,52 @@ class ChosenCell:
 
     Attributes:
         cell: from the plan.
-        rule: the checkpoint rule that its row reports; ``checkpoint`` the same in the suite's words.
+        rule: the checkpoint rule that its row reports.
         stage: what must run to measure it, or None for an analysis that measures nothing.
         fields: oracle fields that the analysis reads of its dataset.
     """
 
     cell: Cell
     rule: str
-    checkpoint: str
     stage: Stage | None
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...]
 
 
 def chosen_cells(
-    spec: AnalysisSpec,
-    plan: Plan,
-    catalog: Catalog,
-    results: RunResults,
-    oracle_of: Callable[[str], Collection[str]],
+    spec: AnalysisSpec, plan: Plan, catalog: Catalog, results: RunResults, facts: Declarations
 ) -> list[ChosenCell]:
-    """Return the cells that an analysis looks at: selected, with a result, of the datasets and methods that it names.
-
-    Args:
-        oracle_of: dataset label -> names of its oracle fields.
-    """
+    """Return the cells that an analysis looks at: selected, with a result, of datasets and methods that it names."""
     traits = catalog.get("analysis", spec.component.name).traits
     seeds = results.seeds[: traits.get("first_seeds") or None]
+    rules = {(entry.dataset, entry.method): rule_of(results, entry) for entry in results.entries}
+    with_value = {(row.cell, row.checkpoint) for row in results.rows if row.selected and row.status == "ok"}
+    wanted = {*traits.get("oracle", ()), *traits.get("oracle_where_there", ())}
     found = []
-    for cell, rule, checkpoint in _selected(plan, results):
-        if cell.seed not in seeds or results.dataset(cell.dataset).task not in traits["tasks"]:
+    for cell in plan.cells:
+        rule = rules[cell.dataset, cell.method]
+        if (cell.id, rule) not in with_value or cell.seed not in seeds:
+            continue
+        if results.dataset(cell.dataset).task not in traits["tasks"]:
             continue
         if not (fits(cell.dataset, spec.datasets) and fits(cell.method, spec.methods)):
             continue
         if traits.get("needs_pipeline") and cell.configuration.pipeline is None:
             continue
-        wanted = {*traits.get("oracle", ()), *traits.get("oracle_where_there", ())}
-        fields = sorted(wanted & set(oracle_of(cell.dataset)))
+        oracle = facts.declare(plan.suite.dataset(cell.dataset).component).oracle
+        fields = sorted(wanted.intersection(oracle))
         measures = traits.get("measures", True)
-        stage = _stage(spec, plan, catalog, cell, checkpoint, fields) if measures else None
-        found.append(ChosenCell(cell, rule, checkpoint, stage, tuple(fields)))
+        stage = _stage(spec, plan, Components(catalog), cell, checkpoint_word(rule), fields) if measures else None
+        found.append(ChosenCell(cell, rule, stage, tuple(fields)))
     return found
 
 
-def _selected(plan: Plan, results: RunResults) -> Iterator[tuple[Cell, str, str]]:
-    rules = {(e.dataset, e.method): (rule_of(results, e), e.select.checkpoint) for e in results.entries}
-    with_value = {
-        (row.cell, row.checkpoint) for row in results.rows if row.selected and row.status == "ok" and row.cell
-    }
-    for cell in plan.cells:
-        rule, checkpoint = rules[cell.dataset, cell.method]
-        if (cell.id, rule) in with_value:
-            yield cell, rule, checkpoint
-
-
-def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpoint: str, fields: list[str]) -> Stage:
-    components = Components(catalog)
+def _stage(
+    spec: AnalysisSpec, plan: Plan, components: Components, cell: Cell, checkpoint: str, fields: list[str]
+) -> Stage:
     train = plan.stages[cell.train]
     prepared = plan.stages[plan.producers[train.payload.data]]
     encoders = _encoders(plan, train)
-    preimage: dict[str, Any] = {
-        "stage": "analyse",
-        "protocol": PROTOCOL_VERSION,
+    preimage = {
         "analysis": components.identity(spec.component),
         "train": train.key,
         "checkpoint": checkpoint,
@@ -98,13 +84,12 @@ def _stage(spec: AnalysisSpec, plan: Plan, catalog: Catalog, cell: Cell, checkpo
         oracle=prepared.outputs[0],
         fields=fields,
     )
-    return Stage(
-        kind="analyse",
-        key=digest(preimage),
+    return make_stage(
+        "analyse",
+        preimage,
+        payload,
         place=f"analyse/{train.place.partition('/')[2]}/{spec.component.name}",
-        preimage=preimage,
         inputs=(train.key, prepared.key, *train.payload.quantify, *(item.key for item in encoders)),
-        payload=payload,
         title=f"{spec.component.name} of {train.title.removeprefix('train ')}",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from harness.component import LEARNER_KINDS
 from harness.plan.datasets import Declarations
@@ -107,24 +108,10 @@ def _plan_row(plan: Plan, factory: StageFactory, data: Data, row: Row, score: Tr
 
 
 def _cell(row: Row, configuration: Configuration, seed: int, chain: Sequence[Stage]) -> Cell:
-    train, score = chain[-2], chain[-1]
-    identity = {
-        "dataset": row.dataset,
-        "method": row.method,
-        "configuration": configuration.id,
-        "seed": seed,
-        "train": train.key,
-    }
-    return Cell(
-        id=digest(identity)[:8],
-        dataset=row.dataset,
-        method=row.method,
-        config_id=configuration.id,
-        configuration=configuration,
-        seed=seed,
-        train=train.key,
-        score=score.key,
-    )
+    train, score = (stage.key for stage in chain[-2:])
+    place: dict[str, Any] = {"dataset": row.dataset, "method": row.method, "seed": seed, "train": train}
+    name = digest({**place, "configuration": configuration.id})[:8]
+    return Cell(id=name, config_id=configuration.id, configuration=configuration, score=score, **place)
 
 
 def shaped_by_validation(plan: Plan, catalog: Catalog) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -23,16 +23,6 @@ _ENVIRONMENT_LOOP = ("epochs", "batch_size", "lr", "weight_decay", "optimizer", 
 """Training settings that environments use which train networks."""
 
 
-@dataclass(frozen=True)
-class Upstream:
-    """A component on which another one builds, in a role, with the configuration and checkpoint of its training."""
-
-    role: str
-    component: ComponentSpec
-    configuration: Configuration
-    checkpoint: str
-
-
 def _last_part(path: Any) -> Any:
     return [_last_part(item) for item in path] if isinstance(path, list) else path and PurePath(path).name
 
@@ -45,16 +35,6 @@ def upstream_identity(upstream: Mapping[str, UpstreamStage]) -> dict[str, Any]:
     }
 
 
-def with_used_settings(configuration: Configuration, environments: str) -> Configuration:
-    """Return the configuration with the defaults of the training settings that have no effect in it.
-
-    Args:
-        environments: ``fixed`` if the training has an environment id per graph, else ``none``.
-    """
-    used = configuration.train.effective({ENVIRONMENTS: environments})
-    return configuration if used is configuration.train else replace(configuration, train=used)
-
-
 def model_identity(configuration: Configuration) -> dict[str, Any]:
     """Return the part of a key that readout and head have."""
     return {"readout": configuration.model.readout, "head_layers": configuration.model.head_layers}
@@ -62,9 +42,8 @@ def model_identity(configuration: Configuration) -> dict[str, Any]:
 
 def train_identity(train: TrainSettings) -> dict[str, Any]:
     """Return the training settings' part of a key, once those without effect have their defaults."""
-    values = vars(train)
-    silent = [name for name in _SILENT_DEFAULTS if values.get(name) == getattr(TrainSettings, name)]
-    return {name: value for name, value in values.items() if name not in silent}
+    silent = [name for name in _SILENT_DEFAULTS if getattr(train, name) == getattr(TrainSettings, name)]
+    return {name: value for name, value in vars(train).items() if name not in silent}
 
 
 class Components:
@@ -112,15 +91,17 @@ class Components:
 
     def networks_identity(self, configuration: Configuration) -> dict[str, Any]:
         """Return the networks' part of the key of environments that train some."""
-        train = train_identity(with_used_settings(configuration, "none").train)
+        train = train_identity(configuration.train.effective({ENVIRONMENTS: "none"}))
         return {
             "backbone": self.identity(configuration.model.backbone),
             "model": model_identity(configuration),
             "train": {name: train[name] for name in _ENVIRONMENT_LOOP if name in train},
         }
 
-    def upstream(self, spec: ComponentSpec, configuration: Configuration) -> Iterator[Upstream]:
-        """Yield the components on which one builds with its values, by role."""
+    def upstream(
+        self, spec: ComponentSpec, configuration: Configuration
+    ) -> Iterator[tuple[str, ComponentSpec, Configuration, str]]:
+        """Yield role, component, configuration and checkpoint of each training or environment that one builds on."""
         entry = self.entry(spec)
         values = {**entry.defaults, **spec.params}
         for role, declared in sorted(entry.traits.get("upstream", {}).items()):
@@ -133,7 +114,7 @@ class Components:
                 train = replace(configuration.train, **_filled(declared["train"], values))
                 below = Configuration("-", {}, component, None, None, configuration.model, train)
             checkpoint = _filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
-            yield Upstream(role, component, below, checkpoint)
+            yield role, component, below, checkpoint
 
 
 def _filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

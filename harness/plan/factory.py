@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.component import LEARNER_KINDS
 from harness.data import Declaration
 from harness.errors import UserError
-from harness.plan.components import (
-    Components,
-    model_identity,
-    train_identity,
-    upstream_identity,
-    with_used_settings,
-)
+from harness.hparams import ENVIRONMENTS
+from harness.plan.components import Components, model_identity, train_identity, upstream_identity
 from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.stages.payloads import (
@@ -32,6 +27,12 @@ from harness.store import PROTOCOL_VERSION, Stage, digest, tier_key
 from harness.suite.spec import ComponentSpec, Configuration, DatasetSpec, Pipeline, Row
 
 _MAX_UPSTREAM = 8
+
+
+def make_stage(kind: str, preimage: Mapping[str, Any], payload: Any, **others: Any) -> Stage:
+    """Return a stage, whose key is the digest of its kind, the protocol's version and the rest of its preimage."""
+    preimage = {"stage": kind, "protocol": PROTOCOL_VERSION, **preimage}
+    return Stage(kind=kind, key=digest(preimage), preimage=preimage, payload=payload, **others)
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,12 @@ class Data:
         title: str,
     ) -> Stage:
         """Return a stage of a component that reads this dataset, and the artifacts with the keys ``inputs``."""
-        preimage = {"stage": kind, "protocol": PROTOCOL_VERSION, **preimage}
-        return Stage(
-            kind=kind,
-            key=digest(preimage),
+        return make_stage(
+            kind,
+            preimage,
+            payload,
             place=f"{kind}/{self.spec.component.name}/{component}",
-            preimage=preimage,
             inputs=(self.prepared.key, *inputs),
-            payload=payload,
             title=title,
             in_parent=kind == "score",
         )
@@ -104,23 +103,12 @@ class StageFactory:
     def prepare(self, dataset: DatasetSpec) -> Stage:
         """Return the stage that builds a dataset."""
         spec = dataset.component
-        components, declared = self._components, self._facts.declare(spec)
-        preimage = {
-            "stage": "prepare",
-            "protocol": PROTOCOL_VERSION,
-            "dataset": components.identity(spec),
-            "files": self._facts.files(spec),
-        }
-        key = digest(preimage)
-        return Stage(
-            kind="prepare",
-            key=key,
-            place=f"prepare/{spec.name}",
-            preimage=preimage,
-            payload=PreparePayload(dataset=components.reference(spec), declared=asdict(declared)),
-            title=f"prepare {dataset.label}",
-            outputs=(tier_key(key, "oracle"), tier_key(key, "sealed")),
-        )
+        declared = asdict(self._facts.declare(spec))
+        preimage = {"dataset": self._components.identity(spec), "files": self._facts.files(spec)}
+        payload = PreparePayload(dataset=self._components.reference(spec), declared=declared)
+        place, title = f"prepare/{spec.name}", f"prepare {dataset.label}"
+        stage = make_stage("prepare", preimage, payload, place=place, title=title)
+        return replace(stage, outputs=tuple(tier_key(stage.key, tier) for tier in ("oracle", "sealed")))
 
     def row(self, data: Data, row: Row, seeds: Sequence[int]) -> RowStages:
         """Return what makes the stages of a method on a dataset."""
@@ -155,7 +143,8 @@ class RowStages:
         environment = configuration.environment if "environments" in traits.get("needs", ()) else None
         drawn = environment if environment and components.entry(environment).traits.get("per_batch") else None
         fixed = None if drawn else environment
-        trained = with_used_settings(configuration, "fixed" if fixed else "none")
+        used = configuration.train.effective({ENVIRONMENTS: "fixed" if fixed else "none"})
+        trained = replace(configuration, train=used)
         none: list[list[Stage]] = [[] for _ in self.seeds]
         quantified = self._encode_and_quantify(trained.pipeline) if trained.pipeline else none
         annotated = self._annotation(fixed, trained, depth) if fixed else none
@@ -257,16 +246,16 @@ class RowStages:
         if depth > _MAX_UPSTREAM:
             raise UserError(f"'{spec.name}' builds on stages that build on it")
         found: list[tuple[dict[str, UpstreamStage], list[Stage]]] = [({}, []) for _ in self.seeds]
-        for item in self.components.upstream(spec, configuration):
-            kind = item.component.kind
+        for role, component, used, checkpoint in self.components.upstream(spec, configuration):
+            kind = component.kind
             if kind in LEARNER_KINDS:
-                chains = self._training(item.configuration, item.component.name, depth + 1)
+                chains = self._training(used, component.name, depth + 1)
             else:
-                chains = self._annotation(item.component, item.configuration, depth + 1)
+                chains = self._annotation(component, used, depth + 1)
             for (roles, below), chain in zip(found, chains, strict=True):
                 below.extend(chain)
                 key, payload = chain[-1].key, chain[-1].payload
-                roles[item.role] = UpstreamStage(kind=kind, key=key, checkpoint=item.checkpoint, payload=payload)
+                roles[role] = UpstreamStage(kind=kind, key=key, checkpoint=checkpoint, payload=payload)
         return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from harness.engine.devices import CPU
 from harness.engine.provenance import versions
 from harness.store import STAGE_KINDS, difference
+from harness.store.keys import DIGEST
 from harness.store.toolchains import differences
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _COMPARED = 1_000
 """Stored artifacts that are compared with a stage, the newest."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 State = Literal["cached", "unneeded", "new", "stale", "failed"]
 
 
@@ -67,7 +66,7 @@ def needed(
     while waiting:
         producer = plan.producers[waiting.pop()]
         stage = plan.stages[producer]
-        if producer in wanted or look.complete(stage):
+        if producer in wanted or all(look.has(key) for key in (producer, *stage.outputs)):
             continue
         wanted.add(producer)
         if retry_failed or look.failure(producer) is None:
@@ -86,10 +85,6 @@ class _Look:
     def has(self, key: str) -> bool:
         """Return True if there is a complete artifact."""
         return key in self._present and self._store.has(key)
-
-    def complete(self, stage: Stage) -> bool:
-        """Return True if all artifacts of a stage are there."""
-        return self.has(stage.key) and all(self.has(key) for key in stage.outputs)
 
     def failure(self, key: str) -> Failure | None:
         """Return the stored failure of a stage."""
@@ -130,20 +125,15 @@ def _status(stage: Stage, look: _Look, run: set[str], clock: Clock, nearest: Nea
     stored = nearest.find(stage)
     if stored is None:
         return StageStatus(stage, "new", "this suite has not run it", clock.seconds(stage))
-    return StageStatus(stage, *_compare(stage, stored), clock.seconds(stage))
+    differing = difference(stored, stage.preimage)
+    state: State = "new" if all(item.startswith("seed") for item in differing) else "stale"
+    return StageStatus(stage, state, "; ".join(differing) or "its artifact was removed", clock.seconds(stage))
 
 
 def _by_inputs(reason: str) -> bool:
     """Return True if all differences follow from what a stage reads, and from the seed."""
     parts = [part for part in reason.split("; ") if not part.startswith("seed: ")]
     return all(part.endswith(" changed") and not part.startswith("source of ") for part in parts)
-
-
-def _compare(stage: Stage, stored: Mapping[str, Any]) -> tuple[State, str]:
-    """Return ``new`` if only the seed differs from the stored preimage, else ``stale``, with the differences."""
-    differences = difference(stored, stage.preimage)
-    text = "; ".join(differences) or "its artifact was removed"
-    return ("new" if all(item.startswith("seed") for item in differences) else "stale"), text
 
 
 class Nearest:
@@ -160,18 +150,15 @@ class Nearest:
         newest.
         """
         if stage.place not in self._places:
-            self._places[stage.place] = [
-                _stored(preimage) for _, preimage in self._store.preimages(stage.place, self._among)
-            ]
+            stored = self._store.preimages(stage.place, self._among)
+            self._places[stage.place] = [_stored(preimage) for _, preimage in stored]
         there = self._places[stage.place]
         if not there:
             return None
         wanted = _stored(stage.preimage)
         same = [stored for stored in there if stored.settings == wanted.settings]
-        nearest = min(
-            (same or there)[-_COMPARED:], key=lambda stored: len(stored.leaves.items() ^ wanted.leaves.items())
-        )
-        return nearest.preimage
+        compared = (same or there)[-_COMPARED:]
+        return min(compared, key=lambda stored: len(stored.leaves.items() ^ wanted.leaves.items())).preimage
 
 
 class _Stored(NamedTuple):
@@ -184,7 +171,7 @@ class _Stored(NamedTuple):
 
 def _stored(preimage: Mapping[str, Any]) -> _Stored:
     leaves = dict(_leaves(preimage))
-    return _Stored(preimage, leaves, frozenset(item for item in leaves.items() if not _DIGEST.search(item[1])))
+    return _Stored(preimage, leaves, frozenset(item for item in leaves.items() if not DIGEST.search(item[1])))
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -72,11 +72,7 @@ def analyse(
     Returns:
         a finding for each analysis, failed ones too.
     """
-
-    def oracle_of(dataset: str) -> tuple[str, ...]:
-        return session.facts.declare(session.suite.dataset(dataset).component).oracle
-
-    chosen = {spec.label: chosen_cells(spec, session.plan, session.catalog, results, oracle_of) for spec in specs}
+    chosen = {spec.label: chosen_cells(spec, session.plan, session.catalog, results, session.facts) for spec in specs}
     stages = {item.stage.key: item.stage for cells in chosen.values() for item in cells if item.stage is not None}
     missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
     failures = run(missing).failures if missing else {}

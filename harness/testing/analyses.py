@@ -109,11 +109,7 @@ class AnalysisRig(Rig[Analysis, Trial]):
         catalog = Catalog([*session.catalog, kit_entry(self.cls)])
         component = ComponentSpec("analysis", self.cls.name, self.base)
         spec = AnalysisSpec(self.cls.name, component, part.datasets, part.methods)
-
-        def oracle_of(label: str) -> tuple[str, ...]:
-            return session.facts.declare(session.suite.dataset(label).component).oracle
-
-        return chosen_cells(spec, session.plan, catalog, results, oracle_of)
+        return chosen_cells(spec, session.plan, catalog, results, session.facts)
 
     def _answer(self, run: ToyRun, item: ChosenCell, values: Mapping[str, Any], draws: list[str]) -> Answer:
         """Return the answer of ``measure`` about a cell as a worker gives it; asked once in a trial."""

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import Any, cast
 
 import pytest
+from plan_kit import Facts, entry
 
 from harness import upstream
-from harness.data import Declaration, Features, Task
 from harness.errors import UserError
 from harness.hparams import HParam
 from harness.plan.datasets import Declarations
@@ -35,12 +35,6 @@ NEW: dict[str, Any] = {
     "average_over": "graphs",
 }
 GROUPED: dict[str, Any] = {"groups_per_batch": 4}
-
-
-def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:
-    """A row of the catalog."""
-    declared = {item.name: item for item in hparams}
-    return Entry(kind, name, "made_up", name, f"/made/up/{name}.py", "built-in", "0", declared, name, traits)
 
 
 MODE = HParam("mode", "str", "assisted", choices=("assisted", "probed", "alone"))
@@ -76,18 +70,6 @@ CATALOG = Catalog(
         entry("baseline", "plain-student", upstream={"assistant": upstream("baseline", "erm")}),
     ]
 )
-
-
-class Facts:
-    """A dataset without files."""
-
-    def declare(self, spec: ComponentSpec) -> Declaration:
-        del spec
-        return Declaration(Task("multiclass", 3), Features("numeric", (4,)))
-
-    def files(self, spec: ComponentSpec) -> list[dict[str, str]]:
-        del spec
-        return []
 
 
 def chain(learner: str, *, environment: str | None = None, train: dict[str, Any] | None = None, **params: Any) -> Any:

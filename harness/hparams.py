@@ -8,7 +8,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -173,13 +173,9 @@ class HParam:
         """Return True if this hyperparameter can change the outcome, given the component's other values."""
         return self.hindrance(values) is None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain mapping that :meth:`from_json` reads back."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HParam:
-        """Return the hyperparameter of such a mapping, also after a round trip through JSON text."""
+        """Return the hyperparameter of its fields by name, also after a round trip through JSON text."""
         fields = dict(data)
         for name in ("search", "choices"):
             fields[name] = None if fields.get(name) is None else tuple(fields[name])

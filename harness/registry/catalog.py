@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -50,6 +51,12 @@ class Entry:
         return self.doc.strip().splitlines()[0] if self.doc.strip() else ""
 
     @property
+    def folder(self) -> Path | None:
+        """The folder of its plugin, where that is a single file."""
+        path = Path(self.plugin)
+        return path.parent if path.is_absolute() else None
+
+    @property
     def defaults(self) -> dict[str, Any]:
         """Default of each hyperparameter."""
         return {name: declared.default for name, declared in self.hparams.items()}
@@ -61,7 +68,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain mapping that :meth:`from_json` reads back."""
-        return {**asdict(self), "hparams": {name: declared.to_json() for name, declared in self.hparams.items()}}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Entry:

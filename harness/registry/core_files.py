@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -51,12 +51,8 @@ def _mark(path: Path) -> _Mark | None:
     return stat.st_mtime_ns, stat.st_size
 
 
-def _marked() -> Iterator[tuple[Path, _Mark | None]]:
-    for path in {*core_files("analysis"), *core_files("dataset"), *PLUGINS.rglob("*.py")}:
-        yield path, _mark(path)
-
-
-_AT_START: Final = dict(_marked())
+_OURS: Final = (*core_files("analysis"), *core_files("dataset"), *PLUGINS.rglob("*.py"))
+_AT_START: Final = {path: _mark(path) for path in _OURS}
 """The state of the files when this process, or the one it was forked from, began to import the harness."""
 
 

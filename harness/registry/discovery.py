@@ -78,13 +78,12 @@ class Source:
         return read_code(self.file, self.roots())
 
 
-def built_in_sources(folder: Path | None = None) -> list[Source]:
+def built_in_sources() -> list[Source]:
     """Return the modules of our ``plugins`` package: the files below a kind's folder without a leading underscore."""
-    root = PLUGINS if folder is None else folder
-    parts = [path.relative_to(root).with_suffix("").parts for path in sorted(root.glob("*/**/*.py"))]
+    files = {path: path.relative_to(PLUGINS).with_suffix("").parts for path in sorted(PLUGINS.glob("*/**/*.py"))}
     return [
-        Source(BUILT_IN, ".".join((PACKAGE, *names)), root.joinpath(*names).with_suffix(".py"), root.parent)
-        for names in parts
+        Source(BUILT_IN, ".".join((PACKAGE, *names)), path, PLUGINS.parent)
+        for path, names in files.items()
         if not any(name.startswith("_") for name in names)
     ]
 
@@ -259,9 +258,8 @@ def load_one(entry: Entry, kept: KeptCode = KeptCode()) -> type[Any]:  # noqa: B
         ChangedError: a file has changed since.
         UserError: it is no longer where the index found it.
     """
-    label = Path(entry.plugin)
     try:
-        module = import_plugin(entry.module, planned_code(entry, kept), label.parent if label.is_absolute() else None)
+        module = import_plugin(entry.module, planned_code(entry, kept), entry.folder)
         component = _attribute(module, entry.qualname)
         if component is None or (component.kind, component.name) != (entry.kind, entry.name):
             raise PluginError(f"{entry.module} has no such class any more")

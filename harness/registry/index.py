@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,20 @@ def load_catalog(
     broken = [BrokenPlugin(name, "", reason) for name, reason in missing.items()]
     unknown = [source for source in sources if source not in known]
     if unknown:
-        broken += _build(unknown, known, cache, time_limit)
+        from harness.registry.index_build import build
+
+        for source, answer in build(unknown, time_limit).items():
+            if "reason" in answer:
+                broken.append(BrokenPlugin(source.plugin, str(source.file), answer["reason"]))
+            else:
+                cache.write(source, answer["entries"], answer["files"])
+                known[source] = [Entry.from_json(item) for item in answer["entries"]]
     _report(broken, plugin_files, suite_files, strict)
-    entries = [cache.complete(entry) for source in sources for entry in known.get(source, ())]
+    entries = [
+        replace(entry, digest=component_digest(entry.digest, cache.core_digests[entry.kind]))
+        for source in sources
+        for entry in known.get(source, ())
+    ]
     refuse_duplicates(entries)
     return Catalog(entries, broken, withheld, cache.core_files)
 
@@ -80,22 +92,6 @@ def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str
     return [(entry.kind, entry.name, entry.summary) for entries in stored for entry in entries or ()]
 
 
-def _build(
-    sources: Sequence[Source], known: dict[Source, list[Entry]], cache: _Cache, time_limit: float
-) -> list[BrokenPlugin]:
-    """Read plugins in a child process into ``known`` and the cache; returns the broken ones."""
-    from harness.registry.index_build import build
-
-    broken = []
-    for source, built in build(sources, time_limit).items():
-        if isinstance(built, BrokenPlugin):
-            broken.append(built)
-        else:
-            known[source] = built.entries
-            cache.write(source, built.entries, built.files)
-    return broken
-
-
 def _report(broken: Iterable[BrokenPlugin], named: Iterable[Path], of_suite: Iterable[Path], strict: bool) -> None:
     files, others = ({str(path.resolve()) for path in paths} for paths in (named, of_suite))
     fatal = [item for item in broken if item.file in files or (strict and item.file not in others)]
@@ -113,7 +109,6 @@ class _Cache:
     def __init__(self) -> None:
         self._folder = index_root()
         self._hashes: dict[str, str] = {}
-        self._digests: Mapping[str, str] = {}
         self._told = False
 
     def _path(self, *identity: str) -> Path:
@@ -156,21 +151,18 @@ class _Cache:
             return None if items is None else [Entry.from_json({**item, "plugin": source.plugin}) for item in items]
         return None
 
-    def write(self, source: Source, entries: Sequence[Entry], files: Mapping[str, str]) -> None:
-        """Store a plugin's entries with the hashes of the files on which they depend."""
-        self._save([entry.to_json() for entry in entries], files, source.module, str(source.file))
+    def write(self, source: Source, entries: Any, files: Mapping[str, str]) -> None:
+        """Store a plugin's entries, as JSON, with the hashes of the files on which they depend."""
+        self._save(entries, files, source.module, str(source.file))
 
     @property
     def core_files(self) -> dict[str, str]:
         """Path below the core -> SHA-256 of each of the core files."""
         return {os.path.relpath(file, HARNESS): self._hash(file) for file in _all_core_files()}
 
-    def complete(self, entry: Entry) -> Entry:
-        """Return the entry with the core files in its digest."""
-        self._digests = self._digests or self._core_digests()
-        return replace(entry, digest=component_digest(entry.digest, self._digests[entry.kind]))
-
-    def _core_digests(self) -> Mapping[str, str]:
+    @cached_property
+    def core_digests(self) -> Mapping[str, str]:
+        """Kind -> the digest of the core files on which its components depend."""
         files = _all_core_files()
         stored: Mapping[str, str] | None = self._load("core_files", *files)
         if not isinstance(stored, dict):
@@ -190,32 +182,21 @@ def find_components(names: Sequence[str], plugins: Sequence[Path] = ()) -> list[
     Raises:
         UserError: a name or file is not there, or a plugin cannot be loaded.
     """
-    files = [Path(name) for name in names if _is_file(name)]
+    files = [Path(name) for name in names if name.endswith(".py")]
     entries = list(load_catalog([*plugins, *files]))
-    if not names:
-        return entries
-    entries_by_name: dict[tuple[str, str], Entry] = {}
-    for name in names:
-        chosen = _by_file(entries, Path(name)) if _is_file(name) else _by_name(entries, name)
-        entries_by_name |= {(entry.kind, entry.name): entry for entry in chosen}
-    return list(entries_by_name.values())
+    found = {(entry.kind, entry.name): entry for name in names for entry in _named(entries, name)}
+    return list(found.values()) if names else entries
 
 
-def _is_file(name: str) -> bool:
-    return name.endswith(".py")
-
-
-def _by_file(entries: Sequence[Entry], path: Path) -> list[Entry]:
-    chosen = [entry for entry in entries if Path(entry.file) == path.resolve()]
-    if not chosen:
-        raise UserError(f"plugin file {path} registers no component of a kind that can be checked")
-    return chosen
-
-
-def _by_name(entries: Sequence[Entry], name: str) -> list[Entry]:
-    kind, _, short = name.rpartition("/")
-    chosen = [entry for entry in entries if entry.name == short and kind in ("", entry.kind)]
-    if not chosen:
+def _named(entries: Sequence[Entry], name: str) -> list[Entry]:
+    if name.endswith(".py"):
+        chosen = [entry for entry in entries if Path(entry.file) == Path(name).resolve()]
+        fault = f"plugin file {name} registers no component of a kind that can be checked"
+    else:
+        kind, _, short = name.rpartition("/")
+        chosen = [entry for entry in entries if entry.name == short and kind in ("", entry.kind)]
         hint = did_you_mean(short, sorted({entry.name for entry in entries}))
-        raise UserError(f"no component that can be checked is called '{name}'{hint}; `bench list` shows them")
+        fault = f"no component that can be checked is called '{name}'{hint}; `bench list` shows them"
+    if not chosen:
+        raise UserError(fault)
     return chosen

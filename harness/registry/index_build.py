@@ -7,7 +7,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +15,7 @@ from typing import IO, Any
 from harness.component import BUILT_IN, Component
 from harness.engine.supervisor import Child
 from harness.errors import BenchError
-from harness.registry.catalog import BrokenPlugin, Entry
+from harness.registry.catalog import Entry
 from harness.registry.core_files import HARNESS
 from harness.registry.discovery import Source, load_source
 from harness.registry.importing import PluginError, author_errors
@@ -26,34 +26,25 @@ _START_LIMIT = 300.0
 """Seconds that starting Python may take, on a disk that is slow."""
 
 
-@dataclass(frozen=True)
-class Built:
-    """The components of one plugin.
-
-    Attributes:
-        entries: its components; their ``digest`` is that of the plugin's own code alone.
-        files: path -> SHA-256 of every file that this follows from.
-    """
-
-    entries: list[Entry]
-    files: Mapping[str, str]
+_Answer = dict[str, Any]
+"""What :func:`describe` returns of a plugin."""
 
 
-def build(sources: Sequence[Source], time_limit: float) -> dict[Source, Built | BrokenPlugin]:
-    """Import plugins in child processes and describe their components.
+def build(sources: Sequence[Source], time_limit: float) -> dict[Source, _Answer]:
+    """Import plugins in child processes and describe their components, see :func:`describe`.
 
     A plugin that outlives the time limit, or takes its process down, is broken; a new process goes on with the rest.
 
     Raises:
         BenchError: no child process can be started.
     """
-    found: dict[Source, Built | BrokenPlugin] = {}
+    found: dict[Source, _Answer] = {}
     while len(found) < len(sources):
         _build_some(sources[len(found) :], found, time_limit)
     return found
 
 
-def _build_some(sources: Sequence[Source], found: dict[Source, Built | BrokenPlugin], time_limit: float) -> None:
+def _build_some(sources: Sequence[Source], found: dict[Source, _Answer], time_limit: float) -> None:
     """Ask one child process about sources, until it has answered for all or one has broken it."""
     path = [str(Path(place).absolute()) for place in [*sys.path, str(HARNESS.parent)]]
     with tempfile.TemporaryFile() as output:
@@ -62,13 +53,13 @@ def _build_some(sources: Sequence[Source], found: dict[Source, Built | BrokenPlu
             child.receive(_START_LIMIT)
             for source in sources:
                 try:
-                    found[source] = _parsed(source, child.receive(time_limit))
+                    found[source] = child.receive(time_limit)
                     continue
                 except TimeoutError:
                     reason = f"importing it took more than {time_limit:g} s, at {child.place(str(source.file))}"
                 except EOFError:
                     reason = f"it ended the process that imports it, which {_ending(child, output)}"
-                found[source] = _parsed(source, {"reason": reason})
+                found[source] = {"reason": reason}
                 return
         except (EOFError, TimeoutError):
             ending = _ending(child, output)
@@ -76,12 +67,6 @@ def _build_some(sources: Sequence[Source], found: dict[Source, Built | BrokenPlu
         finally:
             child.kill()
             child.wait(5)
-
-
-def _parsed(source: Source, answer: Mapping[str, Any]) -> Built | BrokenPlugin:
-    if "reason" in answer:
-        return BrokenPlugin(source.plugin, str(source.file), answer["reason"])
-    return Built([Entry.from_json(item) for item in answer["entries"]], answer["files"])
 
 
 def _ending(child: Child, output: IO[bytes]) -> str:
@@ -96,7 +81,7 @@ _IDENTITY = {"kind", "name", "hparams", "reserved"}
 _MACHINERY = ("component.py", "hooks.py", "hparams.py", "registry/*.py")
 
 
-def describe(source: Source) -> dict[str, Any]:
+def describe(source: Source) -> _Answer:
     """The answer for one plugin.
 
     Returns:
@@ -121,8 +106,7 @@ def describe(source: Source) -> dict[str, Any]:
 
 def _readers(component: type[Component]) -> set[Path]:
     """Files of a class's bases, and of what reads it."""
-    home = Path(__file__).resolve().parents[1]
-    found = {path for pattern in _MACHINERY for path in home.glob(pattern)}
+    found = {path for pattern in _MACHINERY for path in HARNESS.glob(pattern)}
     for base in component.__mro__:
         name = getattr(sys.modules.get(base.__module__), "__file__", None)
         if name and name.endswith(".py"):
@@ -138,6 +122,9 @@ def _code(component: type[Component], source: Source, known: Mapping[Path, bytes
 def entry(source: Source, component: type[Component], code: Code | None = None) -> Entry:
     """The catalog's row for one class, which says nothing of the files that it is loaded from."""
     code = code or _code(component, source, {})
+    own = code.digest
+    if source.plugin != BUILT_IN:  # a plugin may compute a default, from the environment say
+        own = digest({"code": own, "defaults": {name: one.default for name, one in component.hparams.items()}})
     return Entry(
         kind=component.kind,
         name=component.name,
@@ -145,16 +132,11 @@ def entry(source: Source, component: type[Component], code: Code | None = None) 
         qualname=component.__qualname__,
         file=str(code.file),
         plugin=source.plugin,
-        digest=code.digest if source.plugin == BUILT_IN else _with_defaults(component, code),
+        digest=own,
         hparams=component.hparams,
         doc=inspect.cleandoc(component.__doc__ or ""),
         traits=traits(component),
     )
-
-
-def _with_defaults(component: type[Component], code: Code) -> str:
-    """Return the digest of code and defaults: a plugin may compute a default, from the environment say."""
-    return digest({"code": code.digest, "defaults": {name: one.default for name, one in component.hparams.items()}})
 
 
 def traits(component: type[Component]) -> dict[str, Any]:

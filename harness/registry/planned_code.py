@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ def planned_code(entry: Entry, kept: KeptCode) -> Code:
     names: dict[Path, str] = {}
     changed: list[Path] = []
     for path, (name, digest) in paths_of(entry).items():
-        data = next((data for data in _readings(path, kept.content(digest)) if _sha256(data) == digest), None)
+        data = _content(path, digest, kept.content(digest))
         if data is None:
             changed.append(path)
         else:
@@ -51,28 +51,22 @@ def paths_of(entry: Entry) -> dict[Path, tuple[str, str]]:
     """Return path -> name and digest of the files of an entry's code on this machine."""
     if not entry.files:
         return {}
-    label = Path(entry.plugin)
-    own = label.parent if label.is_absolute() else _base_of(entry.module)
+    own = entry.folder
+    if own is None:
+        place = locate(entry.module)
+        if place is None:
+            raise PluginError(f"there is no module '{entry.module}'")
+        own = place[1]
     bases = {name: PLUGINS.parent if name.startswith(f"{PACKAGE}/") else own for name in entry.files}
     return {bases[name] / name: (name, digest) for name, digest in entry.files.items()}
 
 
-def _base_of(module: str) -> Path:
-    place = locate(module)
-    if place is None:
-        raise PluginError(f"there is no module '{module}'")
-    return place[1]
-
-
-def _readings(path: Path, kept: bytes | None) -> Iterator[bytes]:
-    """Yield the contents of a file that are at hand, in the order of trust."""
-    loaded = reader().contents.get(path)
-    if loaded is not None:
-        yield loaded
+def _content(path: Path, digest: str, kept: bytes | None = None) -> bytes | None:
+    """Return the content of a file that has this SHA-256: as this process read it, as it is on disk, or as kept."""
+    readings = [reader().contents.get(path), kept]
     with suppress(OSError):
-        yield path.read_bytes()
-    if kept is not None:
-        yield kept
+        readings.insert(1, path.read_bytes())
+    return next((data for data in readings if data is not None and _sha256(data) == digest), None)
 
 
 def _sha256(data: bytes) -> str:
@@ -103,7 +97,7 @@ class KeptCode:
                 first = sorted(own.items(), key=lambda item: str(item[0]) != entry.plugin)
                 named[labels[entry.plugin]] = dict(item for _, item in first)
             for path, (_, digest) in own.items():
-                data = next((data for data in _readings(path, None) if _sha256(data) == digest), None)
+                data = _content(path, digest)
                 if data is not None:
                     texts[digest] = data.decode("utf-8", "surrogateescape")
         return cls(named, texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def test_a_table_takes_json_values_and_nothing_else():
 def test_a_table_survives_the_index_and_is_an_object_in_the_schema():
     declared = Tabled.hparams["arguments"]
     assert declared.type == "dict"
-    assert HParam.from_json(json.loads(json.dumps(declared.to_json()))) == declared
+    assert HParam.from_json(json.loads(json.dumps(asdict(declared)))) == declared
     assert value_schema(declared) == {"type": "object", "default": {}, "description": "anything"}
 
 
@@ -81,7 +82,7 @@ class Modes(Dataset):
 def test_when_a_hyperparameter_matters(given: dict[str, Any], name: str, text: str | None) -> None:
     values = {**given, name: 7}
     facts = {key: values.pop(key) for key in list(values) if key == "dataset"}
-    declared = {key: HParam.from_json(json.loads(json.dumps(one.to_json()))) for key, one in Modes.hparams.items()}
+    declared = {key: HParam.from_json(json.loads(json.dumps(asdict(one)))) for key, one in Modes.hparams.items()}
     kept, idle = effective(declared, values, facts)
     assert {key: why.text for key, why in idle.items()} == ({} if text is None else {name: text})
     assert kept == {key: value for key, value in values.items() if key not in idle}

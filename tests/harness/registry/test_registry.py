@@ -46,23 +46,24 @@ def clean_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             del sys.modules[name]
 
 
-def reason(path: Path) -> str:
+def reason(source: registry.Source) -> str:
     with pytest.raises(PluginError) as caught:
-        load_source(file_source(path))
+        load_source(source)
     return str(caught.value)
 
 
-def written(tmp_path: Path, text: str) -> Path:
+def written(tmp_path: Path, text: str) -> registry.Source:
     path = tmp_path / "mine.py"
     path.write_text(text)
-    return path
+    return file_source(path)
 
 
-def test_every_file_below_a_kind_is_a_built_in_plugin(tmp_path: Path) -> None:
+def test_every_file_below_a_kind_is_a_built_in_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a/x.py", "a/_helper.py", "a/sub/y.py", "a/_private/z.py", "a/__init__.py", "top.py", "a/notes.txt"):
         (tmp_path / "plugins" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "plugins" / name).touch()
-    found = built_in_sources(tmp_path / "plugins")
+    monkeypatch.setattr(registry, "PLUGINS", tmp_path / "plugins")
+    found = built_in_sources()
     assert [source.module for source in found] == ["plugins.a.sub.y", "plugins.a.x"]
     assert all(source.plugin == "built-in" and source.file.is_file() for source in found)
 
@@ -170,7 +171,7 @@ def test_neighbours_of_one_name_in_two_folders_are_not_confused(tmp_path: Path) 
         (component,) = load_source(file_source(tmp_path / folder / "mine.py"))
         assert folder == sys.modules[component.__module__].VALUE
     other = write_plugin(tmp_path / "one" / "other.py", "one", imports="from helper import VALUE")
-    assert "write `from .helper import" in reason(other)
+    assert "write `from .helper import" in reason(file_source(other))
 
 
 def test_load_one_imports_the_class_of_an_entry(tmp_path: Path) -> None:
@@ -188,12 +189,11 @@ def test_load_one_imports_the_class_of_an_entry(tmp_path: Path) -> None:
 
 def test_load_one_finds_a_class_in_a_neighbour(tmp_path: Path) -> None:
     write_plugin(tmp_path / "helper.py", "mine")
-    path = written(
+    source = written(
         tmp_path,
         "from harness import hookimpl\nfrom .helper import Made\n"
         "@hookimpl\ndef bench_register(register):\n    register(Made)\n",
     )
-    source = file_source(path)
     (component,) = load_source(source)
     row = entry(source, component)
     assert row.module.endswith(".helper")
@@ -298,15 +298,9 @@ def test_installed_distributions_are_found_without_importing_them(tmp_path: Path
     assert "'deleted_package', which is no module" in missing["left-over"]
     assert "'single_module:bench_register', which is no module" in missing["an-object"]
     by_name = {source.plugin: source for source in found}
-    assert "imported" in reason_of(by_name["my-method"])
+    assert "imported" in reason(by_name["my-method"])
     assert load_source(by_name["single-module"])[0].name == "single"
     assert load_source(by_name["spaces-only"])[0].name == "spaced"
-
-
-def reason_of(source: registry.Source) -> str:
-    with pytest.raises(PluginError) as caught:
-        load_source(source)
-    return str(caught.value)
 
 
 def test_the_core_and_torch_are_not_a_distribution_s_own_code(tmp_path: Path) -> None:

@@ -122,9 +122,10 @@ def test_another_package_of_our_name_is_told(project: dict[str, Any], tmp_path: 
 
 def test_an_installation_finds_its_suites_and_components(built: Path, tmp_path: Path) -> None:
     code = (
-        "import json, harness; from harness.suite.files import bundles, installed_suites, protocols; "
+        "import json, harness; from harness.suite.files import installed_suites, shipped; "
         "from harness.registry.discovery import built_in_sources; found = [s.module for s in built_in_sources()]; "
-        "print(json.dumps([harness.__file__, installed_suites(), bundles(), protocols(), found]))"
+        "names = [[*shipped(kind)] for kind in ('bundles', 'protocols')]; "
+        "print(json.dumps([harness.__file__, installed_suites(), *names, found]))"
     )
     here, there = (
         json.loads(

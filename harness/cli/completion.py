@@ -84,13 +84,13 @@ def _labels(section: str) -> Source:
     """Return the datasets or methods of the suite on the line, as globs that need no quotes in any shell."""
 
     def source(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-        from harness.suite.files import find_suite, gather
+        from harness.suite.files import Gathered, find_suite
         from harness.suite.tree import Problems
 
         line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
         for word in line.split()[2:]:  # an option without its value hides the suite from typer
             with suppress(UserError):
-                labels = gather(find_suite(word), Problems()).labels(section)
+                labels = Gathered(find_suite(word), Problems()).labels(section)
                 yield from ((re.sub(r"[^\w@%+=:,./-]", "?", label), label) for label in labels)
                 return
 

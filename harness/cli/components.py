@@ -76,10 +76,10 @@ def describe(
     """Describe a component, or show a bundle. Deviations from paper and public code are told."""
     from harness.reference import deviations, headline
     from harness.registry.index import load_catalog
-    from harness.suite.files import bundle_file, bundles
+    from harness.suite.files import shipped
 
-    if name in bundles():
-        text = bundle_file(name).read_text(encoding="utf-8")
+    if name in (bundles := shipped("bundles")):
+        text = bundles[name].read_text(encoding="utf-8")
         answer(json, {"bundle": name, "text": text}, text.splitlines())
         return
 
@@ -93,12 +93,12 @@ def describe(
 
 
 def _find(catalog: Catalog, name: str) -> list[Entry]:
-    from harness.suite.files import bundles
+    from harness.suite.files import shipped
 
     kind, _, short = name.rpartition("/")
     entries = [entry for entry in catalog if entry.name == short and kind in ("", entry.kind)]
     if not entries:
-        known = sorted({entry.name for entry in catalog} | {*bundles()})
+        known = sorted({entry.name for entry in catalog} | {*shipped("bundles")})
         hint = did_you_mean(short, known) or did_you_mean(name, known)
         raise UserError(f"no component is called '{name}'{hint}; `bench list` shows them")
     return entries

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.reference.components import PLURALS, bounds, code, escaped, table, value
 from harness.registry.catalog import Catalog
-from harness.suite.files import read_protocol
+from harness.suite.files import read_shipped
 from harness.suite.load import DEFAULT_PROTOCOL
 from harness.suite.models import json_schema
 from harness.suite.tree import Leaf, Place, Problems, plain
@@ -91,7 +91,7 @@ def _reference(name: str) -> str:
 def _defaults() -> dict[str, dict[str, str]]:
     """Return the settings of the default protocol."""
     problems = Problems()
-    protocol = plain(read_protocol(Leaf(DEFAULT_PROTOCOL, Place("")), problems))
+    protocol = plain(read_shipped("protocols", Leaf(DEFAULT_PROTOCOL, Place("")), problems))
     problems.check()
     return {
         section: {name: value(item) for name, item in protocol[section].items()}

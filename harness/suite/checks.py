@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.data import Declaration
 from harness.errors import did_you_mean
 from harness.hparams import holds
-from harness.registry.catalog import Catalog, Entry
+from harness.registry.catalog import Catalog
 from harness.suite.components import Part
 from harness.suite.layers import Flat
 from harness.suite.settings import SelectSettings
@@ -52,19 +52,6 @@ def check_split(pair: Pair, select: SelectSettings, settings: Flat) -> None:
     if select.split not in splits:
         text = f"dataset '{pair.dataset}' has no validation split '{select.split}'{did_you_mean(select.split, splits)}"
         pair.problems.add(settings["select.split"].value.place, f"{text}; allowed: {', '.join(splits)}")
-
-
-def wants_environments(learner: Entry) -> bool:
-    """Return True if the suite must supply environments: the learner needs some and infers none itself."""
-    inferred = any(stage.get("kind") == "environment" for stage in learner.traits.get("upstream", {}).values())
-    return "environments" in learner.traits.get("needs", ()) and not inferred
-
-
-def environments_of(learner: Part, given: Part | None) -> str:
-    """Return the source of a training's environments: ``fixed`` before it, ``drawn per batch``, or ``none``."""
-    if given is None or "environments" not in learner.entry.traits.get("needs", ()):
-        return "none"
-    return "drawn per batch" if given.entry.traits.get("per_batch") else "fixed"
 
 
 def supplied_environment(pair: Pair, learner: Part, given: Part | None, catalog: Catalog) -> Part | None:

@@ -16,7 +16,7 @@ from harness.hparams import HParam, effective
 from harness.registry.catalog import Catalog, Entry
 from harness.suite.effects import Scope, Uses
 from harness.suite.layers import Decision, Flat, under
-from harness.suite.settings import BACKBONE, KIND_OF, TRAIN, TrainSettings
+from harness.suite.settings import BACKBONE, KIND_OF
 from harness.suite.spec import MODEL, ComponentSpec, ModelSettings
 from harness.suite.tree import Items, Place, Problems, Tree, describe, plain
 
@@ -59,7 +59,9 @@ class Parts:
         before = len(self.problems)
         prefix = role.removesuffix(".backbone")
         given = {name: one for name, one in sorted(under(flat, prefix).items()) if name not in others}
-        params = self.params(entry, given, others)
+        declared = {name: self.hparam(entry, name, one.place, others) for name, one in given.items()}
+        values = self.values({name: item for name, item in declared.items() if item}, given)
+        params = located(entry, values, given)
         if len(self.problems) > before:
             return None
         written = {f"{prefix}.{name}": one for name, one in given.items()}
@@ -74,12 +76,6 @@ class Parts:
         Scope(title, kind, part.entry.hparams, [part.spec.params], part.written).idle({}, {}, uses)
         uses.refuse(self.problems, self.own, spared={})
         return replace(part, spec=replace(part.spec, params=effective(part.entry.hparams, part.spec.params)[0]))
-
-    def params(self, entry: Entry, given: Flat, others: Collection[str] = ()) -> dict[str, Any]:
-        """A component's given values by name, checked, their paths as absolute ones."""
-        declared = {name: self.hparam(entry, name, one.place, others) for name, one in given.items()}
-        params = self.values({name: item for name, item in declared.items() if item}, given)
-        return located(entry, params, given)
 
     def hparam(self, entry: Entry, name: str, place: Place, others: Collection[str] = ()) -> HParam | None:
         """A component's hyperparameter by name."""
@@ -108,10 +104,6 @@ class Parts:
         part = self.component(BACKBONE, settings, ("backbone", *MODEL))
         own = self.values(MODEL, under(settings, "model"))
         return None if part is None else (part, ModelSettings(part.spec, **own))
-
-    def train(self, settings: Flat) -> TrainSettings:
-        """``train``."""
-        return TrainSettings(**self.values(TRAIN, under(settings, "train")))
 
     def pool(self, part: Part, flat: Flat) -> tuple[ComponentSpec, ...]:
         """The encoder's architectures: every combination of the pooled lists, in canonical order."""

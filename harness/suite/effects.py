@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.data import Declaration
 from harness.hparams import DATASET, EDGE_FEATURES, ENVIRONMENTS, SEVERAL_TASKS, HParam, Idle, effective
+from harness.registry.catalog import Entry
 from harness.suite.layers import Decision, Flat
 from harness.suite.tree import Place, Problems
 
@@ -20,11 +21,10 @@ Written = tuple[Place, str]
 """A value of the suite: where its key stands, and its path."""
 
 
-def facts_of(declared: Declaration, environments: str) -> dict[str, Any]:
-    """Return the facts of a row that conditions may name beside hyperparameters.
-
-    ``environments`` says how its training gets some: ``fixed``, ``drawn per batch`` or ``none``.
-    """
+def facts_of(declared: Declaration, environment: Entry | None) -> dict[str, Any]:
+    """Return the facts of a row that conditions may name beside hyperparameters, by what supplies its environments."""
+    per_batch = environment is not None and environment.traits.get("per_batch")
+    environments = "none" if environment is None else "drawn per batch" if per_batch else "fixed"
     has = {EDGE_FEATURES: declared.edge_features.kind != "none", SEVERAL_TASKS: declared.task.kind == "multitask"}
     return {DATASET: [name for name, there in has.items() if there], ENVIRONMENTS: environments}
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
 from harness.safe_io import no_file
 from harness.store import hash_file
-from harness.suite.tree import Items, Leaf, Place, Problems, Table, describe, plain
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, describe
 from harness.suite.yaml import MAX_BYTES, read_file
 
 MAX_INCLUDES = 200
@@ -75,15 +74,14 @@ def peek_plugins(path: Path) -> tuple[Path, ...]:
         SuiteError: a suite file that does not exist, cannot be read or is not YAML.
     """
     problems = Problems()
-    gathered = gather(path, problems)
+    gathered = Gathered(path, problems)
     if gathered.broken:
         problems.check()
     return tuple(dict.fromkeys(plugin for plugin, _ in gathered.plugins))
 
 
-@dataclass
 class Gathered:
-    """A suite and what it includes.
+    """A suite and what it includes; what is wrong inside the files is not looked at.
 
     Attributes:
         layers: the table of each file, what is included first.
@@ -92,76 +90,63 @@ class Gathered:
         broken: a file is missing, unreadable, not YAML or no table, so that what depends on it cannot be judged.
     """
 
-    layers: list[Table] = field(default_factory=list)
-    plugins: list[tuple[Path, Place]] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
-    broken: bool = False
+    def __init__(self, path: Path, problems: Problems) -> None:
+        self.layers: list[Table] = []
+        self.plugins: list[tuple[Path, Place]] = []
+        self.files: list[Path] = []
+        self.broken = False
+        self._problems, self._size = problems, 0
+        self._read(path, str(path), ())
 
     def labels(self, section: str) -> list[str]:
         """The labels of all datasets or methods, as they are written."""
         return list(dict.fromkeys(label for layer in self.layers for label in layer.table(section)))
 
+    def digests(self) -> dict[str, str]:
+        """Each file that the suite is made of, seen from the suite's folder -> SHA-256 of its content.
 
-def digests(path: Path, gathered: Gathered) -> dict[str, str]:
-    """Each file that a suite is made of, seen from the suite's folder -> SHA-256 of its content.
+        Those with a name that a record cannot hold, as it is no UTF-8, are left out.
+        """
+        files = {os.path.relpath(file, self.files[0].parent): file for file in [*self.files, *dict(self.plugins)]}
+        return {name: hash_file(file) for name, file in files.items() if name.isprintable() and file.is_file()}
 
-    Those with a name that a record cannot hold, as it is no UTF-8, are left out.
-    """
-    files = {os.path.relpath(file, path.parent): file for file in [*gathered.files, *dict(gathered.plugins)]}
-    return {name: hash_file(file) for name, file in files.items() if name.isprintable() and file.is_file()}
-
-
-def gather(path: Path, problems: Problems) -> Gathered:
-    """Read a suite and what it includes; what is wrong inside the files is not looked at."""
-    reader = _Includes(problems, Gathered())
-    reader.read(path, str(path), ())
-    return reader.gathered
-
-
-@dataclass
-class _Includes:
-    problems: Problems
-    gathered: Gathered
-    size: int = 0
-
-    def read(self, path: Path, name: str, above: tuple[Path, ...]) -> None:
-        here, before, gathered = path.resolve(), len(self.problems), self.gathered
-        own = read_file(path, self.problems, name=name)
+    def _read(self, path: Path, name: str, above: tuple[Path, ...]) -> None:
+        here, problems, before = path.resolve(), self._problems, len(self._problems)
+        own = read_file(path, problems, name=name)
         with suppress(OSError):
-            self.size += path.stat().st_size
-        gathered.files.append(path)
+            self._size += path.stat().st_size
+        self.files.append(path)
         if not isinstance(own, Table):
-            gathered.broken = True
-            if len(self.problems) == before:
+            self.broken = True
+            if len(problems) == before:
                 place = Place(name, 1, 1) if own is None else own.place
-                text = f"a suite is a table that starts with 'bench: 1', found {describe(own and plain(own))}"
-                self.problems.add(place, text)
+                problems.add(place, f"a suite is a table that starts with 'bench: 1', found {describe(own)}")
             return
         for item in _names(own, "include"):
-            found = self.locate(path, item)
+            found = self._locate(path, item)
             if found is None:
                 continue
             if found.resolve() in (*above, here):
                 cycle = " → ".join(file.name for file in (*above, here, found))
-                self.problems.add(item.place, f"include cycle: {cycle}")
-            elif len(gathered.files) >= MAX_INCLUDES:
-                self.problems.add(item.place, f"more than {MAX_INCLUDES} files are included")
+                problems.add(item.place, f"include cycle: {cycle}")
+            elif len(self.files) >= MAX_INCLUDES:
+                problems.add(item.place, f"more than {MAX_INCLUDES} files are included")
                 break
-            elif self.size > MAX_BYTES:
-                self.problems.add(item.place, f"the files before this one have more than {MAX_BYTES:,} bytes together")
+            elif self._size > MAX_BYTES:
+                problems.add(item.place, f"the files before this one have more than {MAX_BYTES:,} bytes together")
                 break
             else:
                 shown = str(found) if path.is_absolute() else os.path.relpath(found)
-                self.read(found, shown, (*above, here))
+                self._read(found, shown, (*above, here))
         for item in _names(own, "plugins"):
             file = Path(os.path.normpath((path.parent / str(item.value)).absolute()))
             if why := no_file(file):
-                self.problems.add(item.place, f"plugin file {why}: {file}")
+                problems.add(item.place, f"plugin file {why}: {file}")
             else:
-                gathered.plugins.append((file, item.place))
-        gathered.layers.append(own)
+                self.plugins.append((file, item.place))
+        self.layers.append(own)
 
-    def locate(self, path: Path, item: Leaf) -> Path | None:
+    def _locate(self, path: Path, item: Leaf) -> Path | None:
         name = str(item.value)
         whys = []
         for folder in (path.parent, suites_folder()):
@@ -169,9 +154,9 @@ class _Includes:
                 return folder / name
             whys.append(why)
         hint = did_you_mean(name, [file + ".yaml" for file in _named_files(suites_folder())])
-        self.gathered.broken = True
+        self.broken = True
         where = f"{path.parent / name}, and not among the installed suites"
-        self.problems.add(item.place, f"included file {whys[0]}: {where}{hint}")
+        self._problems.add(item.place, f"included file {whys[0]}: {where}{hint}")
         return None
 
 
@@ -186,30 +171,22 @@ def _named_files(folder: Path) -> list[str]:
     return [file.relative_to(folder).with_suffix("").as_posix() for file in files]
 
 
-def protocols() -> list[str]:
-    """Names of the protocols."""
-    return _named_files(_CORE / "protocols")
+def shipped(kind: str) -> dict[str, Path]:
+    """Return the ``protocols`` or ``bundles`` that come with the package: name -> file."""
+    return {name: _CORE / kind / f"{name}.yaml" for name in _named_files(_CORE / kind)}
 
 
-def bundles() -> list[str]:
-    """Names of the bundles."""
-    return _named_files(_CORE / "bundles")
-
-
-def read_protocol(name: Leaf, problems: Problems) -> Table:
-    """A protocol's defaults by name."""
-    return _shipped(f"protocols/{name.value}.yaml", problems)
-
-
-def bundle_file(name: str) -> Path:
-    """Return the file of a bundle."""
-    return _CORE / "bundles" / f"{name}.yaml"
+def read_shipped(kind: str, name: Leaf, problems: Problems) -> Table:
+    """Read the defaults of a protocol, or a bundle: part of a method's table."""
+    label = f"{kind}/{name.value}.yaml"
+    tree = read_file(_CORE / label, problems, name=label)
+    return tree if isinstance(tree, Table) else Table(Place(label))
 
 
 def titles(kind: str) -> dict[str, str]:
     """Return the installed ``suites`` or ``bundles`` by name, each with the beginning of its file's comment."""
-    files = {name: suites_folder() / f"{name}.yaml" for name in installed_suites()}
-    files = files if kind == "suites" else {name: bundle_file(name) for name in bundles()}
+    suites = {name: suites_folder() / f"{name}.yaml" for name in installed_suites()}
+    files = suites if kind == "suites" else shipped(kind)
     return {name: _title(file.read_text(encoding="utf-8")) for name, file in files.items()}
 
 
@@ -218,13 +195,3 @@ def _title(text: str) -> str:
     words = " ".join(line.removeprefix("#").strip() for line in comment if "yaml-language-server" not in line)
     found = re.match(r".{15,}?(?=[.:;?](?: |$))\??", words)
     return found[0] if found else words
-
-
-def read_bundle(name: Leaf, problems: Problems) -> Table:
-    """A bundle: part of a method's table."""
-    return _shipped(f"bundles/{name.value}.yaml", problems)
-
-
-def _shipped(label: str, problems: Problems) -> Table:
-    tree = read_file(_CORE / label, problems, name=label)
-    return tree if isinstance(tree, Table) else Table(Place(label))

@@ -15,25 +15,17 @@ from harness.errors import BenchError, did_you_mean, listed
 from harness.hparams import effective
 from harness.registry.catalog import Catalog
 from harness.suite.analyses import OWN, read_analyses
-from harness.suite.checks import (
-    Pair,
-    check_number,
-    check_split,
-    environments_of,
-    supplied_environment,
-    unsupported,
-    wants_environments,
-)
+from harness.suite.checks import Pair, check_number, check_split, supplied_environment, unsupported
 from harness.suite.components import Part, Parts
 from harness.suite.effects import Hindered, Uses, facts_of
-from harness.suite.files import Gathered, digests, gather, read_protocol
+from harness.suite.files import Gathered, read_shipped
 from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sections, under, written
 from harness.suite.layers import Row as WrittenRow
 from harness.suite.methods import Method, resolve_methods
 from harness.suite.overrides import Overrides, chosen
-from harness.suite.quick import EPOCHS, quick, quick_rows
-from harness.suite.search import Base, departures_from, read_search
-from harness.suite.settings import FAULTY, ROLES, SelectSettings, seeds_of
+from harness.suite.quick import EPOCHS, quick
+from harness.suite.search import Base, Search, departures_from
+from harness.suite.settings import FAULTY, ROLES, SELECT, TRAIN, SelectSettings, TrainSettings, seeds_of
 from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite, Unsupported
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, plain
 
@@ -57,7 +49,7 @@ def load_suite(path: Path, catalog: Catalog, declare: Declare, *, overrides: Ove
         SuiteError: every fault found, each with its place.
     """
     problems = Problems()
-    gathered = gather(path, problems)
+    gathered = Gathered(path, problems)
     if gathered.broken:
         problems.check()
     parts = Parts(catalog, problems, str(path))
@@ -116,12 +108,12 @@ class _Loader:
         top, rows = self.layers.top, self.layers.rows
         protocol_name = top.get("protocol")
         protocol_name = protocol_name if isinstance(protocol_name, Leaf) else Leaf(DEFAULT_PROTOCOL, self.place)
-        protocol = read_protocol(protocol_name, self.problems)
+        protocol = read_shipped("protocols", protocol_name, self.problems)
         usual = seeds_of(plain(protocol.entries["seeds"]))
         seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
         seeds = seeds[:1] if self.quick else seeds
         self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
-        self.search = read_search(self.parts, top, quick=self.quick)
+        self.search = Search(self.parts, top, quick=self.quick)
         settings = over(self.flattener.row("protocol", protocol), self.layers.settings)
         self.parts.model(settings)  # also where no dataset or method is sound
         all_methods = resolve_methods(rows.get("methods", {}), self.flattener)
@@ -177,7 +169,7 @@ class _Loader:
             trackers=trackers,
             cluster=profile,
             plugins=tuple(map(Path, tree["plugins"])),
-            files=digests(self.path, self.gathered),
+            files=self.gathered.digests(),
             overrides=self.overrides.texts(),
             resolved={key: value for key, value in tree.items() if value not in (None, [], {})},
         )
@@ -207,7 +199,8 @@ class _Loader:
         for table in self.overrides.tables(layers, self.problems):
             layers.lay(checked(SUITE, table, self.problems, "a suite")[0])
         for section in ("datasets", "analyses") if self.quick else ():
-            layers.rows[section] = quick_rows(layers.rows.get(section, {}), self.catalog)
+            for label, row in layers.rows.get(section, {}).items():
+                layers.rows[section][label] = replace(row, flat=quick(row.flat, self.catalog))
         return layers
 
     def _name(self) -> str:
@@ -317,8 +310,8 @@ class _Loader:
         settings = over(dataset.settings, sections(method.row.flat))
         pair = Pair(label, method.row.place, dataset.label, dataset.declared, self.problems)
         environment = self._environment(pair, dataset, method)
-        model, train = self.parts.model(settings), self.parts.train(settings)
-        select = SelectSettings(**{name: plain(one.value) for name, one in under(settings, "select").items()})
+        model, train = self.parts.model(settings), TrainSettings(**self.parts.values(TRAIN, under(settings, "train")))
+        select = SelectSettings(**self.parts.values(SELECT, under(settings, "select")))
         check_split(pair, select, settings)
         parts = {**method.parts, **({"envs": environment} if environment else {})}
         if model is None or len(self.problems) > before:
@@ -329,7 +322,7 @@ class _Loader:
             one = Unsupported(dataset.label, label, f"{part.entry.kind} '{part.entry.name}'", reason)
             self.unsupported.append((one, place))
             return None
-        facts = facts_of(dataset.declared, environments_of(method.learner, environment))
+        facts = facts_of(dataset.declared, environment.entry if environment else None)
         decisions = {**settings, **method.row.flat}
         base = Base({**parts, "model": model[0]}, method.pool, model[1], train, decisions, facts)
         uses, named = Uses(), method.row.flat.get("envs")
@@ -350,10 +343,11 @@ class _Loader:
         return Row(label, dataset.label, found.known, select, tuned, departures, found.pending, found.ask)
 
     def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:
-        learner = method.learner
-        if not wants_environments(learner.entry):
+        learner, traits = method.learner, method.learner.entry.traits
+        infers = any(stage.get("kind") == "environment" for stage in traits.get("upstream", {}).values())
+        if infers or "environments" not in traits.get("needs", ()):
             return None
-        given, default = method.environment, learner.entry.traits.get("default_environment")
+        given, default = method.environment, traits.get("default_environment")
         if given is None and default:
             given = self.parts.component("envs", self.flattener.component("envs", Leaf(default, learner.place)))
             if given is None:

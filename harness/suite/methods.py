@@ -10,9 +10,9 @@ from math import prod
 from typing import Any
 
 from harness.errors import did_you_mean, listed
-from harness.suite.files import read_bundle
+from harness.suite.files import read_shipped
 from harness.suite.layers import Decision, Flat, Flattener, Row, over
-from harness.suite.settings import BACKBONE, FAULTY, PARTS, PIPELINE, ROLES
+from harness.suite.settings import FAULTY, KIND_OF, PARTS, PIPELINE, ROLES
 from harness.suite.tree import Items, Place, Table, Tree, plain
 
 MAX_ROWS = 10_000
@@ -76,7 +76,7 @@ class _Copier:
                     self.problems.add(row.like.place, fault)
                 base = {FAULTY: Decision(row.like, row.place)} if fault else self.resolve(other, path)
             elif row.bundle:
-                base = self.flattener.row("method", read_bundle(row.bundle, self.problems))
+                base = self.flattener.row("method", read_shipped("bundles", row.bundle, self.problems))
             self.done[name] = over(base, row.flat)
         return self.done[name]
 
@@ -122,9 +122,8 @@ def _expand(name: str, flat: Flat, place: Place, flattener: Flattener) -> list[M
         chosen = dict(zip(axes, point, strict=True))
         row = bare
         for path, value in chosen.items():
-            component = path in PARTS or path == BACKBONE
-            own = flattener.component(path, value) if component else {path: Decision(value, value.place)}
-            row = row | own
+            one = {path: Decision(value, value.place)}
+            row = row | (flattener.component(path, value) if path in KIND_OF else one)
         rows.append(Method(_label(name, chosen, axes), name, row, place, tuple(chosen)))
     return rows
 
@@ -137,7 +136,7 @@ def _label(name: str, chosen: Mapping[str, Tree], axes: Mapping[str, tuple[Tree,
     suffix = []
     texts: dict[str, str] = {}
     for path, value in chosen.items():
-        component = path in PARTS or path == BACKBONE
+        component = path in KIND_OF
         names = [_named(option) for option in axes[path]] if component else []
         text = _named(value) if component and len(names) == len(set(names)) else value_text(plain(value))
         texts |= {path: text, _last(path): text}

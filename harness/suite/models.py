@@ -13,7 +13,7 @@ from harness.hparams import HParam
 from harness.registry.catalog import Catalog, Entry
 from harness.results.published import RECORD, publications
 from harness.suite.cluster import CLUSTER
-from harness.suite.files import bundles, protocols
+from harness.suite.files import shipped
 from harness.suite.settings import KIND_OF, PARTS, PIPELINE, ROLES, SELECT, TRAIN, TUNE, seeds_of
 from harness.suite.spec import MODEL
 from harness.suite.tree import describe
@@ -58,9 +58,9 @@ def _named(value: Any) -> Any:
     raise fault(f"{{title}}: found {describe(value)}; a component is NAME or {{use: NAME, hyperparameters…}}{hint}")
 
 
-def component(kind: str, fields: Fields) -> Any:
+def component(kind: str) -> Any:
     """A component as a file writes it; its hyperparameters are checked later, once it is complete."""
-    table = table_of(kind, {"use": (Name, ""), **fields}, rest=True)
+    table = table_of(kind, {"use": (Name, ""), **BESIDE.get(kind, {})}, rest=True)
     return Annotated[table, BeforeValidator(_named), WithJsonSchema({"definition": kind})]
 
 
@@ -92,7 +92,7 @@ def _check_axes(kind: str, value: Any, *, paths: bool) -> Any:
         elif not (isinstance(options, list) and options) and not default:
             what = "an empty list" if options == [] else describe(options)
             texts[path,] = f"'{path}' in '{kind}' takes a list of values, found {what}"
-        elif paths and path in (*PARTS, "model.backbone"):
+        elif paths and path in KIND_OF:
             for position, option in enumerate(options):
                 if not isinstance(option.get("use") if isinstance(option, dict) else option, str):
                     texts[path, position] = f"a component in '{kind}' over '{path}' needs a name: {{use: NAME, …}}"
@@ -123,38 +123,31 @@ _AXES = {
 }
 _OF_METHOD: Fields = {kind: (_axes(kind, paths=True), _AXES[kind]) for kind in ("tune", "matrix")}
 _OF_PART: Fields = {kind: (_axes(kind, paths=False), _AXES[kind]) for kind in ("tune", "matrix")}
-_OF_ENCODER: Fields = {**_OF_PART, "pool": (_axes("pool", paths=False), _AXES["pool"])}
-BACKBONE = (component("backbone", _OF_PART), "the graph network; its hyperparameters may stand beside it")
+BESIDE: dict[str, Fields] = {
+    **dict.fromkeys(("backbone", "environment", *ROLES), _OF_PART),
+    "encoder": {**_OF_PART, "pool": (_axes("pool", paths=False), _AXES["pool"])},
+    "analysis": dict.fromkeys(("datasets", "methods"), (Names, "")),
+}
+"""Kind of component -> the keys that it may have beside its hyperparameters."""
+BACKBONE = (component("backbone"), "the graph network; its hyperparameters may stand beside it")
 _MODEL = settings("model", MODEL, {"backbone": BACKBONE}, rest=True)
-_ENVIRONMENT = component("environment", _OF_PART)
 SECTIONS: Fields = {
     "model": (Annotated[_MODEL, WithJsonSchema({"definition": "model"})], "backbone, readout and head"),
     "train": (settings("train", TRAIN), "epochs, batches and optimizer"),
     "select": (settings("select", SELECT), "which checkpoint and which configuration a row reports"),
 }
-_OF_DATASET: Fields = {**SECTIONS, "envs": (_ENVIRONMENT, "what supplies environments to a learner that needs them")}
-_OF_ANALYSIS: Fields = dict.fromkeys(("datasets", "methods"), (Names, ""))
-BESIDE: dict[str, Fields] = {
-    **dict.fromkeys(("backbone", "environment", *ROLES), _OF_PART),
-    "encoder": _OF_ENCODER,
-    "dataset": _OF_DATASET,
-    "analysis": _OF_ANALYSIS,
-}
-"""Kind of component -> the keys that it may have beside its hyperparameters."""
-DATASET = component("dataset", _OF_DATASET)
+_ENVIRONMENTS = (component("environment"), "what supplies environments to a learner that needs them")
+BESIDE["dataset"] = {**SECTIONS, "envs": _ENVIRONMENTS}
 METHOD = table_of(
     "method",
     {
-        "baseline": (component("baseline", _OF_PART), "a method that trains in one go; or all three of the next"),
-        "encoder": (component("encoder", _OF_ENCODER), "first step: embeddings learned without labels"),
-        "quantifier": (component("quantifier", _OF_PART), "second step: class probabilities from embeddings"),
-        "decorrelator": (
-            component("decorrelator", _OF_PART),
-            "third step: a classifier that those probabilities do not explain",
-        ),
+        "baseline": (component("baseline"), "a method that trains in one go; or all three of the next"),
+        "encoder": (component("encoder"), "first step: embeddings learned without labels"),
+        "quantifier": (component("quantifier"), "second step: class probabilities from embeddings"),
+        "decorrelator": (component("decorrelator"), "third step: a classifier that those probabilities do not explain"),
         "like": (Name, "another method of the suite to copy"),
-        "bundle": (name_of(bundles(), "bundle is"), f"ready settings of {', '.join(PIPELINE)}"),
-        **_OF_DATASET,
+        "bundle": (name_of(shipped("bundles"), "bundle is"), f"ready settings of {', '.join(PIPELINE)}"),
+        **BESIDE["dataset"],
         **_OF_METHOD,
     },
     check=_check_method,
@@ -202,7 +195,10 @@ SUITE = table_of(
         "name": (checked_type(_suite_name, str), "of the suite, in tables and runs; the file's name unless given"),
         "include": (Names, "suite files to build upon: later keys win, methods and datasets merge by name"),
         "plugins": (Names, "plugin files, relative to this file"),
-        "protocol": (name_of(protocols(), "protocol is"), "a named set of defaults of seeds, model, train and select"),
+        "protocol": (
+            name_of(shipped("protocols"), "protocol is"),
+            "a named set of defaults of seeds, model, train and select",
+        ),
         "seeds": (
             SEEDS,
             "training seeds: initialisation, batch order, random environments; the protocol's unless given",
@@ -217,13 +213,13 @@ SUITE = table_of(
             settings("tune", TUNE) | None,
             "draw the configurations of every tuned method by Optuna; null, the default, for the grid",
         ),
-        "datasets": (rows_of(DATASET), "the columns: name -> dataset"),
+        "datasets": (rows_of(component("dataset")), "the columns: name -> dataset"),
         "methods": (rows_of(METHOD), "the rows: name -> method"),
         "analyses": (
-            rows_of(component("analysis", _OF_ANALYSIS), 0),
+            rows_of(component("analysis"), 0),
             "what to ask of the cells once they have run: label -> analysis",
         ),
-        "trackers": (list_of(component("tracker", {})), "tools that are told of the run"),
+        "trackers": (list_of(component("tracker")), "tools that are told of the run"),
         "cluster": (CLUSTER | None, "where `bench run --engine dask` runs the stages; part of no key"),
         "report": (REPORT, "what the report shows"),
     },

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.registry.catalog import Catalog
 from harness.suite.components import coerced
-from harness.suite.layers import Decision, Flat, Row
+from harness.suite.layers import Decision, Flat
 from harness.suite.settings import KIND_OF, PARTS
 from harness.suite.tree import Items, Leaf, Place, plain
 
@@ -39,11 +39,6 @@ def quick(flat: Flat, catalog: Catalog) -> Flat:
                 continue
             small[f"{role}.{name}"] = Decision(_tree(chosen, place), given.place if given else place)
     return small
-
-
-def quick_rows(rows: Mapping[str, Row], catalog: Catalog) -> dict[str, Row]:
-    """Return rows with :func:`quick` decisions."""
-    return {label: replace(row, flat=quick(row.flat, catalog)) for label, row in rows.items()}
 
 
 def _first(one: Decision) -> Items:

@@ -65,22 +65,20 @@ class Found:
     ask: Ask | None = None
 
 
-def read_search(parts: Parts, top: Table, *, quick: bool) -> Search:
-    """Read the budget or the sampler of a suite; a quick run takes one configuration."""
-    budget, tune = (None if key not in top else plain(top.entries[key]) for key in ("budget", "tune"))
-    if tune is not None and budget is not None:
-        parts.problems.add(top.key("tune"), "'budget' caps the grid, and 'tune' draws from it; make one of them null")
-    if tune is not None and find_spec("optuna") is None:
-        parts.problems.add(top.key("tune"), "'tune' needs Optuna: pip install 'equad-bench[optuna]'")
-        tune = None
-    return Search(parts, 1, None) if quick else Search(parts, budget, None if tune is None else TuneSettings(**tune))
-
-
 class Search:
-    """Makes the configurations of a method on a dataset."""
+    """Makes the configurations of a method on a dataset, by the suite's budget or sampler; of a quick run one."""
 
-    def __init__(self, parts: Parts, budget: int | None, tune: TuneSettings | None) -> None:
-        self.parts, self.problems, self.budget, self.tune = parts, parts.problems, budget, tune
+    def __init__(self, parts: Parts, top: Table, *, quick: bool) -> None:
+        self.parts, self.problems = parts, parts.problems
+        budget, tune = (None if key not in top else plain(top.entries[key]) for key in ("budget", "tune"))
+        if tune is not None and budget is not None:
+            text = "'budget' caps the grid, and 'tune' draws from it; make one of them null"
+            self.problems.add(top.key("tune"), text)
+        if tune is not None and find_spec("optuna") is None:
+            self.problems.add(top.key("tune"), "'tune' needs Optuna: pip install 'equad-bench[optuna]'")
+            tune = None
+        self.budget: int | None = 1 if quick else budget
+        self.tune = None if quick or tune is None else TuneSettings(**tune)
 
     def configurations(self, flat: Flat, base: Base, uses: Uses) -> Found | None:
         """All configurations, or as many as were asked for; None after a noted problem.

@@ -121,7 +121,7 @@ class TrainSettings:
         looked = TRAIN if ENVIRONMENTS in facts else _OF_DATASET
         idle = effective(looked, {name: getattr(self, name) for name in looked}, facts)[1]
         changed = {name: TRAIN[name].default for name in idle if getattr(self, name) != TRAIN[name].default}
-        return replace(self, **changed) if changed else self
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Suite:
         rows: one per (dataset, method), datasets outermost, in the order of the file, but those in ``unsupported``.
         tune: how the configurations are drawn, or None for whole grids or a budget.
         overrides: what the command line changed, as text, for captions.
-        files: every file of the suite with its digest, see :func:`harness.suite.files.digests`.
+        files: every file of the suite with its digest, see :meth:`harness.suite.files.Gathered.digests`.
         resolved: the fully resolved YAML tree, for the run folder.
         cluster: where ``--engine dask`` runs it; not part of ``resolved``, as it says nothing of results.
     """

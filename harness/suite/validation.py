@@ -5,7 +5,7 @@ Pydantic is slow to import, so others import this module where they check a file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -144,7 +144,7 @@ def rows_of(row: Any, least: int = 1) -> Any:
     return Annotated[dict[checked_type(_label, str), row], Field(min_length=least or None)]  # type: ignore[misc]
 
 
-def name_of(known: list[str], what: str) -> Any:
+def name_of(known: Collection[str], what: str) -> Any:
     """One of these names; ``what`` begins with what they name, for the message "no … called 'x'"."""
 
     def check(value: Any) -> Any:
@@ -153,7 +153,7 @@ def name_of(known: list[str], what: str) -> Any:
             raise fault(f"no {what} called '{value}'{hint}; there are: {', '.join(known)}")
         return value
 
-    return checked_type(check, str, schema={"enum": known})
+    return checked_type(check, str, schema={"enum": list(known)})
 
 
 Name = checked_type(check_name, str)

@@ -19,7 +19,7 @@ from harness.registry.discovery import load_one
 from harness.results.record import load_record
 from harness.results.rows import RunResults
 from harness.suite import Overrides
-from harness.suite.files import bundles, protocols
+from harness.suite.files import shipped
 from harness.suite.models import json_schema
 from harness.testing import check_component, pytest_plugin
 
@@ -178,7 +178,7 @@ def test_every_key_of_the_suite_language_is_documented() -> None:
     spans = {word for span in SPANS.findall(prose(ROOT / "docs/suites.md")) for word in re.split(r"[^\w/-]+", span)}
     schema = json_schema(Catalog([]))
     tables = [schema, *(schema["$defs"][name] for name in ("method", "model", "train", "select", "report"))]
-    keys = {*bundles(), *protocols(), *(key for table in tables for key in table["properties"])}
+    keys = {*shipped("bundles"), *shipped("protocols"), *(key for table in tables for key in table["properties"])}
     assert keys <= spans
 
 
@@ -209,7 +209,7 @@ def settings_of(protocol: str, family: str) -> dict[str, Any]:
     return {**merged, "seeds": tree["seeds"], "backbone": merged["backbone"]["use"], **merged["backbone"]}
 
 
-@pytest.mark.parametrize("protocol", protocols())
+@pytest.mark.parametrize("protocol", shipped("protocols"))
 def test_the_table_of_protocols_is_that_of_their_files(protocol: str) -> None:
     lines = page("docs/suites.md").partition("### Protocols")[2].partition("\n\nWeight decay")[0].splitlines()
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]

@@ -8,7 +8,7 @@ from harness.report import ReportOptions, make_report, render
 from harness.report.caption import listing
 from harness.results.rows import DatasetFacts
 from harness.results.selection import lost_candidates
-from harness.suite.files import protocols
+from harness.suite.files import shipped
 from harness.suite.spec import SelectSettings, TuneSettings
 
 
@@ -154,7 +154,7 @@ def test_rows_that_were_left_out_are_counted(make_run):
     assert "Rows of the data left out: D: 4, row 3 (line 4): cannot read 'X'; " in " ".join(notes(run))
 
 
-@pytest.mark.parametrize("protocol", protocols())
+@pytest.mark.parametrize("protocol", shipped("protocols"))
 def test_the_protocol_is_named(protocol, make_run):
     assert f"Protocol: {protocol}." in caption(make_run({"A": {"D": [0.5]}}, seeds=(1,), protocol=protocol))
 

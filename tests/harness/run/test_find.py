@@ -11,7 +11,7 @@ from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.find import all_runs, find_run, runs_of
 from harness.store import Store, hash_file
-from harness.suite.files import digests, gather, suites_folder
+from harness.suite.files import Gathered, suites_folder
 from harness.suite.tree import Problems
 
 SUITE = "include: [base.yaml]\nplugins: [mine.py]\nname: same\n"
@@ -40,7 +40,7 @@ def ran(
 ) -> str:
     """Leave the record of a run, as ``bench run`` does."""
     run = f"202601{day:02d}-000000-{suite}-aaaa"
-    files = digests(path, gather(path, Problems())) if isinstance(path, Path) else {}
+    files = Gathered(path, Problems()).digests() if isinstance(path, Path) else {}
     results = RunResults(suite, run, "equad", (1,), (), (), (), overrides=overrides)
     folder = store.runs / run
     folder.mkdir(parents=True)

@@ -12,7 +12,7 @@ import harness
 from harness.plan.datasets import Declarations
 from harness.registry.index import load_catalog
 from harness.suite import load_suite
-from harness.suite.files import protocols
+from harness.suite.files import shipped
 
 FOLDER = Path(harness.__file__).parent / "protocols"
 NAMES = ["ciga", "drugood", "equad", "gala", "good"]
@@ -105,7 +105,7 @@ SEEDS = {"gala": (1, 2, 3, 4, 5), "ciga": (1, 2, 3, 4, 5)}
 
 
 def test_there_are_five() -> None:
-    assert protocols() == NAMES
+    assert [*shipped("protocols")] == NAMES
 
 
 @pytest.mark.parametrize(("protocol", "label"), EXPECTED)

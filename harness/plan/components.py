@@ -107,16 +107,12 @@ class Components:
         for role, declared in sorted(entry.traits.get("upstream", {}).items()):
             if not holds(declared["when"], values):
                 continue
-            target = self._catalog.get(declared["kind"], declared["name"])
-            component = ComponentSpec(target.kind, target.name, _filled(declared["params"], values))
-            below = configuration
+            wanted = filled(declared, values)
+            params = {name: value for name, value in wanted["params"].items() if value is not None}
+            target = self._catalog.get(wanted["kind"], wanted["name"])
+            component, below = ComponentSpec(target.kind, target.name, params), configuration
             if target.kind in LEARNER_KINDS:
-                train = replace(configuration.train, **_filled(declared["train"], values))
+                own = {name: value for name, value in wanted["train"].items() if value is not None}
+                train = replace(configuration.train, **own)
                 below = Configuration("-", {}, component, None, None, configuration.model, train)
-            checkpoint = _filled({"rule": declared["checkpoint"]}, values).get("rule", "best-val")
-            yield role, component, below, checkpoint
-
-
-def _filled(params: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return :func:`harness.hparams.filled` parameters without those that are None."""
-    return {name: value for name, value in filled(params, values).items() if value is not None}
+            yield role, component, below, wanted["checkpoint"] or "best-val"

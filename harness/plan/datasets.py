@@ -52,7 +52,9 @@ class Declarations:
             with redirect_stdout(sys.stderr):  # standard output is for what the command answers
                 made = load_one(entry)(**spec.params)
             made.store = self._store
-            _refuse_idle(made)
+            for value, why in effective(made.hparams, made.values)[1].items():
+                if made.values[value] != made.hparams[value].default:  # who names a split column expects that split
+                    raise DataError(f"dataset '{made.name}': {why.text}")
             self._made[name] = made
         return name, self._made[name]
 
@@ -139,10 +141,3 @@ def _marks(paths: Iterable[Path]) -> dict[Path, FileMark]:
         with suppress(OSError):
             found[path] = file_mark(path)
     return found
-
-
-def _refuse_idle(dataset: Dataset) -> None:
-    """Refuse a value that is chosen where it does not matter: who names a split column expects that split."""
-    for name, why in effective(dataset.hparams, dataset.values)[1].items():
-        if dataset.values[name] != dataset.hparams[name].default:
-            raise DataError(f"dataset '{dataset.name}': {why.text}")

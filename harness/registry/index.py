@@ -35,7 +35,6 @@ def load_catalog(
     *,
     suite_files: Sequence[Path] = (),
     strict: bool = False,
-    time_limit: float = TIME_LIMIT,
 ) -> Catalog:
     """Return the catalog of all registered components.
 
@@ -47,7 +46,6 @@ def load_catalog(
         suite_files: single files that a suite names; it is for the suite's reader to say where it names one that cannot
             be loaded.
         strict: a plugin that cannot be loaded is an error.
-        time_limit: seconds that importing one plugin may take.
 
     Raises:
         UserError: two plugins register one name; a named file cannot be loaded; with ``strict``, any plugin.
@@ -61,7 +59,7 @@ def load_catalog(
     if unknown:
         from harness.registry.index_build import build
 
-        for source, answer in build(unknown, time_limit).items():
+        for source, answer in build(unknown, TIME_LIMIT).items():
             if "reason" in answer:
                 broken.append(BrokenPlugin(source.plugin, str(source.file), answer["reason"]))
             else:

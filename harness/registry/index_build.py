@@ -154,22 +154,22 @@ def traits(component: type[Component]) -> dict[str, Any]:
     }
     found = {name: getattr(component, name) for name in sorted(names - _IDENTITY) if hasattr(component, name)}
     found |= getattr(component, "traits", {})
-    return {name: _plain(value, f"{component.__name__}.{name}") for name, value in found.items()}
+    for name, value in found.items():
+        try:
+            found[name] = json.loads(json.dumps(value, default=_plain))
+        except (TypeError, ValueError):
+            allowed = "a class attribute that the harness reads is plain text, numbers, lists"
+            raise PluginError(f"{component.__name__}.{name} holds {value!r}; {allowed}") from None
+    return found
 
 
-def _plain(value: Any, where: str) -> Any:
-    """JSON for a class attribute, sets in order."""
+def _plain(value: Any) -> Any:
+    """Return a set in order, and any mapping as a dictionary, for JSON."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(item, where) for name, item in value.items()}
+        return dict(value)
     if isinstance(value, (set, frozenset)):
-        return sorted(_plain(item, where) for item in value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, where) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise PluginError(
-        f"{where} holds {value!r}; a class attribute that the harness reads is plain text, numbers, lists"
-    )
+        return sorted(value)
+    raise TypeError
 
 
 def main(line: Connection, sources: Sequence[Source]) -> None:

@@ -259,8 +259,12 @@ class _Loader:
             self.problems.add(row.place, f"dataset '{label}' has no component; write {{use: NAME, …}}")
             return None
         part = self.parts.alone("dataset", row.flat)
-        declared = self._declared(part, label) if part and taken else None
-        if part is None or declared is None:
+        if part is None or not taken:
+            return None
+        try:
+            declared = self.declare(part.spec)
+        except BenchError as error:
+            self.problems.add(part.place, f"dataset '{label}': {error}")
             return None
         family = protocol.table("families").table(str(part.entry.traits.get("family", "")))
         settings: Flat = {}
@@ -274,21 +278,8 @@ class _Loader:
         return None if envs and not environment else _Dataset(label, part, declared, usual, settings, environment)
 
     def _epochs(self) -> Flat:
-        epochs = self.epochs
-        if epochs is None:
-            return {}
-        place = Place(f"--epochs {epochs}")
-        if epochs < 1:
-            self.problems.add(place, "expected at least 1")
-            return {}
-        return {"train.epochs": Decision(Leaf(epochs, place), place)}
-
-    def _declared(self, part: Part, label: str) -> Declaration | None:
-        try:
-            return self.declare(part.spec)
-        except BenchError as error:
-            self.problems.add(part.place, f"dataset '{label}': {error}")
-        return None
+        place = Place(f"--epochs {self.epochs}")
+        return {} if self.epochs is None else {"train.epochs": Decision(Leaf(self.epochs, place), place)}
 
     # Methods on datasets
 

@@ -49,7 +49,7 @@ def test_epochs_hold_everywhere(load: Load, faults: Faults) -> None:
     suite = load(TEXT, epochs=2)
     assert {c.train.epochs for row in suite.rows for c in row.configurations} == {2}
     assert [c.id for c in configurations(suite, "Deep, layers=3")] == ["-"]
-    assert faults(TEXT, epochs=0) == ["--epochs 0: expected at least 1"]
+    assert faults(TEXT, epochs=0) == ["--epochs 0: 'epochs': expected at least 1, found 0"]
 
 
 def test_without_overrides_each_level_keeps_its_epochs(load: Load) -> None:

@@ -80,8 +80,6 @@ class Table:
     def without(self, names: Iterable[str]) -> Table:
         """A copy without these keys."""
         gone = set(names)
-        if not gone.intersection(self.entries):
-            return self
         return Table(self.place, {k: v for k, v in self.entries.items() if k not in gone}, self.keys)
 
 

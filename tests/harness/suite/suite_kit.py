@@ -148,6 +148,8 @@ def made_up_catalog() -> Catalog:
 def declare(spec: ComponentSpec) -> Declaration:
     """What the made-up datasets say of themselves."""
     features = Features("numeric", (4,))
+    if spec.name == "bonded":
+        return Declaration(Task("multiclass", 3), features, Features("categorical", (3,)))
     if spec.name == "ogb" and spec.params.get("dataset") == "absent":
         raise DataError("absent.csv is missing; put it at /data/absent.csv")
     if spec.name == "toxic":

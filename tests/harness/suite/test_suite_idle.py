@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from suite_kit import BACKBONE, ENCODER, HEAD, Load, entry, ids, made_up_catalog, methods, number, only, row
-from suite_kit import declare as declare_made_up
+from suite_kit import BACKBONE, ENCODER, HEAD, entry, ids, made_up_catalog, methods, number, only, row
 
-from harness.data import Declaration, Features, Task
 from harness.hparams import HParam
 from harness.registry.catalog import Catalog
-from harness.suite import Overrides, load_suite
 from harness.suite.spec import ComponentSpec, Suite
 
 VIEWS = ("ppr", "heat", "both")
@@ -47,25 +43,6 @@ def catalog() -> Catalog:
 
 EDGES: Any = {"dataset": ("edge features",)}
 COLUMN: Any = {"split": ("column",)}
-
-
-def declare(spec: ComponentSpec) -> Declaration:
-    """The made-up datasets, and one with edge features."""
-    if spec.name == "bonded":
-        return Declaration(Task("multiclass", 3), Features("numeric", (4,)), Features("categorical", (3,)))
-    return declare_made_up(spec)
-
-
-@pytest.fixture
-def load(tmp_path: Path, catalog: Catalog) -> Load:
-    """As the other tests', with these datasets."""
-
-    def loaded(text: str, *, files: dict[str, str] | None = None, **overrides: object) -> Suite:
-        for name, content in {**(files or {}), "suite.yaml": text}.items():
-            (tmp_path / name).write_text(content)
-        return load_suite(tmp_path / "suite.yaml", catalog, declare, overrides=Overrides(**overrides))  # type: ignore[arg-type]
-
-    return loaded
 
 
 def equad(name: str, encoder: str, more: str = "") -> str:
@@ -234,15 +211,13 @@ def test_datasets_analyses_and_trackers(faults: Any) -> None:
     ]
 
 
-def test_the_resolved_suite_is_sound_and_means_the_same(load: Any, catalog: Catalog, tmp_path: Path) -> None:
+def test_the_resolved_suite_is_sound_and_means_the_same(load: Any) -> None:
     text = "model: {backbone: edgy, edge_features: true}\ntrain: {lr_drop_epoch: 30}\n" + methods(
         equad("A", "views: heat, t: 3, tune: {share: [0.1, 0.3], cuts: [[walk]]}")
         + "  B: {like: A, encoder: {views: ppr, tune: {cuts: [[mask]]}}, train: {epochs: 20}}\n",
         BONDED,
     )
     suite = load(text)
-    (tmp_path / "resolved.yaml").write_text(yaml.safe_dump(suite.resolved, sort_keys=False))
-    again = load_suite(tmp_path / "resolved.yaml", catalog, declare)
-    assert again.rows == suite.rows
+    assert load(yaml.safe_dump(suite.resolved, sort_keys=False)).rows == suite.rows
     assert "share" not in str(suite.resolved["methods"]["B"])
     assert "edge_features" not in str(suite.resolved["datasets"]["SP"])

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import yaml
-from suite_kit import HEAD, Load, declare
-
-from harness.registry.catalog import Catalog
-from harness.suite import load_suite
-from harness.suite.spec import Configuration, Suite
+from suite_kit import HEAD, Load, row
 
 Faults = Callable[..., list[str]]
 TEXT = (
@@ -32,11 +27,6 @@ report: {reference: ERM}
 )
 
 
-def configurations(suite: Suite, method: str) -> tuple[Configuration, ...]:
-    """Those of a method on the first dataset."""
-    return next(row for row in suite.rows if row.method == method).configurations
-
-
 def test_seeds(load: Load, faults: Faults) -> None:
     assert load(TEXT, seeds="4,5").seeds == (4, 5)
     assert faults(TEXT, seeds="1,x") == ["--seeds 1,x: seeds are whole numbers, such as 1,2,3; found '1,x'"]
@@ -48,7 +38,7 @@ def test_seeds(load: Load, faults: Faults) -> None:
 def test_epochs_hold_everywhere(load: Load, faults: Faults) -> None:
     suite = load(TEXT, epochs=2)
     assert {c.train.epochs for row in suite.rows for c in row.configurations} == {2}
-    assert [c.id for c in configurations(suite, "Deep, layers=3")] == ["-"]
+    assert [c.id for c in row(suite, "Deep, layers=3").configurations] == ["-"]
     assert faults(TEXT, epochs=0) == ["--epochs 0: 'epochs': expected at least 1, found 0"]
 
 
@@ -95,30 +85,30 @@ def test_set(load: Load) -> None:
     assert [d.component.params for d in suite.datasets] == [{"bias": 0.9}, {"bias": 0.8}, {"spurious": 0.5}]
     assert suite.seeds == (5, 6)
     assert vars(suite.report) == {"reference": "IRM, k=2", "published": "equad-icml24", "statistics": True}
-    erm = configurations(suite, "ERM")[0]
+    erm = row(suite, "ERM").configurations[0]
     assert (erm.train.lr, erm.model.backbone.name) == (0.01, "gcn")
-    (equad,) = configurations(suite, "EQuAD")
+    (equad,) = row(suite, "EQuAD").configurations
     assert equad.learner.params == {"gamma": 0.3}
     assert equad.pipeline is not None
     assert equad.pipeline.encoders[0].params == {"snapshots": [1, 2]}
-    v2 = configurations(suite, "EQuAD v2")[0]
+    v2 = row(suite, "EQuAD v2").configurations[0]
     assert v2.pipeline is not None
     assert v2.pipeline.encoders[0].params == {"snapshots": [1, 2]}
     assert v2.pipeline.quantifier.name == "mlp"
-    irm = configurations(suite, "IRM, k=2")
+    irm = row(suite, "IRM, k=2").configurations
     assert [c.environment.params for c in irm if c.environment] == [{"k": 4}, {"k": 4}]
 
 
 def test_set_of_tuning(load: Load) -> None:
     suite = load(TEXT, sets=["methods.EQuAD.tune.decorrelator.gamma=[0.9]", "methods.ERM.tune.model.layers=[2, 3]"])
-    assert [c.id for c in configurations(suite, "EQuAD")] == ["gamma=0.9"]
-    assert [c.id for c in configurations(suite, "ERM")] == ["layers=2", "layers=3"]
+    assert [c.id for c in row(suite, "EQuAD").configurations] == ["gamma=0.9"]
+    assert [c.id for c in row(suite, "ERM").configurations] == ["layers=2", "layers=3"]
     suite = load(TEXT, sets=["methods.EQuAD.decorrelator.tune.gamma=[0.9]"])
-    assert [c.id for c in configurations(suite, "EQuAD")] == ["gamma=0.9"]
+    assert [c.id for c in row(suite, "EQuAD").configurations] == ["gamma=0.9"]
 
 
 def test_the_last_set_wins(load: Load) -> None:
-    assert configurations(load(TEXT, sets=["train.lr=1", "train.lr=2"]), "ERM")[0].train.lr == 2.0
+    assert row(load(TEXT, sets=["train.lr=1", "train.lr=2"]), "ERM").configurations[0].train.lr == 2.0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +175,7 @@ def test_a_reference_that_is_left_out_is_no_reference(load: Load) -> None:
     assert load(TEXT, methods=["ERM"]).report.reference == "ERM"
 
 
-def test_quick_tries_every_row_in_small(load: Load, catalog: Catalog, tmp_path: Path) -> None:
+def test_quick_tries_every_row_in_small(load: Load) -> None:
     """There was no way to try a suite from end to end but to write a second, small one."""
     text = """bench: 1
 seeds: [4, 5]
@@ -203,18 +193,16 @@ methods:
     assert (suite.seeds, suite.methods) == ((4,), ("ERM", "EQuAD, mvgrl", "EQuAD, graphcl"))
     assert [dataset.component.params["num_per_class"] for dataset in suite.datasets] == [[30, 20, 20], [30, 30, 30]]
     assert all(len(row.configurations) == 1 and row.configurations[0].train.epochs == 2 for row in suite.rows)
-    pipeline = configurations(suite, "EQuAD, graphcl")[0].pipeline
+    pipeline = row(suite, "EQuAD, graphcl").configurations[0].pipeline
     assert pipeline is not None
     (encoder,) = pipeline.encoders
     assert (encoder.params, pipeline.quantifier.params) == ({"layers": 2, "snapshots": [1]}, {"epochs": 2})
     assert pipeline.decorrelator.params["gamma"] == 0.5
     assert suite.overrides == ("--quick",)
     assert "seeds 1 (protocol " in str(suite.rows[0].departures)
-    saved = tmp_path / "saved.yaml"
-    saved.write_text(yaml.safe_dump(suite.resolved, sort_keys=False))
-    again = load_suite(saved, catalog, declare)
+    again = load(yaml.safe_dump(suite.resolved, sort_keys=False))
     assert [row.configurations for row in again.rows] == [row.configurations for row in suite.rows]
-    assert configurations(load(text, quick=True, epochs=3), "ERM")[0].train.epochs == 3
+    assert row(load(text, quick=True, epochs=3), "ERM").configurations[0].train.epochs == 3
 
 
 def test_quick_reports_the_faults_of_sizes_as_ever(faults: Faults) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.component import LEARNER_KINDS
+from harness.plan.components import Components
 from harness.plan.datasets import Declarations
-from harness.plan.factory import Data, StageFactory
+from harness.plan.factory import RowStages, planned_data
 from harness.registry.catalog import Catalog
 from harness.results.rows import CellId
 from harness.store import Stage, digest
@@ -77,19 +78,19 @@ def build_plan(suite: Suite, catalog: Catalog, facts: Declarations, score: Trial
     Raises:
         DataError: an input file is missing or cannot be read.
     """
-    plan = Plan(suite)
-    factory = StageFactory(catalog, facts)
-    datasets = {label: factory.data(suite.dataset(label)) for label in {row.dataset: None for row in suite.rows}}
-    rows = [_plan_row(plan, factory, datasets[row.dataset], row, score) for row in suite.rows]
+    plan, components = Plan(suite), Components(catalog)
+    labels = dict.fromkeys(row.dataset for row in suite.rows)
+    datasets = {label: planned_data(suite.dataset(label), components, facts) for label in labels}
+    stages = [RowStages(components, datasets[row.dataset], row, suite.seeds) for row in suite.rows]
+    rows = [_plan_row(plan, of_row, score) for of_row in stages]
     plan.suite = replace(suite, rows=tuple(rows))
     return plan
 
 
-def _plan_row(plan: Plan, factory: StageFactory, data: Data, row: Row, score: TrialScore | None) -> Row:
+def _plan_row(plan: Plan, stages: RowStages, score: TrialScore | None) -> Row:
     """Add the cells of a row, and of the trials that follow from scores; return the row with these."""
-    stages = factory.row(data, row, plan.suite.seeds)
+    row, place = stages.row, 0
     scores: list[float] = []
-    place = 0
     while place < len(row.configurations):
         configuration, cells = row.configurations[place], list[Cell]()
         for seed, chain in zip(plan.suite.seeds, stages.cells(configuration), strict=True):

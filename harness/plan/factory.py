@@ -12,7 +12,6 @@ from harness.errors import UserError
 from harness.hparams import ENVIRONMENTS
 from harness.plan.components import Components, model_identity, train_identity, upstream_identity
 from harness.plan.datasets import Declarations
-from harness.registry.catalog import Catalog
 from harness.stages.payloads import (
     AnnotatePayload,
     DataPayload,
@@ -42,14 +41,12 @@ class Data:
     Attributes:
         prepared: the stage that builds it.
         payload: the arguments of :class:`DataPayload` but the seed, for all stages that read it.
-        scored: split -> role of the splits that are scored.
     """
 
     spec: DatasetSpec
     declared: Declaration
     prepared: Stage
     payload: Mapping[str, Any]
-    scored: Mapping[str, str]
 
     def stage(
         self,
@@ -72,68 +69,52 @@ class Data:
         )
 
 
-class StageFactory:
-    """Makes the stages of a suite; equal inputs give equal keys, whatever the suite around them."""
+def planned_data(dataset: DatasetSpec, components: Components, facts: Declarations) -> Data:
+    """Return a dataset with its declaration and the stage that builds it.
 
-    def __init__(self, catalog: Catalog, facts: Declarations) -> None:
-        self._facts = facts
-        self._components = Components(catalog)
-
-    def data(self, dataset: DatasetSpec) -> Data:
-        """Return a dataset with its declaration and the stage that builds it.
-
-        Raises:
-            DataError: an input file is missing or cannot be read.
-        """
-        declared = self._facts.declare(dataset.component)
-        prepared = self.prepare(dataset)
-        roles = declared.splits
-        payload = {
-            "data": prepared.key,
-            "task": declared.task,
-            "node_features": declared.node_features,
-            "edge_features": declared.edge_features,
-            "splits": list(roles),
-            "train": next(split for split, role in roles.items() if role == "train"),
-            "validation": [split for split, role in roles.items() if role == "val"],
-        }
-        scored = {split: role for split, role in roles.items() if role != "train"}
-        return Data(dataset, declared, prepared, payload, scored)
-
-    def prepare(self, dataset: DatasetSpec) -> Stage:
-        """Return the stage that builds a dataset."""
-        spec = dataset.component
-        declared = asdict(self._facts.declare(spec))
-        preimage = {"dataset": self._components.identity(spec), "files": self._facts.files(spec)}
-        payload = PreparePayload(dataset=self._components.reference(spec), declared=declared)
-        place, title = f"prepare/{spec.name}", f"prepare {dataset.label}"
-        stage = make_stage("prepare", preimage, payload, place=place, title=title)
-        return replace(stage, outputs=tuple(tier_key(stage.key, tier) for tier in ("oracle", "sealed")))
-
-    def row(self, data: Data, row: Row, seeds: Sequence[int]) -> RowStages:
-        """Return what makes the stages of a method on a dataset."""
-        monitor = data.declared.default_val if row.select.split == "auto" else row.select.split
-        return RowStages(self._components, data, row.method, monitor, seeds)
+    Raises:
+        DataError: an input file is missing or cannot be read.
+    """
+    spec, declared = dataset.component, facts.declare(dataset.component)
+    preimage = {"dataset": components.identity(spec), "files": facts.files(spec)}
+    payload = PreparePayload(dataset=components.reference(spec), declared=asdict(declared))
+    place, title = f"prepare/{spec.name}", f"prepare {dataset.label}"
+    prepared = make_stage("prepare", preimage, payload, place=place, title=title)
+    outputs = tuple(tier_key(prepared.key, tier) for tier in ("oracle", "sealed"))
+    facts_of_data = {
+        "data": prepared.key,
+        "task": declared.task,
+        "node_features": declared.node_features,
+        "edge_features": declared.edge_features,
+        "splits": list(declared.splits),
+        "train": next(split for split, role in declared.splits.items() if role == "train"),
+        "validation": [split for split, role in declared.splits.items() if role == "val"],
+    }
+    return Data(dataset, declared, replace(prepared, outputs=outputs), facts_of_data)
 
 
 @dataclass(frozen=True)
 class RowStages:
     """Makes the stages of a method on a dataset, those of a configuration for all seeds at once.
 
-    Attributes:
-        monitor: the validation split that chooses checkpoints.
+    Equal inputs give equal keys, whatever the suite around them.
     """
 
     components: Components
     data: Data
-    method: str
-    monitor: str
+    row: Row
     seeds: Sequence[int]
+
+    @property
+    def monitor(self) -> str:
+        """The validation split that chooses checkpoints."""
+        chosen = self.row.select.split
+        return self.data.declared.default_val if chosen == "auto" else chosen
 
     def cells(self, configuration: Configuration) -> list[list[Stage]]:
         """Return for each seed all stages of a cell, inputs first; the last two are its training and its score."""
         learner = configuration.learner.name
-        chains = self._training(configuration, self.method)
+        chains = self._training(configuration, self.row.method)
         return [[self.data.prepared, *chain, _score(self.data, learner, chain[-1])] for chain in chains]
 
     def _training(self, configuration: Configuration, name: str, depth: int = 0) -> list[list[Stage]]:
@@ -261,5 +242,6 @@ class RowStages:
 
 def _score(data: Data, learner: str, train: Stage) -> Stage:
     preimage = {"sealed": data.prepared.outputs[1], "train": train.key}
-    payload = ScorePayload(**preimage, data=data.prepared.key, task=data.declared.task, splits=data.scored)
+    splits = {split: role for split, role in data.declared.splits.items() if role != "train"}
+    payload = ScorePayload(**preimage, data=data.prepared.key, task=data.declared.task, splits=splits)
     return data.stage("score", learner, preimage, payload, (train.key,), train.title.replace("train ", "score ", 1))

@@ -11,8 +11,9 @@ from harness.data import Task
 from harness.engine import EngineOptions
 from harness.engine import run as run_stages
 from harness.errors import BenchError, DataError
+from harness.plan.components import Components
 from harness.plan.datasets import Declarations
-from harness.plan.factory import StageFactory
+from harness.plan.factory import planned_data
 from harness.registry.catalog import Catalog
 from harness.results.rows import METRICS
 from harness.run.execute import BODY
@@ -40,7 +41,7 @@ def prepare(
         DataError: its files are missing or cannot be used.
         BenchError: its code failed.
     """
-    stage = StageFactory(catalog, facts).prepare(DatasetSpec(spec.name, spec))
+    stage = planned_data(DatasetSpec(spec.name, spec), Components(catalog), facts).prepared
     seconds = 0.0
     if not store.has(stage.key):
         store.require_writable()

@@ -11,8 +11,9 @@ from plan_kit import Facts, entry
 from harness import upstream
 from harness.errors import UserError
 from harness.hparams import HParam
+from harness.plan.components import Components
 from harness.plan.datasets import Declarations
-from harness.plan.factory import StageFactory
+from harness.plan.factory import RowStages, planned_data
 from harness.registry.catalog import Catalog, Entry
 from harness.store import Stage
 from harness.suite.spec import (
@@ -83,10 +84,11 @@ def chain(learner: str, *, environment: str | None = None, train: dict[str, Any]
         ModelSettings(ComponentSpec("backbone", "gin")),
         TrainSettings(**(train or {})),
     )
-    factory = StageFactory(CATALOG, cast("Declarations", Facts()))
+    components = Components(CATALOG)
     dataset = DatasetSpec("D", ComponentSpec("dataset", "data"))
     row = Row("M", "D", (configuration,), SelectSettings())
-    return factory.row(factory.data(dataset), row, [1]).cells(configuration)[0][:-1]
+    data = planned_data(dataset, components, cast("Declarations", Facts()))
+    return RowStages(components, data, row, [1]).cells(configuration)[0][:-1]
 
 
 def key(learner: str, **more: Any) -> str:

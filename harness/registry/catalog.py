@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -101,12 +101,13 @@ class Catalog:
         withheld: Iterable[str] = (),
         core_files: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._entries = {(entry.kind, entry.name): entry for entry in entries}
+        ordered = sorted(entries, key=lambda entry: (KINDS.index(entry.kind), entry.name))
+        self._entries = {(entry.kind, entry.name): entry for entry in ordered}
         self.broken, self.withheld, self.core_files = tuple(broken), tuple(withheld), core_files
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Return the components of a kind, by name."""
-        return sorted((e for e in self._entries.values() if e.kind == kind), key=lambda entry: entry.name)
+        return [entry for entry in self if entry.kind == kind]
 
     def names(self, kind: str) -> list[str]:
         """Return the names of a kind's components, sorted."""
@@ -135,6 +136,5 @@ class Catalog:
         text += f" (these plugins could not be loaded: {broken})" if broken else ""
         return f"{text} (not loaded, as --no-plugins asks: {', '.join(self.withheld)})" if self.withheld else text
 
-    def __iter__(self) -> Any:
-        order = {kind: position for position, kind in enumerate(KINDS)}
-        return iter(sorted(self._entries.values(), key=lambda entry: (order[entry.kind], entry.name)))
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())

@@ -316,13 +316,13 @@ class _Loader:
         facts = facts_of(dataset.declared, environment.entry if environment else None)
         decisions = {**settings, **method.row.flat}
         base = Base({**parts, "model": model[0]}, method.pool, model[1], train, decisions, facts)
-        uses, named = Uses(), method.row.flat.get("envs")
+        uses, named = base.uses, method.row.flat.get("envs")
         if named and environment:
             uses.active.add((named.place, "envs"))
         elif named:
             name = f"{method.learner.entry.kind} '{method.learner.entry.name}'"
             uses.idle[named.place, "envs"] = Hindered(f"'envs' has no meaning with {name}, which takes none")
-        found = self.search.configurations(method.row.flat, base, uses)
+        found = self.search.configurations(method.row.flat, base)
         for owner in ("", f"datasets.{dataset.label}", f"methods.{label}"):
             self.uses[owner].add(uses)
         if found is None:

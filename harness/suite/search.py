@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import product
 from math import prod
@@ -40,6 +41,7 @@ class Base:
         model, train: the settings after all overrides.
         written: the decisions on them and on the method's parts.
         facts: what else decides whether a value has an effect, see :func:`harness.suite.effects.facts_of`.
+        uses: receives what values do.
     """
 
     parts: Mapping[str, Part]
@@ -48,6 +50,55 @@ class Base:
     train: TrainSettings
     written: Flat
     facts: Mapping[str, Any]
+    uses: Uses = field(default_factory=Uses)
+    _idle: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    @cached_property
+    def _scopes(self) -> list[Scope]:
+        scopes = []
+        for head, part in self.parts.items():
+            given = [spec.params for spec in self.pool] if head == "encoder" else [part.spec.params]
+            title = f"{part.entry.kind} '{part.entry.name}'"
+            scopes.append(Scope(title, head, part.entry.hparams, given, {**part.written, **self.written}))
+        return [*scopes, Scope("'train'", "train", TRAIN, [vars(self.train)], self.written)]
+
+    def point(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The tuned values that have an effect beside each other."""
+        gone = {f"{scope.head}.{name}" for scope in self._scopes for name in self._without_effect(scope, values)}
+        return {path: value for path, value in values.items() if path not in gone}
+
+    def _without_effect(self, scope: Scope, values: Mapping[str, Any]) -> set[str]:
+        own = _below(scope.head, values)
+        known = (scope.head, repr(own))
+        if known not in self._idle:
+            self._idle[known] = scope.idle(own, self.facts, self.uses)
+        return self._idle[known]
+
+    def configuration(self, values: Mapping[str, Any], axes: Iterable[str]) -> Configuration:
+        """The configuration with these tuned values."""
+        specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in self.parts.items()}
+        pipeline = None
+        if "baseline" not in specs:
+            own = _below("encoder", values)
+            pool = [self._spec(spec, self.parts["encoder"], own) for spec in self.pool]
+            distinct = tuple(spec for at, spec in enumerate(pool) if spec not in pool[:at])
+            pipeline = Pipeline(distinct, specs["quantifier"], specs["decorrelator"])
+        model = {key: value for key, value in _below("model", values).items() if key in MODEL}
+        train = replace(self.train, **_below("train", values))
+        return Configuration(
+            id=_name(values, axes),
+            values=dict(values),
+            learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
+            pipeline=pipeline,
+            environment=specs.get("envs"),
+            model=replace(self.model, backbone=specs["model"], **model),
+            train=train.effective({DATASET: self.facts[DATASET]}),
+        )
+
+    def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:
+        declared = part.entry.hparams
+        values = {**spec.params, **{key: value for key, value in own.items() if key in declared}}
+        return replace(spec, params=effective(declared, dict(sorted(values.items())), self.facts)[0])
 
 
 @dataclass(frozen=True)
@@ -80,11 +131,8 @@ class Search:
         self.budget: int | None = 1 if quick else budget
         self.tune = None if quick or tune is None else TuneSettings(**tune)
 
-    def configurations(self, flat: Flat, base: Base, uses: Uses) -> Found | None:
-        """All configurations, or as many as were asked for; None after a noted problem.
-
-        ``uses`` receives what values do.
-        """
+    def configurations(self, flat: Flat, base: Base) -> Found | None:
+        """All configurations, or as many as were asked for; None after a noted problem."""
         before = len(self.problems)
         axes = self._axes(flat, base)
         size = prod(map(len, axes.values()))
@@ -93,22 +141,22 @@ class Search:
             self.problems.add(place, f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed")
         if len(self.problems) > before:
             return None
-        row = _Row(base, uses, list(axes))
-        points = _distinct(row.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
+        points = _distinct(base.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
         if self.tune is None or len(points) <= self.tune.trials:
-            known = tuple(map(row.configuration, _draw(points, self.budget)))
+            known = tuple(base.configuration(point, axes) for point in _draw(points, self.budget))
             return Found(known, known)
-        trials = Trials(self.tune, axes, row.point)
-        known = tuple(map(row.configuration, trials.known(points[0])))
+        trials = Trials(self.tune, axes, base.point)
+        known = tuple(base.configuration(point, axes) for point in trials.known(points[0]))
         asked: dict[tuple[float, ...], Configuration] = {}
 
         def ask(tried: Sequence[Configuration], scores: Sequence[float]) -> Configuration:
             at = tuple(scores)
             if at not in asked:  # the same scores lead to the same trial, whoever asks
-                asked[at] = row.configuration(trials.next([one.values for one in tried], scores))
+                asked[at] = base.configuration(trials.next([one.values for one in tried], scores), axes)
             return asked[at]
 
-        return Found(known, map(row.configuration, points), self.tune.trials - len(known), ask)
+        possible = (base.configuration(point, axes) for point in points)
+        return Found(known, possible, self.tune.trials - len(known), ask)
 
     def _axes(self, flat: Flat, base: Base) -> dict[str, Sequence[Any]]:
         """Path -> the values to try, in the order of the paths; faults are noted."""
@@ -156,60 +204,6 @@ def _search_spaces(head: str, base: Base, taken: Container[str]) -> dict[str, tu
     return {f"{head}.{name}": item.search or () for name, item in spaces.items() if item.is_active(fixed)}
 
 
-class _Row:
-    """A method on a dataset: its points without what has no effect there, and the configurations that they make."""
-
-    def __init__(self, base: Base, uses: Uses, names: Sequence[str]) -> None:
-        self.base, self.uses, self.names = base, uses, names
-        self._scopes = [self._scope(head, part) for head, part in base.parts.items()]
-        self._scopes.append(Scope("'train'", "train", TRAIN, [vars(base.train)], base.written))
-        self._idle: dict[tuple[str, str], set[str]] = {}
-
-    def _scope(self, head: str, part: Part) -> Scope:
-        given = [spec.params for spec in self.base.pool] if head == "encoder" else [part.spec.params]
-        title = f"{part.entry.kind} '{part.entry.name}'"
-        return Scope(title, head, part.entry.hparams, given, {**part.written, **self.base.written})
-
-    def point(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The tuned values that have an effect beside each other."""
-        gone = {f"{scope.head}.{name}" for scope in self._scopes for name in self._without_effect(scope, values)}
-        return {path: value for path, value in values.items() if path not in gone}
-
-    def _without_effect(self, scope: Scope, values: Mapping[str, Any]) -> set[str]:
-        own = _below(scope.head, values)
-        known = (scope.head, repr(own))
-        if known not in self._idle:
-            self._idle[known] = scope.idle(own, self.base.facts, self.uses)
-        return self._idle[known]
-
-    def configuration(self, values: Mapping[str, Any]) -> Configuration:
-        """The configuration with these tuned values."""
-        base = self.base
-        specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in base.parts.items()}
-        pipeline = None
-        if "baseline" not in specs:
-            own = _below("encoder", values)
-            pool = [self._spec(spec, base.parts["encoder"], own) for spec in base.pool]
-            distinct = tuple(spec for at, spec in enumerate(pool) if spec not in pool[:at])
-            pipeline = Pipeline(distinct, specs["quantifier"], specs["decorrelator"])
-        model = {key: value for key, value in _below("model", values).items() if key in MODEL}
-        train = replace(base.train, **_below("train", values))
-        return Configuration(
-            id=_name(values, self.names),
-            values=dict(values),
-            learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
-            pipeline=pipeline,
-            environment=specs.get("envs"),
-            model=replace(base.model, backbone=specs["model"], **model),
-            train=train.effective({DATASET: base.facts[DATASET]}),
-        )
-
-    def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:
-        declared = part.entry.hparams
-        values = {**spec.params, **{key: value for key, value in own.items() if key in declared}}
-        return replace(spec, params=effective(declared, dict(sorted(values.items())), self.base.facts)[0])
-
-
 def _below(head: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a point for one component, by name."""
     return {path.partition(".")[2]: value for path, value in values.items() if path.partition(".")[0] == head}
@@ -240,9 +234,9 @@ def _draw(points: list[dict[str, Any]], budget: int | None) -> list[dict[str, An
     return [point for point in points if _text(point) in drawn]
 
 
-def _name(point: Mapping[str, Any], names: Sequence[str]) -> str:
+def _name(point: Mapping[str, Any], axes: Iterable[str]) -> str:
     """``penalty=1, layers=3``; a path in full where two axes end alike."""
-    shorts = [name.rpartition(".")[2] for name in names]
+    shorts = [path.rpartition(".")[2] for path in axes]
     parts = []
     for path, value in point.items():
         short = path.rpartition(".")[2]

@@ -22,8 +22,7 @@ from harness.suite.files import Gathered, read_shipped
 from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sections, under, written
 from harness.suite.layers import Row as WrittenRow
 from harness.suite.methods import Method, resolve_methods
-from harness.suite.overrides import Overrides, chosen
-from harness.suite.quick import EPOCHS, quick
+from harness.suite.overrides import QUICK_EPOCHS, Overrides, chosen, quick
 from harness.suite.search import Base, Search, departures_from
 from harness.suite.settings import FAULTY, ROLES, SELECT, TRAIN, SelectSettings, TrainSettings, seeds_of
 from harness.suite.spec import ComponentSpec, DatasetSpec, ReportSettings, Row, Suite, Unsupported
@@ -93,7 +92,7 @@ class _Loader:
         self.flattener = Flattener(self.catalog, self.problems)
         self.place = gathered.layers[-1].place
         self.quick = overrides.quick
-        self.epochs = EPOCHS if overrides.quick and overrides.epochs is None else overrides.epochs
+        self.epochs = QUICK_EPOCHS if overrides.quick and overrides.epochs is None else overrides.epochs
         self.uses: defaultdict[str, Uses] = defaultdict(Uses)
         """What values do, by the dataset or method with which they are written down again; under ``""`` all."""
         self.unsupported: list[tuple[Unsupported, Place]] = []

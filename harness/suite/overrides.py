@@ -1,15 +1,18 @@
-"""Apply the command line's changes to a suite: ``--seeds``, ``--set KEY=VALUE``, and globs of rows."""
+"""Apply the command line's changes to a suite: ``--seeds``, ``--set KEY=VALUE``, globs of rows, and ``--quick``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from harness.errors import did_you_mean, listed
-from harness.suite.layers import Layers
-from harness.suite.settings import ROWS
-from harness.suite.tree import Leaf, Place, Problems, Table
+from harness.registry.catalog import Catalog
+from harness.suite.components import coerced
+from harness.suite.layers import Decision, Flat, Layers
+from harness.suite.settings import KIND_OF, PARTS, ROWS
+from harness.suite.tree import Items, Leaf, Place, Problems, Table, plain
 from harness.suite.yaml import read_pair
 
 QUICK = "--quick"
@@ -17,6 +20,15 @@ NARROWED = ("--seeds ", "--datasets ", "--methods ", "cell ")
 """How those texts of changes begin after which a run may lack cells of its suite."""
 _FIXED = ("bench", "include", "plugins")
 _DOTTED_BELOW = ("tune", "matrix", "pool")
+QUICK_EPOCHS = 2
+_SMALL: Mapping[str, Callable[[Any], Any]] = {
+    "epochs": lambda epochs: min(epochs or QUICK_EPOCHS, QUICK_EPOCHS),
+    "snapshots": lambda epochs: [min([*epochs, QUICK_EPOCHS])],
+    "num_per_class": lambda counts: [min(count, 30) for count in counts or [30, 30, 30]],
+    "graphs": lambda graphs: min(graphs or 300, 300),
+    "limit": lambda graphs: min(graphs or 90, 90),
+}
+"""Names of hyperparameters that say how much is done, of whatever component -> the value that a quick run takes."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,7 @@ class Overrides:
         epochs: epochs of every training, or None.
         sets: ``KEY=VALUE`` texts with dotted keys, such as ``methods.EQuAD.decorrelator.gamma=0.1``.
         datasets, methods: globs of the rows to take; empty for all.
-        quick: everything as small as it goes, see :mod:`harness.suite.quick`.
+        quick: everything as small as it goes: all is tried, no number is a result.
         trackers: further trackers; as they change no result, captions do not tell them.
     """
 
@@ -107,3 +119,32 @@ def chosen(
             problems.add(Place(f"--{option} {glob}"), f"fits no {what}{hint}")
         taken.update(found)
     return [label for label in labels if label in taken]
+
+
+def quick(flat: Flat, catalog: Catalog) -> Flat:
+    """Return the decisions of a row with small sizes and, of a pool, one architecture."""
+    place = Place(QUICK)
+    small = {path: replace(one, value=_first(one)) if one.way == "pool" else one for path, one in flat.items()}
+    for role in ("dataset", "analysis", *PARTS):
+        entry = catalog.find(KIND_OF.get(role, role), str(plain(flat[role].value))) if role in flat else None
+        hparams = entry.hparams if entry else {}
+        for name in _SMALL.keys() & hparams:
+            declared, given = hparams[name], flat.get(f"{role}.{name}")
+            value = plain(given.value) if given and given.way == "given" else declared.default
+            try:
+                chosen = coerced(declared, _SMALL[name](coerced(declared, value)))
+            except ValueError:  # told with its place when the row is checked
+                continue
+            small[f"{role}.{name}"] = Decision(_tree(chosen, place), given.place if given else place)
+    return small
+
+
+def _first(one: Decision) -> Items:
+    assert isinstance(one.value, Items)  # checked with the file
+    return replace(one.value, items=one.value.items[:1])
+
+
+def _tree(value: Any, place: Place) -> Leaf | Items:
+    if isinstance(value, list):
+        return Items(tuple(Leaf(item, place) for item in value), place)
+    return Leaf(value, place)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from suite_kit import DATA, HEAD, Load
+from suite_kit import DATA, HEAD, Load, declare
 
 from harness.errors import SuiteError, UserError
 from harness.registry.catalog import BrokenPlugin, Catalog
@@ -104,7 +104,7 @@ def test_a_name_that_a_broken_plugin_may_have_tells_of_it(load: Load, catalog: C
         load(text, files={"mine.py": ""})
     broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
     with pytest.raises(SuiteError, match=r"there are: .*these plugins could not be loaded: mine"):
-        load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]
+        load_suite(tmp_path / "suite.yaml", broken, declare)
 
 
 def test_faults_of_fragments_name_their_file(faults: Faults) -> None:
@@ -135,7 +135,7 @@ def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: P
     assert load(text, files={"mine.py": "x = 1\n"}).plugins == (tmp_path / "mine.py",)
     broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
     with pytest.raises(SuiteError, match=r"6:11: the plugin .* could not be loaded: SyntaxError in line 1"):
-        load_suite(tmp_path / "suite.yaml", broken, lambda _: None)  # type: ignore[arg-type, return-value]
+        load_suite(tmp_path / "suite.yaml", broken, declare)
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "~\n", "- a\n", "suite\n"])

@@ -16,18 +16,16 @@ import typer
 from typer.core import TyperGroup
 
 from harness import __version__
-from harness.cli.analyse import analyse
 from harness.cli.authoring import check, new
 from harness.cli.cache import COMMANDS as CACHE_COMMANDS
-from harness.cli.cells import debug, reproduce
+from harness.cli.cells import debug, profile, reproduce
 from harness.cli.components import describe, doctor, list_components
 from harness.cli.data import COMMANDS as DATA_COMMANDS
 from harness.cli.options import Commands, register
 from harness.cli.output import say
-from harness.cli.profile import profile
 from harness.cli.report import compare, compare_to_record, report
 from harness.cli.run import run
-from harness.cli.runs import export, runs
+from harness.cli.runs import analyse, export, runs
 from harness.cli.suites import plan, schema, validate
 from harness.errors import BenchError, UserError
 from harness.safe_io import DISK_FULL

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from harness.errors import UserError, did_you_mean
-from harness.report.build import NONE, Located, ReportOptions, RunReport, Section, make_report, to_json
+from harness.report.build import NONE, Located, ReportOptions, RunReport, make_report, to_json
 from harness.report.csv_table import render_csv
 from harness.report.latex import render_latex
 from harness.report.markdown import render_markdown
 from harness.report.plain import render_plain
 from harness.safe_io import json_text
 
-__all__ = [
-    "NONE",
-    "RENDERERS",
-    "Located",
-    "ReportOptions",
-    "RunReport",
-    "Section",
-    "make_report",
-    "render",
-    "to_json",
-]
-
-RENDERERS: Mapping[str, Callable[[RunReport], str]] = MappingProxyType(
-    {
-        "plain": render_plain,
-        "markdown": render_markdown,
-        "latex": render_latex,
-        "csv": render_csv,
-        "json": lambda report: json_text(to_json(report)),
-    }
-)
+RENDERERS: Mapping[str, Callable[[RunReport], str]] = {
+    "plain": render_plain,
+    "markdown": render_markdown,
+    "latex": render_latex,
+    "csv": render_csv,
+    "json": lambda report: json_text(to_json(report)),
+}
 
 
 def render(report: RunReport, style: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.data import in_distribution
-from harness.report.text import one_line
+from harness.report.table import one_line
 from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
 from harness.results.rows import METRICS, DatasetFacts
 from harness.results.selection import lost_candidates

@@ -8,8 +8,7 @@ from typing import Any
 from harness.report.latex import latex_table
 from harness.report.markdown import markdown_table
 from harness.report.plain import plain_table
-from harness.report.table import Text, TextTable
-from harness.report.text import SIGNIFICANT, interval_text, one_line, summary_text, value_text
+from harness.report.table import SIGNIFICANT, Text, TextTable, interval_text, one_line, summary_text, value_text
 from harness.results.compare import CellPair, Comparison, Side
 from harness.results.statistics import LEVEL
 from harness.results.summary import Summary

@@ -9,8 +9,7 @@ from typing import Any
 
 from harness.analysis import Cell
 from harness.report.caption import caption, listing, table_notes
-from harness.report.table import Text, TextTable
-from harness.report.text import footnote, one_line, percent, summary_text, value_text
+from harness.report.table import Text, TextTable, footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageColumn, Column, ResultTable
 from harness.results.rows import METRICS
 from harness.results.run_record import Finding

@@ -9,8 +9,7 @@ from typing import Any
 from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean
 from harness.report.caption import listing
-from harness.report.table import Text, TextTable
-from harness.report.text import interval_text, one_line, points, value_text
+from harness.report.table import Text, TextTable, interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
 from harness.results.compare import not_comparable, tuned_paths, unequal
 from harness.results.published import (

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from harness.report.statistics import Family, Statistics
-from harness.report.table import NOTHING, Text, TextTable
-from harness.report.text import SIGNIFICANT, interval_text, one_line, points
+from harness.report.table import NOTHING, SIGNIFICANT, Text, TextTable, interval_text, one_line, points
 from harness.results.aggregate import ResultTable
 from harness.results.statistics import ALPHA, EXACT, LEVEL, POWER, Ranking, TestResult, datasets_text
 

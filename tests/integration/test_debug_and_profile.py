@@ -11,7 +11,7 @@ import torch
 from integration_kit import Workshop, bench
 from torch import nn
 
-from harness.cli.profile import profile_lines
+from harness.cli.cells import profile_lines
 from harness.errors import UserError
 from harness.profile import Limits, profile
 from harness.run.debug import check_kinds, debug

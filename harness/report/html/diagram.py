@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from harness.report.text import shortened
+from harness.report.table import shortened
 from harness.results.statistics import ALPHA, Ranking
 
 AXIS = 480.0

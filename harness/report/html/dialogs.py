@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.errors import BenchError
 from harness.report.build import Section
-from harness.report.text import one_line, summary_text, value_text
+from harness.report.table import one_line, summary_text, value_text
 from harness.results.aggregate import TableRow
 from harness.results.compare import components, differences
 from harness.results.rows import MethodFacts, ResultRow, RunResults

@@ -11,7 +11,7 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from harness.report.statistics import RowStatistics, Statistics
-from harness.report.text import interval_text, one_line, points, shortened, value_text
+from harness.report.table import interval_text, one_line, points, shortened, value_text
 from harness.results.aggregate import Column, ResultTable, TableRow
 from harness.results.statistics import LEVEL, Interval
 

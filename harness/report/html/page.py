@@ -16,7 +16,7 @@ from harness import __version__
 from harness.errors import UserError
 from harness.report.build import ReportOptions
 from harness.report.html.view import COPIES, Page, build_page
-from harness.report.text import one_line
+from harness.report.table import one_line
 from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import PAGE, RunRecord
 from harness.safe_io import json_text, write_text

@@ -151,7 +151,7 @@ def gc(
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
-    from harness.store.maintenance import Rules, choose, keys_of_runs, remove
+    from harness.store.maintenance import choose, keys_of_runs, remove
 
     if forget_runs and not unreachable_from:
         raise UserError("--forget-runs has no meaning without --unreachable-from")
@@ -159,7 +159,7 @@ def gc(
     keep = None
     if unreachable_from:
         keep = keys_of_suites(unreachable_from, folders.session()) | (set() if forget_runs else keys_of_runs(opened))
-    garbage = choose(opened, Rules(older_than, max_size, keep))
+    garbage = choose(opened, older_than, max_size, keep)
     if yes:
         garbage = remove(opened, garbage)
     data = {"removed": yes, "artifacts": garbage.artifacts, "leftovers": len(garbage.leftovers)}

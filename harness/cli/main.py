@@ -85,12 +85,11 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug or isinstance(error, BrokenPipeError) or type(error).__module__.startswith(("typer", "click")):
             raise
-        if isinstance(error, OSError) and error.errno in DISK_FULL:
+        full = isinstance(error, OSError) and error.errno in DISK_FULL
+        if full:
             _discard_output()
-            say(f"error: cannot write: {error.strerror}")
-            raise SystemExit(UserError.exit_code) from None
-        if isinstance(error, OSError) and error.filename is not None:
-            say(f"error: {error.filename}: {error.strerror}")
+        if isinstance(error, OSError) and (full or error.filename is not None):
+            say(f"error: {'cannot write' if full else error.filename}: {error.strerror}")
             raise SystemExit(UserError.exit_code) from None
         say(f"internal error: {type(error).__name__}: {error} (--debug shows where)")
         raise SystemExit(1) from None
@@ -156,13 +155,11 @@ _COMMANDS: Commands = {
     "schema": schema,
     "doctor": doctor,
 }
-_GROUPS: dict[str, tuple[str, Commands]] = {
-    "data": ("See, fetch and check datasets and their files.", DATA_COMMANDS),
-    "cache": ("Look at the store of cached results and make room.", CACHE_COMMANDS),
-}
-
 register(app, _COMMANDS)
-for _name, (_help, _commands) in _GROUPS.items():
+for _name, _help, _commands in (
+    ("data", "See, fetch and check datasets and their files.", DATA_COMMANDS),
+    ("cache", "Look at the store of cached results and make room.", CACHE_COMMANDS),
+):
     _group = typer.Typer(help=_help, no_args_is_help=True, rich_markup_mode=None)
     register(_group, _commands)
     app.add_typer(_group, name=_name)

@@ -235,10 +235,9 @@ def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, cho
     """Return the outcome without an eligible configuration: the worst status of any of them."""
     statuses = {status for c in scores.candidates(entry, split, rule) for status in c.statuses}
     status = next((s for s in SEVERITY if s in statuses), "missing")
-    reason = "" if statuses <= {"missing"} else choice.reason
-    each = {"statuses": (status,), "reasons": (reason,)}
-    told = {"status": status, "reason": reason or (NOT_RUN if status == "missing" else "")}
-    return {**{name: value * len(scores.results.seeds) for name, value in each.items()}, **told}
+    reason, count = "" if statuses <= {"missing"} else choice.reason, len(scores.results.seeds)
+    told = reason or (NOT_RUN if status == "missing" else "")
+    return {"statuses": (status,) * count, "reasons": (reason,) * count, "status": status, "reason": told}
 
 
 def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> list[str]:

@@ -14,7 +14,6 @@ from harness.results.run_record import CellRecord, RunRecord
 from harness.results.statistics import Interval, mean_interval
 from harness.store import Store, canonical, difference
 
-CHECKED = "protocol, settings, data, splits, metrics and rules of selection"
 RowPair = tuple[TableRow, TableRow]
 
 
@@ -131,7 +130,8 @@ def compare(first: Side, second: Side, *, checkpoint: str | None = None, force: 
     if forbidding and not force:
         lines = "\n".join(f"  {line}" for line in forbidding)
         raise UserError(
-            f"runs {first.name} and {second.name} are not comparable ({CHECKED} must agree); they differ in\n{lines}\n"
+            f"runs {first.name} and {second.name} are not comparable (protocol, settings, data, splits, metrics and "
+            f"rules of selection must agree); they differ in\n{lines}\n"
             "--force compares them all the same; --datasets and --methods leave out what differs"
         )
     pairs = tuple(_pair(row, other, first, second, seeds) for row, other in rows)

@@ -39,21 +39,6 @@ class Info:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """Conditions for removal. Where several are given an artifact goes only if each allows it; with none nothing goes.
-
-    Attributes:
-        older_than: seconds since an artifact was last opened, at least.
-        max_size: bytes that all artifacts together may have; the least recently used go first, until that is so.
-        keep: keys of the stages that are still wanted.
-    """
-
-    older_than: float | None = None
-    max_size: int | None = None
-    keep: Collection[str] | None = None
-
-
-@dataclass(frozen=True)
 class Garbage:
     """Artifacts and leftovers that may go, or have gone.
 
@@ -94,8 +79,20 @@ def disk_size(path: Path) -> int:
     return total
 
 
-def choose(store: Store, rules: Rules) -> Garbage:
-    """Return what may go by the rules and is not needed by a run that is going on. Removes nothing.
+def choose(
+    store: Store,
+    older_than: float | None = None,
+    max_size: int | None = None,
+    keep: Collection[str] | None = None,
+) -> Garbage:
+    """Return what may go and is not needed by a run that is going on. Removes nothing.
+
+    Where several conditions are given an artifact goes only if each allows it; with none only leftovers go.
+
+    Args:
+        older_than: seconds since an artifact was last opened, at least.
+        max_size: bytes that all artifacts together may have; the least recently used go first, until that is so.
+        keep: keys of the stages that are still wanted.
 
     Raises:
         FileError: the store cannot be written, so that nobody can tell which runs are going on.
@@ -103,14 +100,14 @@ def choose(store: Store, rules: Rules) -> Garbage:
     now, infos = time.time(), listing(store)
     total = left = sum(info.size for info in infos)
     chosen, in_use = [], 0
-    if rules != Rules():
+    if (older_than, max_size, keep) != (None, None, None):
         used = _keys_in_use(store)
         for info in sorted(infos, key=lambda info: (info.used, info.key)):
-            if rules.max_size is not None and left <= rules.max_size:
+            if max_size is not None and left <= max_size:
                 break
-            if rules.older_than is not None and now - info.used <= rules.older_than:
+            if older_than is not None and now - info.used <= older_than:
                 continue
-            if rules.keep is not None and _needed(store, info, rules.keep):
+            if keep is not None and _needed(store, info, keep):
                 continue
             if _needed(store, info, used):
                 in_use += 1
@@ -193,20 +190,13 @@ def _keys_in_use(store: Store) -> set[str]:
 
 @dataclass(frozen=True)
 class Fault:
-    """An artifact or a run that is not as it was written.
+    """An artifact or a run that is not as it was written: what is wrong, for people, and its folder."""
 
-    Attributes:
-        what: the artifact or run, for people.
-        why: what is wrong with it.
-        path: its folder.
-    """
-
-    what: str
-    why: str
+    text: str
     path: Path
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.why}"
+        return self.text
 
     def mend(self, store: Store) -> None:
         """Put it aside; the next run that needs an artifact makes it again."""
@@ -227,7 +217,7 @@ def inspect(store: Store) -> Iterator[Fault]:
                 artifact.path(name)
         except (OSError, ValueError, MissingArtifact) as error:
             if folder.is_dir():  # else it was collected meanwhile
-                yield Fault(key[:12], str(error), folder)
+                yield Fault(f"{key[:12]}: {error}", folder)
     for folder in sorted(store.runs.glob("*/")):
         try:
             RunRecord.load(folder)
@@ -235,4 +225,4 @@ def inspect(store: Store) -> Iterator[Fault]:
             with suppress(FileError):  # a store that cannot be written has no run going on
                 if folder.name in running(store):
                     continue
-            yield Fault(f"run {folder.name}", f"{RECORD} cannot be read ({error.__cause__ or error})", folder)
+            yield Fault(f"run {folder.name}: {RECORD} cannot be read ({error.__cause__ or error})", folder)

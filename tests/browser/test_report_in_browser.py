@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from html_kit import HOSTILE, large_run, large_suite, small_run, store_run
+from html_kit import HOSTILE, large_run, small_run, store_run
 
 from harness.report.html.dialogs import curves, points
 from harness.report.html.page import write_page
@@ -305,7 +305,7 @@ def test_200_methods_on_15_datasets_open_in_a_second(tmp_path, show, busy, monke
     drawn = curves(history, points(200 * 15 * 3))
     monkeypatch.setattr("harness.report.html.dialogs.Dialogs._read", lambda *_: drawn)
     store, run = Store(tmp_path / "store"), large_run()
-    path = write_page(*store_run(run, store, suite=large_suite(run)), store)
+    path = write_page(*store_run(run, store), store)
     assert path.stat().st_size < 5_000_000
     page = show(path)
     page.evaluate("new Promise(requestAnimationFrame)")

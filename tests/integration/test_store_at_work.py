@@ -15,7 +15,7 @@ from harness.errors import DiskFullError
 from harness.results.run_record import RunRecord
 from harness.run.find import all_runs
 from harness.store import Stage, Store, sweep
-from harness.store.maintenance import Rules, choose, listing, remove
+from harness.store.maintenance import choose, listing, remove
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_collecting_everything_beside_a_run_loses_nothing(made: Workshop, tmp_pa
 
     def collect(_: object) -> None:
         store = Store(mine.store)
-        gone.extend(info.title for info in remove(store, choose(store, Rules(max_size=0))).artifacts)
+        gone.extend(info.title for info in remove(store, choose(store, max_size=0)).artifacts)
 
     from harness.engine import EngineOptions
     from harness.run.execute import execute

@@ -32,21 +32,6 @@ Place = tuple[str, str, str, int]
 """Dataset, method, configuration, seed."""
 
 
-class Pool:
-    """Values that the page keeps once and refers to by number."""
-
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self._numbers: dict[Hashable, int] = {}
-
-    def number(self, item: Hashable) -> int:
-        """Return the number of a value."""
-        if item not in self._numbers:
-            self._numbers[item] = len(self.items)
-            self.items.append(item)
-        return self._numbers[item]
-
-
 class Dialogs:
     """Builds the cells of every section, and the trainings behind them, numbered as they are asked for.
 
@@ -54,6 +39,7 @@ class Dialogs:
     checkpoint (None without one), and, unless all is well, status and number of the reason in ``texts``.
 
     Attributes:
+        texts, settings, differences: values that the page keeps once and refers to by number.
         trainings: one mapping for each; ``settings`` is a number in the pool of settings, pairs of name and value.
         curves: number of a training -> its learning curves.
         components: (kind, name, digest of the source) of the components that took part.
@@ -68,7 +54,9 @@ class Dialogs:
         self._numbers: dict[Place, int] = {}
         self._preimage = cache(self._read_preimage)
         self._limit = points(len(results.entries) * len(results.seeds))
-        self.texts, self.settings, self.differences = Pool(), Pool(), Pool()
+        self.texts: dict[str, int] = {}
+        self.settings: dict[tuple[tuple[str, str], ...], int] = {}
+        self.differences: dict[tuple[tuple[str, Any, Any], ...], int] = {}
         self.trainings: list[dict[str, Any]] = []
         self.curves: dict[str, Any] = {}
         self.components: set[tuple[str, str, str]] = set()
@@ -102,8 +90,9 @@ class Dialogs:
             cell["settings"] = settings
             theirs = None if reference is None or reference.method == row.method else self._settings_of(reference)
             if theirs is not None:
-                changes = differences(dict(self.settings.items[settings]), dict(self.settings.items[theirs]), "")
-                cell["against"] = self.differences.number(tuple(changes))
+                known = list(self.settings)
+                changes = differences(dict(known[settings]), dict(known[theirs]), "")
+                cell["against"] = _number(self.differences, tuple(changes))
         return cell
 
     def _entry(self, row: TableRow) -> MethodFacts:
@@ -130,7 +119,7 @@ class Dialogs:
             line: list[Any] = [_rounded(row.test.values[place]), _rounded(row.validation.values[place])]
             line += [self._training(row, seed), test.epoch if test else None]
             if row.statuses[place] != "ok" or reason:
-                line += [row.statuses[place], self.texts.number(reason) if reason else None]
+                line += [row.statuses[place], _number(self.texts, reason) if reason else None]
             lines.append(line)
         return lines
 
@@ -149,7 +138,7 @@ class Dialogs:
             changes = ", ".join(f"{what}: {old} → {new}" for what, old, new in differences(chosen, values, "–"))
             means = _rounded(Summary(validation.values).mean), _rounded(Summary(test.values).mean)
             told = "; ".join(f"{n} {status}{why and f': {one_line(why)}'}" for (status, why), n in lost.items())
-            lines.append([self.texts.number(name), self.texts.number(changes), *means, told])
+            lines.append([_number(self.texts, name), _number(self.texts, changes), *means, told])
         return lines
 
     def _training(self, row: TableRow, seed: int) -> int | None:
@@ -177,7 +166,7 @@ class Dialogs:
         facts: dict[str, Any] = {"cell": cell.id, "stages": {kind: round(total, 2) for kind, total in stages.items()}}
         settings = self._settings(cell)
         if settings:
-            facts["settings"] = self.settings.number(tuple(settings.items()))
+            facts["settings"] = _number(self.settings, tuple(settings.items()))
         if row is not None:
             texts = {
                 "seconds": row.seconds and round(row.seconds, 2),
@@ -219,6 +208,11 @@ class Dialogs:
             return curves(artifact.read_json("history"), self._limit, epochs)
         except (BenchError, KeyError, ValueError, TypeError, AttributeError):  # another's, of another form
             return None
+
+
+def _number(pool: dict[Any, int], value: Hashable) -> int:
+    """Return the number of a value that the page keeps once."""
+    return pool.setdefault(value, len(pool))
 
 
 def _rounded(value: float | None) -> float | None:

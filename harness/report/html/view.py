@@ -122,9 +122,9 @@ def build_page(record: RunRecord, results: RunResults, store: Store, options: Re
             {"label": c.label, "metric": METRICS.get(c.metric, c.metric)} for c in report.sections[0].table.columns
         ],
         "tables": [{"name": name, "cells": dialogs.section(section)} for name, section in named],
-        "texts": dialogs.texts.items,
-        "settings": dialogs.settings.items,
-        "differences": dialogs.differences.items,
+        "texts": list(dialogs.texts),
+        "settings": list(dialogs.settings),
+        "differences": list(dialogs.differences),
         "trainings": dialogs.trainings,
         "reference": results.reference,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +14,6 @@ from harness.safe_io import write_text
 from harness.store import Stage, Store, digest
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-SUITE = """\
-datasets:
-  A: {use: spmotif, model: {backbone: {use: gin, flavour: equad}, hidden: 32}, train: {epochs: 5}}
-  B: {use: spmotif, model: {backbone: {use: gin, flavour: equad}, hidden: 32}, train: {epochs: 9}}
-methods:
-  ERM: {baseline: {use: erm}}
-  Tuned: {baseline: {use: irm}, envs: {use: random, k: 2}, model: {backbone: gcn}, tune: {x.c: [a, b]}}
-  "<img src=x onerror=alert(1)>": {baseline: erm}
-"""
 
 
 def small_run() -> RunResults:
@@ -49,7 +39,7 @@ def small_run() -> RunResults:
     return run.with_rows(replace(row, traceback=failed) if row.status == "failed" else row for row in run.rows)
 
 
-def store_run(run: RunResults, store: Store, *, history: int = 0, suite: str = SUITE) -> tuple[RunRecord, RunResults]:
+def store_run(run: RunResults, store: Store, *, history: int = 0) -> tuple[RunRecord, RunResults]:
     """Give each cell of a run an id and keys, and write its folder; with trainings of so many epochs if asked."""
     cells = [
         CellRecord(
@@ -90,7 +80,7 @@ def store_run(run: RunResults, store: Store, *, history: int = 0, suite: str = S
     )
     folder = store.runs / record.id
     record.save(folder)
-    write_text(folder / "suite.yaml", suite)
+    write_text(folder / "suite.yaml", f"methods: {{{HOSTILE}: {{baseline: erm}}}}\n")
     write_text(folder / "workers.log", "a line\n" * 500 + "the last line\n")
     run.save(folder / "results.json")
     for cell in cells if history else ():
@@ -135,13 +125,6 @@ def large_run(methods: int = 200, datasets: int = 15) -> RunResults:
         for m in range(methods)
     }
     return build_run(cells, run="20260101-000000-large-0000", reference=next(iter(cells)))
-
-
-def large_suite(run: RunResults) -> str:
-    """A suite for such a run, as JSON, which YAML reads."""
-    settings = {"model": {"hidden": 32, "layers": 3, "backbone": {"use": "gin"}}, "train": {"epochs": 50, "lr": 1e-3}}
-    datasets = {dataset.label: {"use": "spmotif", **settings} for dataset in run.datasets}
-    return json.dumps({"datasets": datasets, "methods": {name: {"baseline": "erm"} for name in run.methods}})
 
 
 def page_path(store: Store, run: RunResults) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from html_kit import HOSTILE, epochs, large_run, large_suite, small_run, store_run
+from html_kit import HOSTILE, epochs, large_run, small_run, store_run
 from report_kit import build_run
 
 from harness.report import ReportOptions
@@ -233,6 +233,6 @@ def test_a_page_of_200_methods_on_15_datasets_stays_below_five_megabytes(store, 
     drawn = curves(history, points(200 * 15 * 3))
     monkeypatch.setattr("harness.report.html.dialogs.Dialogs._read", lambda *_: drawn)
     run = large_run(methods=50)
-    page = build_page(*store_run(run, store, suite=large_suite(run)), store)
+    page = build_page(*store_run(run, store), store)
     assert len(page.curves) == 2250
     assert len(render_page(page).encode()) < 5_000_000 / 4

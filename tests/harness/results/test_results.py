@@ -1,4 +1,4 @@
-"""The flat table: long form, strict JSON, CSV, and a round trip through a file."""
+"""The flat table and the identity of its cells: long form, strict JSON, CSV, and a round trip through a file."""
 
 import csv
 import io
@@ -7,20 +7,18 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
+from harness.analysis import MeasuredCell
 from harness.errors import DataError
-from harness.results.rows import (
-    DatasetFacts,
-    MethodFacts,
-    ResultRow,
-    RunResults,
-    rows_to_csv,
-)
+from harness.plan.build import Cell
+from harness.results.rows import CellId, DatasetFacts, MethodFacts, ResultRow, RunResults, rows_to_csv
+from harness.results.run_record import CellRecord
 from harness.safe_io import json_text, parse_json, write_text
 from harness.suite.spec import SelectSettings
+from harness.tracker import TrackedCell
 
 ROW = ResultRow(
     "D", "M", "penalty=1", 1, "test", "accuracy", "best@val", 0.5, hyperparameters={"baseline.penalty": 1.0}
@@ -107,3 +105,20 @@ def test_a_written_file_may_be_read_by_whom_the_umask_lets(tmp_path):
         os.umask(before)
     assert (tmp_path / "new" / "report.html").stat().st_mode & 0o777 == 0o640
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("form", [Cell, CellRecord, ResultRow, MeasuredCell, TrackedCell])
+def test_whatever_holds_a_cell_begins_with_its_identity(form: type[CellId]) -> None:
+    assert issubclass(form, CellId)
+    assert [item.name for item in fields(form)][:4] == [item.name for item in fields(CellId)]
+
+
+def test_a_cell_is_named_with_its_configuration_where_there_are_several() -> None:
+    assert CellId("Toy", "ERM", "-", 1).name == "ERM on Toy, seed 1"
+    assert CellId("Toy", "IRM", "penalty=1", 2).name == "IRM (penalty=1) on Toy, seed 2"
+    assert CellId("Toy", "IRM", "penalty=1", 2).coordinates == ("Toy", "IRM", "penalty=1", 2)
+
+
+def test_the_table_begins_with_the_cell() -> None:
+    row = ResultRow("Toy", "ERM", "-", 1, "test", "accuracy", "last", 0.5)
+    assert list(vars(row))[:6] == ["dataset", "method", "config_id", "seed", "split", "metric"]

@@ -14,11 +14,11 @@ from store_kit import fill, fresh, record_run, stage, titles, truncate, use
 
 from harness.store import Store, claim_run, digest
 from harness.store.leases import running
-from harness.store.maintenance import Garbage, Rules, choose, keys_of_runs, keys_of_stage, listing, remove
+from harness.store.maintenance import Garbage, choose, keys_of_runs, keys_of_stage, listing, remove
 
 
 def collect(store: Store, **rules: object) -> Garbage:
-    return remove(store, choose(store, Rules(**rules)))  # type: ignore[arg-type]
+    return remove(store, choose(store, **rules))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_without_rules_leftovers_go_alone(store: Store) -> None:
     truncate(fill(store, stage(2)) / "info.json")
     assert not store.has(stage(2).key)
     (store.root / "tmp" / "dead").mkdir()
-    assert len(choose(store, Rules()).leftovers) == 2
+    assert len(choose(store).leftovers) == 2
     removed = collect(store)
     assert (removed.artifacts, len(removed.leftovers)) == ((), 2)
     assert list((store.root / "debris").iterdir()) == list((store.root / "tmp").iterdir()) == []
@@ -43,7 +43,7 @@ def test_without_rules_leftovers_go_alone(store: Store) -> None:
 
 
 def test_choosing_removes_nothing(three: Store) -> None:
-    choice = choose(three, Rules(older_than=60))
+    choice = choose(three, older_than=60)
     assert len(choice.artifacts) == 3
     assert choice.size == choice.total == sum(info.size for info in choice.artifacts) > 0
     assert titles(three) == ["1", "2", "3"]
@@ -58,7 +58,7 @@ def test_by_age(three: Store) -> None:
 
 def test_by_size_the_least_recently_used_go_first(three: Store) -> None:
     size = listing(three)[0].size
-    assert choose(three, Rules(max_size=3 * size)).artifacts == ()
+    assert choose(three, max_size=3 * size).artifacts == ()
     use(three, stage(1), 9)
     collect(three, max_size=2 * size)
     assert titles(three) == ["1", "3"]
@@ -104,7 +104,7 @@ def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
     with claim_run(three, "toy") as run:
         record_run(three, [stage(1)], run)
         assert running(fresh(three)) == {run}
-        choice = choose(fresh(three), Rules(max_size=0))
+        choice = choose(fresh(three), max_size=0)
         assert choice.in_use == 1
         remove(three, choice)
         assert titles(three) == ["1"]
@@ -115,7 +115,7 @@ def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:
 
 
 def test_a_run_that_began_after_the_choice_keeps_what_it_needs(three: Store) -> None:
-    choice = choose(three, Rules(max_size=0))
+    choice = choose(three, max_size=0)
     with claim_run(three, "toy") as run:
         record_run(three, [stage(2)], run)
         assert remove(three, choice).in_use == 1
@@ -123,7 +123,7 @@ def test_a_run_that_began_after_the_choice_keeps_what_it_needs(three: Store) -> 
 
 
 def test_what_is_leased_or_was_opened_since_stays(three: Store) -> None:
-    choice = choose(three, Rules(max_size=0))
+    choice = choose(three, max_size=0)
     lease = three.try_lease(stage(1).key)
     assert lease is not None
     three.open(stage(2).key)

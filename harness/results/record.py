@@ -95,10 +95,8 @@ class Recorded:
     def text(self) -> str:
         """Return strict JSON with a line for each row, without what is of one store or a default."""
         parts = {item.name: json_text(getattr(self, item.name), indent=None).rstrip() for item in fields(self)}
-        rows = ",\n".join(json_text(_kept(row), indent=None).rstrip() for row in self.results.rows)
-        head = json_text(self.results.with_rows(()), indent=None).rstrip().removesuffix("]}")
         found = ",\n".join(json_text(finding, indent=None).rstrip() for finding in self.findings)
-        parts |= {"results": f"{head}\n{rows}\n]}}", "findings": f"[\n{found}\n]"}
+        parts |= {"results": self.results.text(_kept).rstrip(), "findings": f"[\n{found}\n]"}
         return "{" + ", ".join(f'"{name}": {text}' for name, text in parts.items()) + "}\n"
 
 

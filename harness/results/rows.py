@@ -8,7 +8,7 @@ split under one checkpoint rule. A cell without results has the same rows, with 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -264,10 +264,10 @@ class RunResults:
             if not label.isprintable():
                 raise ValueError(f"{shown(label)} is no printable name")
 
-    def text(self) -> str:
-        """Return strict JSON with a line for each row."""
+    def text(self, kept: Callable[[ResultRow], Any] = lambda row: row) -> str:
+        """Return strict JSON with a line for each row, or for what is ``kept`` of it."""
         head = json_text(self.with_rows(()), indent=None).rstrip().removesuffix("]}")
-        rows = ",\n".join(json_text(row, indent=None).rstrip() for row in self.rows)
+        rows = ",\n".join(json_text(kept(row), indent=None).rstrip() for row in self.rows)
         return f"{head}\n{rows}\n]}}\n"
 
     def save(self, path: Path) -> None:

@@ -77,7 +77,7 @@ def describe(facts: Declarations, spec: ComponentSpec, artifact: Artifact) -> di
         "facts": info["facts"],
         "skipped": info["skipped"],
         "fingerprint": info["fingerprint"],
-        "key": artifact.key,
+        "key": artifact.meta.key,
     }
 
 

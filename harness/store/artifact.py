@@ -184,11 +184,6 @@ class Artifact:
         self.folder, self.meta = folder, meta
         self._put_aside = put_aside
 
-    @property
-    def key(self) -> str:
-        """The content address."""
-        return self.meta.key
-
     def path(self, name: str) -> Path:
         """Return the path of a file by its full name, or of a tensor or JSON file by its name without suffix.
 
@@ -198,7 +193,8 @@ class Artifact:
         for full in (name, name + TENSORS, name + JSON):
             if full in self.meta.files:
                 return self._checked(full)
-        raise KeyError(f"no file '{name}' in {self.meta.title or self.key}; there are: {', '.join(self.meta.files)}")
+        of, there = self.meta.title or self.meta.key, ", ".join(self.meta.files)
+        raise KeyError(f"no file '{name}' in {of}; there are: {there}")
 
     def read_json(self, name: str) -> Any:
         """Read the value written by :meth:`Draft.write_json`."""
@@ -238,8 +234,8 @@ class Artifact:
         return path
 
     def _damaged(self, name: str, why: str) -> NoReturn:
-        self._put_aside(self.key, f"{name}: {why}")
-        raise MissingArtifact(f"the artifact of '{self.meta.title or self.key}' is damaged ({name}: {why})")
+        self._put_aside(self.meta.key, f"{name}: {why}")
+        raise MissingArtifact(f"the artifact of '{self.meta.title or self.meta.key}' is damaged ({name}: {why})")
 
 
 @lru_cache(maxsize=4096)

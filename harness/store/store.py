@@ -45,6 +45,7 @@ class Store:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = (store_root() if root is None else Path(root)).absolute()
+        self.runs = self.root / "runs"
         try:
             if self.root.exists():
                 with os.scandir(self.root):
@@ -298,11 +299,6 @@ class Store:
             with suppress(FileError):  # a memory only: a read-only store works without it
                 self._write(self.root / "files.json", memo)
         return result
-
-    @property
-    def runs(self) -> Path:
-        """The folder of run folders (made by the first :meth:`new_run`)."""
-        return self.root / "runs"
 
     def new_run(self, name: str) -> Path:
         """Make the folder of a new run, by a name from :func:`harness.store.leases.new_run_name`."""

@@ -17,7 +17,7 @@ from harness.results.statistics import LEVEL, Interval
 
 NAMES, PLOT, VALUES = 166.0, 200.0, 94.0
 """Widths of the names, of the plot, and of the values."""
-TOP, ROW, BOTTOM = 6.0, 22.0, 24.0
+TOP, ROW = 6.0, 22.0
 STEPS = (1, 2, 5, 10, 20, 50)
 
 
@@ -55,11 +55,6 @@ class Forest:
     def floor(self) -> float:
         """Where the axis is."""
         return TOP + ROW * len(self.marks)
-
-    @property
-    def height(self) -> float:
-        """The height of the drawing."""
-        return self.floor + BOTTOM
 
 
 def legend(reference: str | None) -> str:

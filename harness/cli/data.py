@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from harness.errors import DataError, UserError
 from harness.safe_io import size_text
 
 if TYPE_CHECKING:
-    from harness.data import Dataset, Download
+    from harness.data import Dataset
     from harness.downloads.files import DataState, Verdict
     from harness.suite.spec import ComponentSpec
 
@@ -113,6 +114,7 @@ def fetch(
     ] = False,
 ) -> None:
     """Fetch the files of a dataset into the data folder. An interrupted fetch continues where it ended."""
+    from harness.downloads.fetch import fetch as fetch_download
     from harness.downloads.files import command
 
     spec, dataset = _named(name, sets, sources)
@@ -121,11 +123,22 @@ def fetch(
     if not downloads:
         print_lines([f"'{name}' is generated, or reads files of your own: there is nothing to fetch"])
         return
-    if files := _files_there(dataset, root):
-        print_lines(f"already there: {path}" for path in files)
+    there: list[Path] = []
+    with suppress(DataError, OSError):
+        files = list(dataset.files(root))
+        there = files if all(path.stat().st_size for path in files) else []
+    if there:
+        print_lines(f"already there: {path}" for path in there)
         return
+    failures = []
     try:
-        failures = [text for text in (_fetch_one(download, root, offline) for download in downloads) if text]
+        for download in downloads:
+            try:
+                fetched = fetch_download(download, root, say, offline=offline)
+            except DataError as error:
+                failures.append(str(error))
+            else:
+                print_lines([f"{'fetched' if fetched else 'already there:'} {root / download.path}"])
     except KeyboardInterrupt:
         words = command("fetch", spec.name, spec.params, root)
         raise KeyboardInterrupt(f"interrupted; what has arrived is kept: `{words}` goes on from there") from None
@@ -133,27 +146,6 @@ def fetch(
         after = f"afterwards: `{command('verify', spec.name, spec.params, root)}`"
         raise DataError("\n".join([*failures, after]))
     dataset.files(root)  # raises an error if they are not what the dataset reads
-
-
-def _files_there(dataset: Dataset, root: Path) -> list[Path]:
-    """Return the files of a dataset if all of them are there and none is empty."""
-    try:
-        files = list(dataset.files(root))
-        return files if all(path.stat().st_size for path in files) else []
-    except (DataError, OSError):
-        return []
-
-
-def _fetch_one(download: Download, root: Path, offline: bool) -> str:
-    """Fetch one file and say so; return the reason if it cannot be had."""
-    from harness.downloads.fetch import fetch as fetch_download
-
-    try:
-        fetched = fetch_download(download, root, say, offline=offline)
-    except DataError as error:
-        return str(error)
-    print_lines([f"{'fetched' if fetched else 'already there:'} {root / download.path}"])
-    return ""
 
 
 def verify(sources: Sources, name: MaybeName = None, sets: Sets = None, json: Json = False) -> None:

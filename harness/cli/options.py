@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -246,7 +246,8 @@ def _with_groups(function: Callable[..., None]) -> Callable[..., None]:
     }
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
-        parameters += _parameters(groups[name]) if name in groups else [parameter.replace(kind=parameter.KEYWORD_ONLY)]
+        of_group = inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [parameter]
+        parameters += [item.replace(kind=item.KEYWORD_ONLY) for item in of_group]
 
     @wraps(function)
     def command(**values: Any) -> None:
@@ -257,15 +258,6 @@ def _with_groups(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
-
-
-def _parameters(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
-        for field in fields(group)
-    ]
 
 
 def one_device(text: str) -> str:

@@ -23,7 +23,6 @@ from harness.cli.progress import show_progress
 from harness.errors import UserError
 
 if TYPE_CHECKING:
-    from harness.results.run_record import RunRecord
     from harness.run.execute import RunOutcome
 
 
@@ -109,8 +108,11 @@ def _show(outcome: RunOutcome, json: bool, *, quiet: bool, debug: bool) -> None:
         if outcome.exit_code == 0:
             return
     facts, failures = outcome.record.facts, outcome.record.failures
-    if debug:
-        _show_tracebacks(outcome.record)
+    if debug:  # tracebacks of failed stages, also of an earlier run
+        titles = {key: title for cell in outcome.record.cells for key, title in cell.needs.items()}
+        for key, failure in failures.items():
+            if failure.traceback:
+                say(f"\n{titles.get(key, key)}:\n{failure.traceback}")
     skipped = sum(failure.status == "skipped" for failure in failures.values())
     also = f", {skipped} skipped" if skipped else ""
     if empty := without_value(outcome.results):
@@ -125,11 +127,3 @@ def _show(outcome: RunOutcome, json: bool, *, quiet: bool, debug: bool) -> None:
     )
     if outcome.page is not None:
         say(f"report: {outcome.page}")
-
-
-def _show_tracebacks(record: RunRecord) -> None:
-    """Print the short tracebacks of failed stages, also of failures of an earlier run."""
-    titles = {key: title for cell in record.cells for key, title in cell.needs.items()}
-    for key, failure in record.failures.items():
-        if failure.traceback:
-            say(f"\n{titles.get(key, key)}:\n{failure.traceback}")

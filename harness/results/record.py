@@ -154,7 +154,9 @@ def beside_record(
     if not taken:
         why = "".join(f"\n  {name}: {reason}" for name, reason in list(left_out.items())[:_FEW])
         more = f"\n  and {len(left_out) - _FEW} more" if len(left_out) > _FEW else ""
-        raise UserError(f"no recorded row is comparable to '{reference}' of run {results.run}{why or _nothing()}{more}")
+        labels = dict.fromkeys(data.label for run in load_record() for data in run.results.datasets)
+        why = why or f": it has none on these data, but on {_quoted(labels)}"
+        raise UserError(f"no recorded row is comparable to '{reference}' of run {results.run}{why}{more}")
     twice = [name for _, method in taken if (name := f"{method}{MARK}") in results.methods]
     if twice:
         raise UserError(f"'{twice[0]}' is a row of run {results.run}; recorded rows have such names: rename yours")
@@ -189,11 +191,6 @@ def _new_method(results: RunResults) -> str:
     known = {entry.method for run in load_record() for entry in run.results.entries}
     trained = {row.method for row in results.rows if row.value is not None}
     return next((method for method in results.methods if method in trained - known), results.methods[0])
-
-
-def _nothing() -> str:
-    labels = dict.fromkeys(data.label for run in load_record() for data in run.results.datasets)
-    return f": it has none on these data, but on {_quoted(labels)}"
 
 
 def _quoted(names: Iterable[str]) -> str:

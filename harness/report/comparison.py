@@ -29,7 +29,7 @@ def render_comparison(compared: Comparison, style: str) -> str:
 
 def comparison_table(compared: Comparison) -> TextTable:
     """Lay a comparison out."""
-    first, second = compared.first.name, compared.second.name
+    first, second = compared.first.record.id, compared.second.record.id
     header = ("Dataset", "Method", f"First: {first}", f"Second: {second}", "Second − first")
     rows = tuple(_row(pair) for pair in compared.pairs)
     return TextTable(f"{second} against {first}", header, rows, words=2, caption=tuple(_sentences(compared)))

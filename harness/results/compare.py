@@ -30,11 +30,6 @@ class Side:
         """The run's results."""
         return self.table.results
 
-    @property
-    def name(self) -> str:
-        """The run's id."""
-        return self.record.id
-
     def cell(self, row: TableRow) -> CellRecord | None:
         """Return the first cell behind a table row, of the configuration that it shows."""
         place = row.dataset, row.method, row.config_id
@@ -116,8 +111,8 @@ def compare(first: Side, second: Side, *, checkpoint: str | None = None, force: 
     Raises:
         UserError: the runs share no cell; or they are not comparable, and ``force`` is False.
     """
-    if first.name == second.name and first.store.root == second.store.root:
-        raise UserError(f"both are run {first.name}; name two runs by their ids (`bench runs` lists them)")
+    if first.record.id == second.record.id and first.store.root == second.store.root:
+        raise UserError(f"both are run {first.record.id}; name two runs by their ids (`bench runs` lists them)")
     others = {(row.dataset, row.split, row.method): row for row in second.table.rows}
     places = [(row, (row.dataset, row.split, row.method)) for row in first.table.rows]
     rows = [(row, others[place]) for row, place in places if place in others]
@@ -125,13 +120,13 @@ def compare(first: Side, second: Side, *, checkpoint: str | None = None, force: 
     missing = [*_missing(first, second), *_missing(second, first)]
     if not rows or not seeds:
         what = "seed" if rows else "dataset, split and method"
-        raise UserError(f"runs {first.name} and {second.name} have no {what} in common: {'; '.join(missing)}")
+        raise UserError(f"runs {first.record.id} and {second.record.id} have no {what} in common: {'; '.join(missing)}")
     forbidding = _forbidding(first, second, rows, checkpoint)
     if forbidding and not force:
         lines = "\n".join(f"  {line}" for line in forbidding)
         raise UserError(
-            f"runs {first.name} and {second.name} are not comparable (protocol, settings, data, splits, metrics and "
-            f"rules of selection must agree); they differ in\n{lines}\n"
+            f"runs {first.record.id} and {second.record.id} are not comparable (protocol, settings, data, splits, "
+            f"metrics and rules of selection must agree); they differ in\n{lines}\n"
             "--force compares them all the same; --datasets and --methods leave out what differs"
         )
     pairs = tuple(_pair(row, other, first, second, seeds) for row, other in rows)
@@ -159,7 +154,7 @@ def _missing(side: Side, other: Side) -> list[str]:
     )
     only = {what: [name for name in names if name not in theirs[what]] for what, names in ours.items()}
     parts = [f"{what} {', '.join(names)}" for what, names in only.items() if names]
-    return [f"only in {side.name}: {'; '.join(parts)}"] if parts else []
+    return [f"only in {side.record.id}: {'; '.join(parts)}"] if parts else []
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any], missing: str) -> Iterator[tuple[str, Any, Any]]:

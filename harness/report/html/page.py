@@ -15,6 +15,7 @@ from urllib.parse import quote
 from harness import __version__
 from harness.errors import UserError
 from harness.report.build import ReportOptions
+from harness.report.html.forest import legend
 from harness.report.html.view import COPIES, Page, build_page
 from harness.report.table import one_line
 from harness.results.rows import DatasetFacts, RunResults
@@ -92,6 +93,7 @@ def environment() -> Environment:
     )
     templates.filters |= {
         "facts": dataset_facts,
+        "legend": legend,
         "one_line": one_line,
         "provenance": flat,
         "quote": lambda text: quote(text, safe=""),

@@ -14,7 +14,7 @@ from harness.report import render
 from harness.report.build import ReportOptions, RunReport, Section, make_report
 from harness.report.html.diagram import Diagram, diagram
 from harness.report.html.dialogs import Dialogs, kind_of
-from harness.report.html.forest import Forest, forests, legend
+from harness.report.html.forest import Forest, forests
 from harness.report.layout import finding_table
 from harness.report.statistics_tables import rank_sentences, related_sentences
 from harness.report.table import NOTHING, Text, TextTable
@@ -52,11 +52,6 @@ class PageTable:
     forests: tuple[Forest, ...]
     diagrams: tuple[tuple[str, Diagram, str], ...]
     copies: Mapping[str, str]
-
-    @property
-    def legend(self) -> str:
-        """How the picture is read."""
-        return legend(self.section.table.results.reference)
 
     @property
     def about(self) -> int:

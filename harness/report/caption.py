@@ -81,13 +81,11 @@ def _metric(table: ResultTable) -> str:
     metrics = " and ".join(dict.fromkeys(map(_metric_name, results.datasets)))
     splits = {column.split for column in table.columns}
     split = "" if splits <= {"test"} else f" on {' and '.join(sorted(splits))}"
-    lower = [d.label for d in results.datasets if not d.higher_is_better]
-    direction = f"; lower is better for {listing(lower)}" if lower else ""
     seeds, draw = ", ".join(map(str, results.seeds)), "on one draw of the data"
     if len(results.seeds) == 1:
-        return f"Test {metrics} in percent{split}, n=1: one training seed ({seeds}) {draw}, hence no spread{direction}."
+        return f"Test {metrics} in percent{split}, n=1: one training seed ({seeds}) {draw}, hence no spread."
     spread = f"mean ± sample standard deviation over {len(results.seeds)} training seeds ({seeds}) {draw}"
-    return f"Test {metrics} in percent{split}: {spread}{direction}."
+    return f"Test {metrics} in percent{split}: {spread}."
 
 
 def _metric_name(dataset: DatasetFacts) -> str:

@@ -94,7 +94,6 @@ class Family:
     """
 
     label: str
-    higher_is_better: bool
     datasets: tuple[str, ...]
     related: Mapping[str, int]
     scores: Mapping[str, Sequence[float | None]]
@@ -102,6 +101,7 @@ class Family:
     gaps: Mapping[str, str]
     comparisons: Sequence[MethodTests]
     ranking: Ranking
+    higher_is_better: bool = True
 
 
 @dataclass(frozen=True)
@@ -175,19 +175,17 @@ def _family(table: ResultTable, columns: Sequence[Column], reference: str | None
             gaps |= {f"{method} on {d}": why for d, (value, why) in zip(datasets, cells, strict=True) if value is None}
         else:
             left_out[method] = "; ".join(dict.fromkeys(why for _, why in cells))
-    higher = columns[0].higher_is_better
     kind = "in-distribution" if in_distribution(columns[0].split) else "test"
     components = [table.results.dataset(dataset).component for dataset in datasets]
     return Family(
         label=f"{METRICS.get(columns[0].metric, columns[0].metric)}, {kind} splits",
-        higher_is_better=higher,
         datasets=datasets,
         related={c: components.count(c) for c in dict.fromkeys(components) if c and components.count(c) > 1},
         scores=scores,
         left_out=left_out,
         gaps=gaps,
-        comparisons=_tests(scores, reference, higher_is_better=higher),
-        ranking=ranking(scores, higher_is_better=higher),
+        comparisons=_tests(scores, reference),
+        ranking=ranking(scores),
     )
 
 
@@ -214,9 +212,7 @@ def _why_not(row: TableRow) -> str:
     return f"n={row.test.n}/{len(row.test.values)}" if row.test.n else row.status
 
 
-def _tests(
-    scores: Mapping[str, Sequence[float | None]], reference: str | None, *, higher_is_better: bool
-) -> tuple[MethodTests, ...]:
+def _tests(scores: Mapping[str, Sequence[float | None]], reference: str | None) -> tuple[MethodTests, ...]:
     """Test each method against the reference, with Holm's correction over the methods, for each of the two tests."""
     if reference is None or reference not in scores:
         return ()
@@ -229,8 +225,7 @@ def _tests(
     by_rank, by_mean = compared(differences, wilcoxon), compared(differences, permutation)
     comparisons = []
     for method, values in differences.items():
-        above, below = sum(value > 0 for value in values), sum(value < 0 for value in values)
-        wins, losses = (above, below) if higher_is_better else (below, above)
-        ties = len(values) - above - below
+        wins, losses = sum(value > 0 for value in values), sum(value < 0 for value in values)
+        ties = len(values) - wins - losses
         comparisons.append(MethodTests(method, by_rank[method], by_mean[method], wins, ties, losses))
     return tuple(comparisons)

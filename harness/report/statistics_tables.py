@@ -164,10 +164,9 @@ def related_sentences(family: Family) -> list[str]:
 def _ranks(family: Family, suffix: str) -> TextTable:
     ranking = family.ranking
     rows = tuple((Text(one_line(method)), Text(f"{rank:.2f}")) for method, rank in ranking.ranks.items())
-    better = "highest" if family.higher_is_better else "lowest"
     sentences = [
         f"Average rank of the means over seeds as printed, over {datasets_text(len(ranking.datasets))}; 1 is the "
-        f"{better} mean, ties share their mean rank.",
+        "highest mean, ties share their mean rank.",
         *rank_sentences(ranking),
         *related_sentences(family),
     ]

@@ -29,7 +29,6 @@ class Column:
     split: str
     label: str
     metric: str
-    higher_is_better: bool = True
     version: str = ""
 
 
@@ -157,7 +156,7 @@ def build_table(results: RunResults, checkpoint: str | None = None) -> ResultTab
         cells = [_row(scores, entry, column, checkpoint) for entry in entries]
         base = next((row for row in cells if row.method == results.reference), None)
         means = [row.test.mean if row.test.complete and row.competes else None for row in cells]
-        marks = rank(means, higher_is_better=column.higher_is_better) if len(cells) > 1 else [""]
+        marks = rank(means) if len(cells) > 1 else [""]
         for row, mark in zip(cells, marks, strict=False):
             apart = None if base is None or row is base else paired_difference(row.test.values, base.test.values)
             rows.append(replace(row, difference=apart, rank=mark))
@@ -169,8 +168,7 @@ def _columns(results: RunResults) -> tuple[Column, ...]:
     for dataset in results.datasets:
         for split in dataset.test_splits:
             label = dataset.label if len(dataset.test_splits) == 1 else f"{dataset.label} [{split}]"
-            facts = dataset.metric, dataset.higher_is_better, dataset.version
-            columns.append(Column(dataset.label, split, label, *facts))
+            columns.append(Column(dataset.label, split, label, dataset.metric, dataset.version))
     return tuple(columns)
 
 
@@ -240,14 +238,14 @@ def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, cho
     return {"statuses": (status,) * count, "reasons": (reason,) * count, "status": status, "reason": told}
 
 
-def rank(means: Sequence[float | None], *, higher_is_better: bool = True) -> list[str]:
+def rank(means: Sequence[float | None]) -> list[str]:
     """Return ``best``, ``second`` or an empty text for each mean (a fraction).
 
     Means are compared as they are printed, in percent with two decimals, so that what looks equal is marked equal:
     equal ones share a place, so that there is no second beside two best. None and non-finite values are never marked.
     """
     shown = [round(100 * mean, 2) if mean is not None and isfinite(mean) else None for mean in means]
-    ordered = sorted((value for value in shown if value is not None), reverse=higher_is_better)
+    ordered = sorted((value for value in shown if value is not None), reverse=True)
     marks = dict.fromkeys(ordered[1:2], "second") | dict.fromkeys(ordered[:1], "best")
     return ["" if value is None else marks.get(value, "") for value in shown]
 
@@ -285,7 +283,7 @@ class AverageColumn:
 
 def column_families(table: ResultTable) -> list[list[Column]]:
     """Group the columns that may be put together: of one metric, all in-distribution or all shifted."""
-    families = by_value((c, (c.metric, c.higher_is_better, in_distribution(c.split))) for c in table.columns)
+    families = by_value((c, (c.metric, in_distribution(c.split))) for c in table.columns)
     return list(families.values())
 
 
@@ -312,7 +310,7 @@ def _average(table: ResultTable, columns: Sequence[Column], label: str) -> Avera
         competes = len(complete) == len(used) and summary.complete and all(row.competes for row in rows)
         cells.append(AverageCell(summary, len(complete)))
         means.append(summary.mean if competes else None)
-    marks = rank(means, higher_is_better=columns[0].higher_is_better) if len(cells) > 1 else [""] * len(cells)
+    marks = rank(means) if len(cells) > 1 else [""] * len(cells)
     ranked = (replace(cell, rank=mark) for cell, mark in zip(cells, marks, strict=True))
     excluded = tuple(column for column in columns if column not in used)
     return AverageColumn(label, used, excluded, dict(zip(methods, ranked, strict=True)))

@@ -110,7 +110,8 @@ class DatasetFacts:
     the data it is; ``departures`` says how they differ from those that go by their name; ``licence`` and ``citation``
     are those of its downloads. Known once the data are built:
     ``fingerprint``, a digest of the content; ``skipped``, rows of its files that were left out, with the reason;
-    ``component`` and ``values``, the component and its values that differ from the defaults.
+    ``component`` and ``values``, the component and its values that differ from the defaults. Stored files have
+    ``higher_is_better``, which holds of every metric.
     """
 
     label: str

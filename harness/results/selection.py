@@ -43,7 +43,7 @@ class Choice:
     reason: str = ""
 
 
-def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True) -> Choice:
+def best_mean(candidates: Sequence[Candidate]) -> Choice:
     """Choose the configuration with the best mean over seeds.
 
     A configuration that lacks the score of any seed is not eligible; ties take the first declared. While the grid is
@@ -64,8 +64,7 @@ def best_mean(candidates: Sequence[Candidate], *, higher_is_better: bool = True)
         lost = "; ".join(f"{c.config_id}: {c.lost}" for c in candidates[:3])
         more = f"; and {len(candidates) - 3} more" if len(candidates) > 3 else ""
         return Choice(None, provisional, f"no configuration has a score for every seed ({lost}{more})")
-    sign = 1.0 if higher_is_better else -1.0
-    return Choice(max(means, key=lambda config_id: sign * means[config_id]), provisional)
+    return Choice(max(means, key=means.__getitem__), provisional)
 
 
 class ScoreTable:
@@ -120,7 +119,7 @@ def choose(scores: ScoreTable, entry: MethodFacts, test: str, checkpoint: str | 
     """
     split = test if entry.select.config == "oracle" else scores.results.validation_split(entry)
     candidates = scores.candidates(entry, split, rule_of(scores.results, entry, checkpoint))
-    choice = best_mean(candidates, higher_is_better=scores.results.dataset(entry.dataset).higher_is_better)
+    choice = best_mean(candidates)
     return replace(choice, provisional=choice.provisional or entry.pending > 0)
 
 

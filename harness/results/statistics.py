@@ -233,7 +233,7 @@ class Ranking:
     reason: str = ""
 
 
-def ranking(scores: Mapping[str, Sequence[float | None]], *, higher_is_better: bool = True) -> Ranking:
+def ranking(scores: Mapping[str, Sequence[float | None]]) -> Ranking:
     """Rank the methods on the datasets where all of them have a value; see :func:`complete`.
 
     Args:
@@ -244,8 +244,7 @@ def ranking(scores: Mapping[str, Sequence[float | None]], *, higher_is_better: b
 
     table, kept = complete(scores)
     columns = list(zip(*table.values(), strict=True))
-    sign = -1.0 if higher_is_better else 1.0
-    ranked = [[float(rank) for rank in stats.rankdata([sign * value for value in column])] for column in columns]
+    ranked = [[float(rank) for rank in stats.rankdata([-value for value in column])] for column in columns]
     means = {m: sum(row[i] for row in ranked) / len(ranked) for i, m in enumerate(table)} if ranked else {}
     ranks = dict(sorted(means.items(), key=lambda item: item[1]))
     found = Ranking(ranks, kept, tuple(method for method in scores if method not in table))

@@ -95,15 +95,15 @@ def test_the_last_epoch_is_named(make_run):
     assert "Checkpoint: last epoch; nothing was tuned." in caption(run, checkpoints=("last",))
 
 
-def test_metrics_splits_and_directions_are_named(make_run):
+def test_metrics_and_splits_are_named(make_run):
     datasets = (
         DatasetFacts("D", splits={"train": "train", "val": "val", "ood_test": "test"}, seed=1),
-        DatasetFacts("E", metric="rocauc", task="multitask", higher_is_better=False),
+        DatasetFacts("E", metric="rocauc", task="multitask"),
     )
     first, *_ = caption(make_run({"A": {"D": [0.5, 0.5], "E": [0.5, 0.5]}}, seeds=(1, 2), datasets=datasets))
     assert first == (
         "Test accuracy and ROC-AUC (mean over labelled tasks) in percent on ood_test and test: mean ± sample standard "
-        "deviation over 2 training seeds (1, 2) on one draw of the data; lower is better for E."
+        "deviation over 2 training seeds (1, 2) on one draw of the data."
     )
 
 

@@ -180,14 +180,6 @@ def test_equal_means_of_other_values_are_ties_wherever_they_are_compared(make_ru
     assert dict(family.ranking.ranks) == {"Z": 1.0, "ERM": 2.5, "X": 2.5}
 
 
-def test_lower_is_better_where_it_is(make_run) -> None:
-    datasets = tuple(DatasetFacts(name, metric="error", higher_is_better=False) for name in "AB")
-    run = make_run({"ERM": {n: [0.5] for n in "AB"}, "X": {n: [0.4] for n in "AB"}}, seeds=(1,), datasets=datasets)
-    (family,) = found(replace(run, reference="ERM")).families
-    assert family.comparisons[0].wins == 2
-    assert list(family.ranking.ranks) == ["X", "ERM"]
-
-
 def test_one_seed_one_dataset_and_no_reference_say_what_they_lack(make_run) -> None:
     text = plain(make_run({"ERM": {"A": [0.5]}, "X": {"A": [0.6]}}, seeds=(1,)))
     assert "50.00 (n=1)" in text

@@ -149,10 +149,9 @@ def test_provisional_and_oracle_rows_are_shown_and_not_ranked(make_run):
     assert rows["chosen on test"].oracle_selection
 
 
-def test_lower_can_be_better_and_undefined_is_never_best(make_run):
-    cells = {"A": {"D": [0.5]}, "B": {"D": [0.3]}, "C": {"D": [0.3]}, "N": {"D": [math.nan]}}
-    dataset = DatasetFacts("D", higher_is_better=False)
-    rows = by_method(build_table(make_run(cells, seeds=(1,), datasets=(dataset,))))
+def test_equal_rows_share_a_mark_and_undefined_is_never_best(make_run):
+    cells = {"A": {"D": [0.2]}, "B": {"D": [0.3]}, "C": {"D": [0.3]}, "N": {"D": [math.nan]}}
+    rows = by_method(build_table(make_run(cells, seeds=(1,))))
     assert {m: r.rank for m, r in rows.items()} == {"A": "", "B": "best", "C": "best", "N": ""}
 
 

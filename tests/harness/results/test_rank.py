@@ -1,4 +1,4 @@
-"""Best and second: direction, ties as printed, and values that are not there."""
+"""Best and second: ties as printed, and values that are not there."""
 
 import math
 
@@ -10,20 +10,19 @@ from harness.results.aggregate import rank
 
 
 @pytest.mark.parametrize(
-    ("means", "higher", "marks"),
+    ("means", "marks"),
     [
-        ([0.5, 0.7, 0.6], True, ["", "best", "second"]),
-        ([0.5, 0.7, 0.6], False, ["best", "", "second"]),
-        ([0.7, 0.7, 0.6, 0.6, 0.5], True, ["best", "best", "", "", ""]),
-        ([0.7, 0.6, 0.6, 0.5], True, ["best", "second", "second", ""]),
-        ([0.71950001, 0.71949999, None], True, ["best", "best", ""]),
-        ([math.nan, 0.1, None], True, ["", "best", ""]),
-        ([math.nan, math.inf, None], True, ["", "", ""]),
-        ([], True, []),
+        ([0.5, 0.7, 0.6], ["", "best", "second"]),
+        ([0.7, 0.7, 0.6, 0.6, 0.5], ["best", "best", "", "", ""]),
+        ([0.7, 0.6, 0.6, 0.5], ["best", "second", "second", ""]),
+        ([0.71950001, 0.71949999, None], ["best", "best", ""]),
+        ([math.nan, 0.1, None], ["", "best", ""]),
+        ([math.nan, math.inf, None], ["", "", ""]),
+        ([], []),
     ],
 )
-def test_marks(means, higher, marks):
-    assert rank(means, higher_is_better=higher) == marks
+def test_marks(means, marks):
+    assert rank(means) == marks
 
 
 @given(st.lists(st.one_of(st.none(), st.just(math.nan), st.integers(0, 20).map(lambda i: i / 20)), max_size=12))

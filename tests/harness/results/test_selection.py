@@ -1,4 +1,4 @@
-"""Selection: eligibility, ties, provisional grids, direction, the oracle, and blindness to the test split."""
+"""Selection: eligibility, ties, provisional grids, the oracle, and blindness to the test split."""
 
 import math
 
@@ -29,18 +29,12 @@ def test_ties_take_the_first_declared():
 @given(
     st.integers(1, 500).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n), min_size=3, max_size=3))),
     st.permutations(range(3)),
-    st.booleans(),
 )
-def test_which_seed_had_which_score_decides_no_tie(case, order, higher):
+def test_which_seed_had_which_score_decides_no_tie(case, order):
     graphs, right = case
     scores = [count / graphs for count in right]
     grid = [candidate("a", *scores), candidate("b", *(scores[place] for place in order))]
-    assert best_mean(grid, higher_is_better=higher).config_id == "a"
-
-
-def test_lower_can_be_better():
-    found = best_mean([candidate("a", 0.9, 0.1), candidate("b", 0.3, 0.3)], higher_is_better=False)
-    assert found.config_id == "b"
+    assert best_mean(grid).config_id == "a"
 
 
 @pytest.mark.parametrize("status", ["failed", "diverged", "undefined", "timeout", "memory", "skipped"])

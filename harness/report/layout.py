@@ -52,7 +52,8 @@ def results_table(
     for method in table.results.methods:
         texts = [_method(table, method)]
         texts += [Text(_by_dataset(table, method, "environments"))] if environments else []
-        texts += [_configurations(table, method)] if tuned else []
+        most = max((row.configurations for row in table.rows if row.method == method), default=None)
+        texts += [Text(_by_dataset(table, method, "configurations"), value=most)] if tuned else []
         for column in table.columns:
             row = table.cell(method, column)
             text = _entry(table, method, column, list(footnotes))
@@ -89,12 +90,6 @@ def _by_dataset(table: ResultTable, method: str, name: str) -> str:
     """Return a fact of a method's rows: once if all datasets share it, else "by dataset", which a note tells."""
     values = {getattr(row, name) for row in table.rows if row.method == method}
     return "by dataset" if len(values) > 1 else str(next(iter(values), "") or "–")
-
-
-def _configurations(table: ResultTable, method: str) -> Text:
-    """Return the number of configurations that the method tried."""
-    most = max((row.configurations for row in table.rows if row.method == method), default=None)
-    return Text(_by_dataset(table, method, "configurations"), value=most)
 
 
 def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:

@@ -139,8 +139,9 @@ class Draft:
         with writing(path):
             try:
                 save_file(own, path)
-            except SafetensorError as error:
-                raise _as_os_error(error) from error
+            except SafetensorError as error:  # it carries the system error as text only
+                number = next((code for code in DISK_FULL if f"os error {code}" in str(error)), errno.EIO)
+                raise OSError(number, str(error)) from error
 
     def describe(self, **fields: Any) -> None:
         """Write the description with every file's size and checksum: the last file of an artifact."""
@@ -166,12 +167,6 @@ def _owning(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         taken.add(plain.untyped_storage().data_ptr())
         owning[name] = plain
     return owning
-
-
-def _as_os_error(error: Exception) -> OSError:
-    """Return the system error behind a safetensors error, which carries it as text only."""
-    number = next((code for code in DISK_FULL if f"os error {code}" in str(error)), errno.EIO)
-    return OSError(number, str(error))
 
 
 class Artifact:

@@ -86,7 +86,7 @@ def _counts(plan: Plan, statuses: list[StageStatus]) -> Iterator[str]:
     rows = [(kind, *(str(counts[state]) for state in _STATES)) for kind, counts in totals(statuses).items()]
     yield from table(("stage", *_STATES), rows, range(1, 6))
     yield ""
-    work = [status for status in statuses if status.runs]
+    work = [status for status in statuses if status.state in ("new", "stale")]
     known = [status.seconds for status in work if status.seconds is not None]
     rest = f"no estimate yet for {len(work) - len(known)} of them; the others " if len(known) < len(work) else ""
     time = f"{rest}about {clock_text(sum(known))} of one worker's time" if known else "no estimate yet"

@@ -42,11 +42,6 @@ class StageStatus:
     seconds: float | None = None
     stored: str = ""
 
-    @property
-    def runs(self) -> bool:
-        """True if a run would execute this stage now."""
-        return self.state in ("new", "stale")
-
 
 def needed(
     plan: Plan,

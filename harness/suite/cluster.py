@@ -47,17 +47,17 @@ def _check_cluster(cluster: Any) -> Profile:
     return Profile(**{name: getattr(cluster, name) for name in given} | {"kind": kind})
 
 
-def _given(table: Any) -> Any:
-    return table.model_dump(exclude_unset=True)
-
-
 _AMOUNTS = dict[str, typed(HParam("resource", "float", None, low=0))]  # type: ignore[misc, valid-type]
 _ADAPT = table_of(
     "adapt",
     {name: (typed(HParam(name, "int", None, low=low)), "") for name, low in (("minimum", 0), ("maximum", 1))},
     check=_check_adapt,
 )
-_RESOURCES = table_of("resources", dict.fromkeys(STAGE_KINDS, (_AMOUNTS, "")), check=_given)
+_RESOURCES = table_of(
+    "resources",
+    dict.fromkeys(STAGE_KINDS, (_AMOUNTS, "")),
+    check=lambda table: table.model_dump(exclude_unset=True),
+)
 _VALUES = (
     HParam("kind", "str", None, choices=KINDS, help="a scheduler's address, this machine, or a batch system"),
     HParam("address", "str", None, help="of the Dask scheduler, such as tcp://host:8786; means kind: address"),

@@ -124,7 +124,10 @@ def chosen(
 def quick(flat: Flat, catalog: Catalog) -> Flat:
     """Return the decisions of a row with small sizes and, of a pool, one architecture."""
     place = Place(QUICK)
-    small = {path: replace(one, value=_first(one)) if one.way == "pool" else one for path, one in flat.items()}
+    small = dict(flat)
+    for path, one in flat.items():
+        if one.way == "pool" and isinstance(one.value, Items):
+            small[path] = replace(one, value=replace(one.value, items=one.value.items[:1]))
     for role in ("dataset", "analysis", *PARTS):
         entry = catalog.find(KIND_OF.get(role, role), str(plain(flat[role].value))) if role in flat else None
         hparams = entry.hparams if entry else {}
@@ -135,16 +138,7 @@ def quick(flat: Flat, catalog: Catalog) -> Flat:
                 chosen = coerced(declared, _SMALL[name](coerced(declared, value)))
             except ValueError:  # told with its place when the row is checked
                 continue
-            small[f"{role}.{name}"] = Decision(_tree(chosen, place), given.place if given else place)
+            several = isinstance(chosen, list)
+            tree = Items(tuple(Leaf(item, place) for item in chosen), place) if several else Leaf(chosen, place)
+            small[f"{role}.{name}"] = Decision(tree, given.place if given else place)
     return small
-
-
-def _first(one: Decision) -> Items:
-    assert isinstance(one.value, Items)  # checked with the file
-    return replace(one.value, items=one.value.items[:1])
-
-
-def _tree(value: Any, place: Place) -> Leaf | Items:
-    if isinstance(value, list):
-        return Items(tuple(Leaf(item, place) for item in value), place)
-    return Leaf(value, place)

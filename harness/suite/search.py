@@ -141,7 +141,8 @@ class Search:
             self.problems.add(place, f"the grid has {size:,} configurations; at most {MAX_GRID:,} are allowed")
         if len(self.problems) > before:
             return None
-        points = _distinct(base.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
+        every = (base.point(dict(zip(axes, values, strict=True))) for values in product(*axes.values()))
+        points = list({_text(point): point for point in every}.values())  # equal ones collapse to the first
         if self.tune is None or len(points) <= self.tune.trials:
             known = tuple(base.configuration(point, axes) for point in _draw(points, self.budget))
             return Found(known, known)
@@ -211,14 +212,6 @@ def _below(head: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(point: Mapping[str, Any]) -> str:
     return json.dumps(point, sort_keys=True)
-
-
-def _distinct(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Equal configurations collapse to the first."""
-    found: dict[str, dict[str, Any]] = {}
-    for point in points:
-        found.setdefault(_text(point), point)
-    return list(found.values())
 
 
 def _draw(points: list[dict[str, Any]], budget: int | None) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ def setting(
     default: Any,
     help: str,
     *,
-    low: float = 0,
+    low: float | None = None,
     choices: tuple[str, ...] | None = None,
     active: Mapping[str, Condition] | None = None,
 ) -> Any:
@@ -67,12 +67,8 @@ def setting(
 
 def declared(settings: type) -> dict[str, HParam]:
     """The settings of a dataclass by name."""
-    settings_by_name = {}
-    for item in fields(settings):
-        if item.metadata:
-            options = {**item.metadata, "low": item.metadata["low"] if item.type in ("int", "float") else None}
-            settings_by_name[item.name] = HParam(item.name, str(item.type), item.default, **options)
-    return settings_by_name
+    given = [item for item in fields(settings) if item.metadata]
+    return {item.name: HParam(item.name, str(item.type), item.default, **item.metadata) for item in given}
 
 
 @dataclass(frozen=True)
@@ -82,30 +78,33 @@ class TrainSettings:
     epochs: int = setting(50, "passes over the training graphs", low=1)
     batch_size: int = setting(32, "graphs per training batch", low=1)
     eval_batch_size: int = setting(256, "graphs per batch when predicting", low=1)
-    lr: float = setting(1e-3, "learning rate")
-    weight_decay: float = setting(0.0, "weight decay: an L2 term in Adam, decoupled in AdamW")
+    lr: float = setting(1e-3, "learning rate", low=0)
+    weight_decay: float = setting(0.0, "weight decay: an L2 term in Adam, decoupled in AdamW", low=0)
     patience: int = setting(
         0,
         "stop after this many epochs without a better validation score; 0 for never",
+        low=0,
         active={"epochs": "> $patience"},
     )
-    warmup: int = setting(0, "epochs that do not count for patience", active={"patience": "> 0"})
+    warmup: int = setting(0, "epochs that do not count for patience", low=0, active={"patience": "> 0"})
     optimizer: str = setting("adam", "Adam or AdamW", choices=("adam", "adamw"))
     lr_drop_epoch: int = setting(
         0,
         "epoch, from 0, from which on learning rates are multiplied by lr_drop_factor; 0 for none",
+        low=0,
         active={"epochs": "> $lr_drop_epoch"},
     )
     lr_drop_factor: float = setting(
-        0.1, "what learning rates are multiplied by at lr_drop_epoch", active={"lr_drop_epoch": "> 0"}
+        0.1, "what learning rates are multiplied by at lr_drop_epoch", low=0, active={"lr_drop_epoch": "> 0"}
     )
     groups_per_batch: int = setting(
         0,
         "environments per batch, for methods with fixed environments; 0 for plain shuffling",
+        low=0,
         active={ENVIRONMENTS: ("fixed",)},
     )
     drop_last: bool = setting(False, "leave out a last training batch that is not full, unless it is the only one")
-    max_batch_nodes: int = setting(0, "most nodes per batch, in training and when predicting; 0 for any")
+    max_batch_nodes: int = setting(0, "most nodes per batch, in training and when predicting; 0 for any", low=0)
     average_over: str = setting(
         "labels",
         "what the loss of a multi-task batch is averaged over: its labels, or the graphs that have one",

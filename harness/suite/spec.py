@@ -26,7 +26,7 @@ class ModelSettings:
 
     backbone: ComponentSpec
     readout: str = setting("sum", "how node embeddings become a graph embedding", choices=("sum", "mean", "max"))
-    head_layers: int = setting(2, "hidden layers of the classifier head")
+    head_layers: int = setting(2, "hidden layers of the classifier head", low=0)
 
 
 MODEL = declared(ModelSettings)

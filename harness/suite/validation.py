@@ -66,15 +66,12 @@ def checked_type(check: Callable[[Any], Any], kind: Any = Any, *, schema: Schema
     return Annotated[kind, BeforeValidator(check), *extra]
 
 
-def _absent() -> None:
-    """The value of a key that is not given."""
-
-
 def table_of(name: str, fields: Fields, *, rest: bool = False, check: Any = None) -> Any:
     """A table with these keys, all of which may be absent; with ``rest`` also with others."""
     config = ConfigDict(extra="allow" if rest else "forbid", strict=True)
-    declared: Any = {
-        key: (kind, Field(default_factory=_absent, description=text or None)) for key, (kind, text) in fields.items()
+    declared: Any = {  # a default without a factory would stand in the schema
+        key: (kind, Field(default_factory=lambda: None, description=text or None))
+        for key, (kind, text) in fields.items()
     }
     model = create_model(name, __config__=config, **declared)
     return model if check is None else Annotated[model, AfterValidator(check)]

@@ -75,6 +75,6 @@ def test_a_group_arrives_as_an_object() -> None:
     group = typer.Typer()
     options.register(group, {"command": command})
     words = ["x", "--store", "here", "--plugin", "a.py", "--plugin", "b.py", "--jobs", "3", "--count", "5"]
-    assert CliRunner().invoke(group, words).exit_code == 0
+    assert CliRunner().invoke(group, words, env={"BENCH_DATA": None}).exit_code == 0
     folders = options.Folders(plugin=[Path("a.py"), Path("b.py")], store=Path("here"))
     assert arrived == ["x", folders, options.Workers(jobs=3), 5]

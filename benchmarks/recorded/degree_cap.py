@@ -11,7 +11,6 @@ from harness import Analysis, Findings, Register, Study, hookimpl
 
 if TYPE_CHECKING:
     from harness import TrainedCell
-    from harness.graphs import Batch
 
 
 class DegreeCap(Analysis):
@@ -26,7 +25,7 @@ class DegreeCap(Analysis):
     oracle_where_there = frozenset({"base"})
 
     def measure(self, cell: TrainedCell) -> dict[str, Any]:
-        most = max(int(_degrees(batch).max()) for batch in cell.graphs(cell.train_split).batches(256))
+        most = max(int(batch.indptr.diff().max()) for batch in cell.graphs(cell.train_split).batches(256))
         tests = (split for split in cell.splits if split not in (cell.train_split, *cell.validation_splits))
         return {"most": most, **{split: _answers(cell, split, most) for split in tests}}
 
@@ -34,18 +33,19 @@ class DegreeCap(Analysis):
         rows = []
         for (dataset, method), cells in study.groups().items():
             for split in cells[0].test_splits:
-                for base in range(cells[0].task.num_classes):
-                    means = np.array([_accuracies(cell, split, base) for cell in cells])
-                    rows.append((dataset, method, split, base, *(100 * means.mean(0)), len(cells)))
+                for base in ("all", *range(cells[0].task.num_classes)):
+                    per_seed = 100 * np.array([_accuracies(cell, split, base) for cell in cells])
+                    spreads = per_seed.std(0, ddof=1) if len(cells) > 1 else (None, None)
+                    columns = zip(per_seed.mean(0), spreads, strict=True)
+                    rows.append(
+                        (dataset, method, split, base, *(value for pair in columns for value in pair), len(cells))
+                    )
+        most = ", ".join(sorted({str(cell.values["most"]) for cell in study.cells}))
         return Findings(
-            ("dataset", "method", "split", "base", "accuracy, %", "with capped degrees, %", "seeds"),
+            ("dataset", "method", "split", "base", "accuracy, %", "s.d., %", "degrees capped, %", "s.d., %", "seeds"),
             tuple(rows),
-            ("A node takes in at most as many edges as any node of the training graphs does.",),
+            (f"A node takes in at most as many edges as any node of the training graphs does: {most}.",),
         )
-
-
-def _degrees(batch: Batch) -> torch.Tensor:
-    return batch.indptr.diff()
 
 
 def _answers(cell: TrainedCell, split: str, most: int) -> np.ndarray[Any, Any]:
@@ -58,9 +58,10 @@ def _answers(cell: TrainedCell, split: str, most: int) -> np.ndarray[Any, Any]:
     return torch.cat(found).numpy()
 
 
-def _accuracies(cell: Any, split: str, base: int) -> tuple[float, float]:
-    """Accuracy on a base's graphs, as they are and with capped degrees."""
-    labels, chosen = cell.labels(split), cell.oracle("base", split) == base
+def _accuracies(cell: Any, split: str, base: int | str) -> tuple[float, float]:
+    """Accuracy on the graphs of a base (0, 1, 2, or all), as they are and with capped degrees."""
+    labels = cell.labels(split)
+    chosen = np.ones(len(labels), bool) if base == "all" else cell.oracle("base", split) == base
     answers = cell.logits(split).argmax(1), cell.arrays[split]
     plain, capped = (float((one == labels)[chosen].mean()) for one in answers)
     return plain, capped

@@ -14,7 +14,7 @@ from plugins.datasets._table import is_missing
 
 FEATURISERS = ("ogb", "drugood")
 Scaffolds = Literal["none", "chiral", "flat"]
-_ONE_BY_ONE = 30
+_ONE_BY_ONE = 12
 """Most bonds that RDKit is let cut one by one."""
 
 
@@ -83,8 +83,9 @@ def brics_fragments(molecule: Any, featuriser: Featuriser) -> tuple[Molecule, ..
     bond was cut, a fragment has a dummy atom, whose atomic number has the code "anything else". A molecule that
     cannot be cut is its own only fragment.
 
-    RDKit cuts bond after bond, in every order, which takes seconds for a peptide of 200 atoms. A molecule with more
-    than 30 bonds to cut is cut at all of them at once, in milliseconds and nearly always with the same result.
+    RDKit cuts bond after bond, in every order: a ring of twelve amino acids, with 15 bonds to cut, takes 18 seconds and
+    0.9 GB, one with 24 over a minute and 8 GB. A molecule with more than 12 is cut at all of them at once, in
+    milliseconds; its fragments may differ in a double bond or in chirality.
     """
     from rdkit import Chem
 

@@ -50,7 +50,7 @@ def test_a_molecule_that_cannot_be_cut_is_its_own_fragment(smiles):
     assert atoms(only) == sorted(atom.GetAtomicNum() for atom in Chem.MolFromSmiles(smiles).GetAtoms())
 
 
-def test_a_large_peptide_is_cut_at_once(monkeypatch):
+def test_large_peptides_and_rings_of_amino_acids_are_cut_at_once(monkeypatch):
     """With the fragments that cutting bond by bond gives, ions left out."""
     text = "CC(C)CC(NC(=O)c1ccccc1)C(=O)NCC(=O)OCC.[Na+].[Cl-]"
     one_by_one = [atoms(fragment) for fragment in fragments(text)]
@@ -59,6 +59,9 @@ def test_a_large_peptide_is_cut_at_once(monkeypatch):
     monkeypatch.undo()
     start = time.process_time()
     assert len(fragments("N" + "C(C)C(=O)N" * 75 + "C")) > 2
+    sides = ["C(C)C", "Cc2ccccc2", "CO", "CCSC", "CCCCN", "CC(=O)O", "Cc2c[nH]cn2", "CCC", "CC(C)C", "CCC(N)=O", "C"]
+    ring = "".join(f"NC({side})C(=O)" for side in sides)
+    assert len(fragments(f"N1{ring[1:-4]}1=O")) > 2
     assert time.process_time() - start < 2
 
 

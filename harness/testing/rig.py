@@ -92,18 +92,18 @@ class Rig(Generic[C, T]):
         """
         if self._broken:
             raise Skip("its ordinary use fails")
-        key = json.dumps([{**self.base, **(values or {})}, seed], sort_keys=True)
-        if key not in self._trials:
-            try:
+        try:
+            key = json.dumps([self.make(values).values, seed], sort_keys=True)  # a default, said or not, is one trial
+            if key not in self._trials:
                 self._trials[key] = self.trial(values or {}, seed)
-            except Skip:
-                raise
-            except BaseException as error:
-                self._broken = not values and seed == SEED
-                if values:
-                    error.add_note(f"with {settings_text(values)}")
-                raise
-        return self._trials[key]
+            return self._trials[key]
+        except Skip:
+            raise
+        except BaseException as error:
+            self._broken = not values and seed == SEED
+            if values:
+                error.add_note(f"with {settings_text(values)}")
+            raise
 
     def choices(self, *, flags: bool = True) -> Iterator[tuple[dict[str, Any], str]]:
         """Yield the usual settings, then those with each other choice of a hyperparameter, and both as a prefix."""

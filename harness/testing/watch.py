@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,11 +73,10 @@ class Watch:
 
     def _gradient(self, name: str) -> Callable[[Tensor], None]:
         def note(parameter: Tensor) -> None:
-            if parameter.grad is None:
-                return
-            if not bool(torch.isfinite(parameter.grad).all()):
+            size = 0.0 if parameter.grad is None else float(parameter.grad.abs().sum())
+            if not math.isfinite(size):
                 self.not_finite.add(f"the gradient of '{name}'")
-            elif bool((parameter.grad != 0).any()):
+            elif size:
                 self.reached.add(name)
 
         return note

@@ -259,6 +259,7 @@ def _libraries() -> tuple[str, ...]:
     """Folders of installed libraries, of Python and of the harness, each with a separator at its end."""
     here = Path(__file__).resolve().parents[2]
     found = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
+    found += [Path(str(importlib.import_module(name).__file__)).parents[1] for name in PACKAGES]  # may lie elsewhere
     found += [path.resolve() for path in found] + [here / "harness", here / "plugins"]
     return tuple(f"{path}{os.sep}" for path in found)
 

@@ -29,7 +29,7 @@ from harness.training.candidates import keep_lowest
 from harness.training.loop import TrainingData, fit, predict, total_steps
 from harness.training.metrics import score
 
-EPOCHS, BATCH = 3, 8
+EPOCHS, BATCH = 3, 12
 QUANTIFIERS = 6
 
 

@@ -177,12 +177,6 @@ def nothing():
 
 def broken():
     raise ValueError("my own\\nfault")
-
-
-def leaves():
-    import os
-
-    os._exit(3)
 '''
 
 

@@ -15,6 +15,7 @@ import pytest
 from pyg_kit import write_file
 from safetensors.numpy import load_file
 
+from harness.cli import main
 from harness.errors import DataError
 from harness.store import Store
 from harness.store.maintenance import inspect, listing
@@ -151,24 +152,18 @@ def test_arguments_that_the_class_does_not_take(tmp_path, path):
 
 def test_the_reader_does_not_outlive_who_asked(tmp_path):
     """A parent that is killed can tell nobody; what it held open is closed all the same."""
-    slow = tmp_path / "slow.py"
-    slow.write_text(
-        "import os, pathlib, time\n\n\ndef graphs():\n"
-        f"    pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n    time.sleep(100)\n"
-    )
-    named = f"PyG(dataset={f'{slow}:graphs'!r})"
-    code = f"from pathlib import Path; from plugins.datasets.pyg import PyG; {named}.files(Path('.'))"
-    parent = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+    (tmp_path / "slow.py").write_text("import time\n\n\ndef graphs():\n    time.sleep(100)\n")
+    code = "from pathlib import Path; from plugins.datasets.pyg import PyG; PyG(dataset='slow.py:graphs').files(Path())"
+    parent = psutil.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    while not (children := parent.children()):
         time.sleep(0.05)
         assert parent.poll() is None
-    child = psutil.Process(int((tmp_path / "pid").read_text()))
     parent.kill()
     parent.wait()
     until = time.monotonic() + 30
-    while _lives(child) and time.monotonic() < until:
+    while _lives(children[0]) and time.monotonic() < until:
         time.sleep(0.05)
-    assert not _lives(child)
+    assert not _lives(children[0])
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -179,27 +174,29 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def test_a_class_that_ends_its_process_is_told(tmp_path):
-    with pytest.raises(DataError, match=r"mine\.py:leaves: the process that reads it ended with code 3"):
-        PyG(dataset=f"{write_file(tmp_path)}:leaves").files(tmp_path)
+    (tmp_path / "bad.py").write_text("import os\n\n\ndef leaves():\n    os._exit(3)\n")
+    with pytest.raises(DataError, match=r"bad\.py:leaves: the process that reads it ended with code 3"):
+        PyG(dataset=f"{tmp_path}/bad.py:leaves").files(tmp_path)
 
 
-def test_two_fresh_processes_give_one_table(tmp_path):
+def test_another_process_takes_up_what_was_read(tmp_path, monkeypatch, capsys):
+    """The graphs are read in a process of their own, and their key is the same in each that asks."""
     write_file(tmp_path)
     (tmp_path / "suite.yaml").write_text(SUITE)
     (tmp_path / "data").mkdir()
-    start = [sys.executable, "-c", "from harness.cli import main; main()"]
-    command = [*start, "run", "suite.yaml", "--data-dir", "data", "--engine", "inline"]
-    environment = {**dict(_pyg_cache.os.environ), "PYTHONPATH": str(ROOT), "BENCH_STORE": str(tmp_path / "store")}
-    texts = []
-    for _ in range(2):
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        texts.append(done.stdout + done.stderr)
-    assert "3 stages run, 0 cached" in texts[0]
-    assert "0 stages run, 3 cached" in texts[1]
-    assert [line for line in texts[0].splitlines() if line.startswith("ERM")] == [
-        line for line in texts[1].splitlines() if line.startswith("ERM")
-    ]
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "suite.yaml", "--data-dir", "data", "--engine", "inline"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    first = capsys.readouterr()
+    assert not ended.value.code, first.err
+    command = [sys.executable, "-c", "from harness.cli import main; main()", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "3 stages run, 0 cached" in first.out + first.err
+    assert "0 stages run, 3 cached" in again.stdout + again.stderr
+    (row,) = [line for line in first.out.splitlines() if line.startswith("ERM")]
+    assert row in again.stdout.splitlines()
 
 
 def ask(folder: Path, target: str, root: Path, **more: object) -> dict:

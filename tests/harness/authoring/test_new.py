@@ -129,18 +129,6 @@ def test_ruff_has_nothing_to_say(many: tuple[Path, list[Path]], words: Sequence[
     assert not run("ruff", *words, "--isolated", "--no-cache", "--line-length", width, ".", cwd=folder)
 
 
-def test_mypy_has_nothing_to_say(many: tuple[Path, list[Path]]) -> None:
-    """The types of every file, under the settings of this repository, which are strict."""
-    pytest.importorskip("mypy")
-    folder, _ = many
-    files = [folder / LONG / kind / f"{LONG.replace('-', '_')}.py" for kind in KINDS]
-    links = []
-    for kind, file in zip(KINDS, files, strict=True):  # modules of one name cannot be checked together
-        links.append(folder / f"typed_{kind}.py")
-        links[-1].write_bytes(file.read_bytes())
-    assert not run("mypy", "--strict", *links)
-
-
 def test_every_file_of_a_distribution_is_sound(many: tuple[Path, list[Path]]) -> None:
     _, files = many
     for file in files:

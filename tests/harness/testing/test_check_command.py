@@ -41,10 +41,15 @@ def bench_register(register):
 """
 
 
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCH_CACHE", os.environ.get("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench")))
-    file = tmp_path / "mine.py"
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file for all tests, indexed once."""
+    file = tmp_path_factory.mktemp("plugin") / "mine.py"
     file.write_text(HEAD + SOUND + FAULTY + TAIL.replace("NAMES", "Halves, Idle"), encoding="utf-8")
     return file
 
@@ -118,13 +123,6 @@ PLUGIN = ("-p", "harness.testing.pytest_plugin")
 ALONE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 
 
-def run_pytest(folder: Path, *words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *PLUGIN, *words]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), ALONE: "1"}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
 @pytest.fixture
 def pytest_here(
     plugin: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -145,9 +143,9 @@ def pytest_here(
     return run
 
 
-def test_pytest_option(plugin: Path) -> None:
+def test_pytest_option(plugin: Path, pytest_here: Callable[..., tuple[int, str]]) -> None:
     (plugin.parent / "test_other.py").write_text("def test_other():\n    assert False\n", encoding="utf-8")
-    code, out = run_pytest(plugin.parent, "--bench-check", "mine.py", "-v")
+    code, out = pytest_here("--bench-check", "mine.py", "-v")
     assert code == 1
     assert "environment/halves-works PASSED" in out
     assert "environment/idle-hyperparameters_matter FAILED" in out
@@ -191,57 +189,88 @@ def test_pytest_starts_without_anything_heavy() -> None:
     assert done.stdout.strip() == "set()"
 
 
-class TestProcesses:
-    """A component that hangs or ends its process costs itself alone."""
-
-    HANGING = '''
+ODD = """
 class Hanging(Halves):
-    """Loops for ever."""
-
     name = "hanging"
 
     def assign(self, train, oracle, upstream):
         while True:
             pass
-'''
-    LEAVING = '''
-class Leaving(Halves):
-    """Ends the process."""
 
+
+class Leaving(Halves):
     name = "leaving"
 
     def assign(self, train, oracle, upstream):
-        import os
         print("not part of the report")
         os._exit(7)
-'''
-    CRASHING = LEAVING.replace("Leaving", "Crashing").replace("leaving", "crashing").replace("_exit(7)", "abort()")
 
-    def reports(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, classes: str, *words: str
-    ) -> dict[str, Any]:
-        file = tmp_path / "odd.py"
-        file.write_text(HEAD + SOUND + body + TAIL.replace("NAMES", classes), encoding="utf-8")
-        found = json.loads(bench(str(file), "--json", *words, code=1, capsys=capsys))
+
+class Crashing(Halves):
+    name = "crashing"
+
+    def assign(self, train, oracle, upstream):
+        os.abort()
+
+
+class Noisy(Halves):
+    name = "noisy"
+
+    def assign(self, train, oracle, upstream):
+        for number in range(500):
+            print("\\x1b[2J line", number)
+        os.write(2, b"\\a raw\\n")
+        return super().assign(train, oracle, upstream)
+
+
+class Rude(Noisy):
+    name = "rude"
+
+    def assign(self, train, oracle, upstream):
+        super().assign(train, oracle, upstream)
+        raise ValueError("\\x1b[2J all passed \\u202e")
+
+
+class Leaking(Halves):
+    name = "leaking"
+    kept = []
+
+    def assign(self, train, oracle, upstream):
+        while True:
+            self.kept.append(torch.ones(2_000_000))
+"""
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file for all tests, indexed once."""
+    file = tmp_path_factory.mktemp("odd") / "odd.py"
+    names = "Halves, Hanging, Leaving, Crashing, Noisy, Rude, Leaking"
+    file.write_text("import os\n" + HEAD + SOUND + ODD + TAIL.replace("NAMES", names), encoding="utf-8")
+    return file
+
+
+class TestProcesses:
+    """A component that hangs or ends its process costs itself alone."""
+
+    def reports(self, odd: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+        found = json.loads(bench(*words, "--plugin", str(odd), "--json", code=1, capsys=capsys))
         return {item["name"]: item for item in found["reports"]}
 
-    def test_a_project_may_have_a_module_of_our_name(self, plugin: Path) -> None:
+    def test_a_project_may_have_a_module_of_our_name(self, tmp_path: Path) -> None:
         """The fork server looked for ``harness`` in the current folder first."""
-        folder = plugin.parent / "project"
+        folder = tmp_path / "project"
         folder.mkdir()
         (folder / "harness.py").touch()
         script = "from equad_bench import main\n\nif __name__ == '__main__':\n    main()\n"
-        (plugin.parent / "bench").write_text(script, encoding="utf-8")
-        command = [sys.executable, str(plugin.parent / "bench"), "check", "environment/random"]
+        (tmp_path / "bench").write_text(script, encoding="utf-8")
+        command = [sys.executable, str(tmp_path / "bench"), "check", "environment/random"]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
         assert "ok      environment/random" in done.stdout, done.stdout + done.stderr
 
-    def test_one_that_ends_its_process_leaves_the_others(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        body, classes = self.LEAVING + self.CRASHING, "Leaving, Halves, Crashing"
-        reports = self.reports(tmp_path, capsys, body, classes, "--jobs", "2")
+    def test_one_that_ends_its_process_leaves_the_others(self, odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        reports = self.reports(odd, capsys, "crashing", "halves", "leaving", "--jobs", "2")
         assert list(reports) == ["crashing", "halves", "leaving"], "in order, and nothing else is printed"
         assert reports["halves"]["passed"]
         left, crashed = (reports[name]["outcomes"][-1] for name in ("leaving", "crashing"))
@@ -250,38 +279,11 @@ class Leaving(Halves):
         assert "died of SIGABRT in this check" in crashed["problems"][0]
         assert left["check"] == crashed["check"] != "import"
 
-    NOISY = '''
-class Noisy(Halves):
-    """Prints much, and clears the screen."""
-
-    name = "noisy"
-
-    def assign(self, train, oracle, upstream):
-        for number in range(500):
-            print("\\x1b[2J line", number)
-        os.write(2, b"\\a raw\\n")
-        return super().assign(train, oracle, upstream)
-'''
-    RUDE = '''
-class Rude(Noisy):
-    """Raises what would look like a pass."""
-
-    name = "rude"
-
-    def assign(self, train, oracle, upstream):
-        super().assign(train, oracle, upstream)
-        raise ValueError("\\x1b[2J all passed \\u202e")
-'''
-
     def test_what_is_printed_neither_drowns_the_verdict_nor_steers_the_terminal(
-        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+        self, odd: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        file = tmp_path / "loud.py"
-        classes = "Noisy, Rude, Leaving"
-        body = self.NOISY + self.RUDE + self.LEAVING
-        file.write_text("import os\n" + HEAD + SOUND + body + TAIL.replace("NAMES", classes), encoding="utf-8")
         with pytest.raises(SystemExit):
-            main(["check", str(file), "--jobs", "2"])
+            main(["check", "leaving", "noisy", "rude", "--plugin", str(odd), "--jobs", "2"])
         told = capfd.readouterr()
         assert not {"\x1b", "\a", "\u202e"} & {*told.out, *told.err}
         assert "line 1" not in told.err
@@ -292,39 +294,23 @@ class Rude(Noisy):
         assert "the last lines that it printed:\n    | \\u001b[2J line 493\n" in rude
         assert "    | \\u001b[2J line 499\n    | \\u0007 raw\n" in rude
 
-    def test_what_is_printed_is_part_of_the_json(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        file = tmp_path / "loud.py"
-        file.write_text("import os\n" + HEAD + SOUND + self.NOISY + TAIL.replace("NAMES", "Noisy,"), encoding="utf-8")
+    def test_what_is_printed_is_part_of_the_json(self, odd: Path, capfd: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
-            main(["check", str(file), "--json"])
+            main(["check", "noisy", "--plugin", str(odd), "--json"])
         told = capfd.readouterr().out
         (report,) = json.loads(told)["reports"]
         assert report["passed"]
         assert report["printed"][-1] == "\a raw"
 
-    def test_one_that_loops_for_ever_is_stopped(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (report,) = self.reports(tmp_path, capsys, self.HANGING, "Hanging,", "--timeout", "3s").values()
+    def test_one_that_loops_for_ever_is_stopped(self, odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (report,) = self.reports(odd, capsys, "hanging", "--timeout", "2s").values()
         problem = report["outcomes"][-1]["problems"][0]
-        assert "checks did not end within 3 s, and were stopped in this one" in problem
-        line = (HEAD + SOUND + self.HANGING).partition("while True")[0].count("\n") + 1
+        assert "checks did not end within 2 s, and were stopped in this one" in problem
+        line = odd.read_text(encoding="utf-8").partition("while True")[0].count("\n") + 1
         assert any(f"(odd.py:{line + more})" in problem for more in (0, 1))
 
-    LEAKING = """
-class Leaking(Halves):
-    \"\"\"Keeps more and more.\"\"\"
-
-    name = "leaking"
-    kept = []
-
-    def assign(self, train, oracle, upstream):
-        while True:
-            self.kept.append(torch.ones(2_000_000))
-"""
-
-    def test_one_that_takes_ever_more_memory_is_stopped(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        (report,) = self.reports(tmp_path, capsys, self.LEAKING, "Leaking,", "--memory", "900M").values()
+    def test_one_that_takes_ever_more_memory_is_stopped(self, odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (report,) = self.reports(odd, capsys, "leaking", "--memory", "900M").values()
         problem = report["outcomes"][-1]["problems"][0]
         assert "checks took more than 900 MB of memory, and were stopped in this one (odd.py:" in problem
 

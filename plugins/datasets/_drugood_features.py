@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness import Features
 from plugins.datasets._molecules import UnusableMolecule
-from plugins.datasets._rdkit import both_directions, codes, rdkit_session
+from plugins.datasets._rdkit import atoms_of, bonds_of, both_directions, codes, rdkit_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,8 @@ class DrugOODFeaturiser:
         """(n, 39) features."""
         import numpy as np
 
-        perceived = legacy_stereo(molecule)
-        atoms = [perceived.GetAtomWithIdx(row) for row in range(perceived.GetNumAtoms())]
+        perceived = legacy_stereo(molecule)  # an atom lives as long as its molecule
+        atoms = atoms_of(perceived)
         x = np.zeros((len(atoms), ATOM_WIDTH), dtype=np.float32)
         ones = [row * ATOM_WIDTH + column for row, atom in enumerate(atoms) for column in self._columns(row, atom)]
         x.reshape(-1)[ones] = 1
@@ -73,10 +73,10 @@ class DrugOODFeaturiser:
         """``edge_index`` (2, 2m) and (2m, 10) features: each bond, then its reverse."""
         import numpy as np
 
-        bonds = _bonds(molecule)
+        bonds = bonds_of(molecule)
         if any(bond.GetStereo() in self._not_legacy for bond in bonds):
             molecule = legacy_stereo(molecule)
-            bonds = _bonds(molecule)
+            bonds = bonds_of(molecule)
         features = np.zeros((len(bonds), BOND_WIDTH), dtype=np.float32)
         rows = np.arange(len(bonds))
         features[rows, [self._type_of(row, bond) for row, bond in enumerate(bonds)]] = 1
@@ -130,10 +130,6 @@ def legacy_stereo(molecule: Any) -> Any:
     with rdkit_session():
         Chem.AssignStereochemistry(copy, cleanIt=True, force=True, flagPossibleStereoCenters=True)
     return copy
-
-
-def _bonds(molecule: Any) -> list[Any]:
-    return [molecule.GetBondWithIdx(row) for row in range(molecule.GetNumBonds())]
 
 
 def _named(row: int, atom: Any) -> str:

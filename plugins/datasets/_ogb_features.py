@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness import Features
-from plugins.datasets._rdkit import both_directions, codes
+from plugins.datasets._rdkit import atoms_of, bonds_of, both_directions, codes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +44,7 @@ class OGBFeaturiser:
         """(n, 9) codes."""
         import numpy as np
 
-        rows = [self._atom(atom) for atom in molecule.GetAtoms()]
+        rows = [self._atom(atom) for atom in atoms_of(molecule)]
         return np.array(rows, dtype=np.int64).reshape(-1, len(ATOM_SIZES))
 
     def bonds(self, molecule: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -52,7 +52,7 @@ class OGBFeaturiser:
         import numpy as np
 
         ends, rows = [], []
-        for bond in molecule.GetBonds():
+        for bond in bonds_of(molecule):
             ends.append((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
             rows.append((self._type[bond.GetBondType()], self._stereo[bond.GetStereo()], int(bond.GetIsConjugated())))
         return both_directions(

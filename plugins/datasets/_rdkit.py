@@ -56,6 +56,15 @@ def read_smiles(smiles: str) -> Any:
     return Chem.MolFromSmiles(Chem.MolToSmiles(molecule))
 
 
+def atoms_of(molecule: Any) -> list[Any]:
+    """The atoms of a molecule. RDKit's own iteration is slower, as it asks for the length at each step."""
+    return [molecule.GetAtomWithIdx(row) for row in range(molecule.GetNumAtoms())]
+
+
+def bonds_of(molecule: Any) -> list[Any]:
+    return [molecule.GetBondWithIdx(row) for row in range(molecule.GetNumBonds())]
+
+
 def both_directions(ends: NDArray[np.int64], codes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Bonds (m, 2) with codes (m, K) as ``edge_index`` (2, 2m) and ``edge_attr`` (2m, K): each, then its reverse."""
     import numpy as np

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 from report_kit import build_run
@@ -13,6 +14,7 @@ from harness.results.selection import mark_selected
 from harness.safe_io import write_text
 from harness.store import Stage, Store, digest
 
+VOID = {"meta", "br", "img", "input", "hr", "link"}
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -130,3 +132,34 @@ def large_run(methods: int = 200, datasets: int = 15) -> RunResults:
 def page_path(store: Store, run: RunResults) -> Path:
     """Where the page of a run is."""
     return store.runs / run.run / "report.html"
+
+
+class Reader(HTMLParser):
+    """Elements, attributes, and the text of each script and style; complains of elements that are not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, str]] = []
+        self.stack: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.stack
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.stack and self.stack[-1] in ("script", "style"):
+            self.raw.append((self.stack[-1], data))
+        else:
+            self.words.append(data)

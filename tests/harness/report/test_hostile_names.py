@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from html_kit import store_run
+from html_kit import Reader, store_run
 from report_kit import build_run
 
 from harness.report import make_report, render
@@ -74,28 +73,18 @@ def test_a_terminal_is_not_steered(run: RunResults) -> None:
         assert not {"\x1b", "\x07", "\u202e", "\r"} & set(text), style
 
 
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-
 def test_the_page_has_no_element_of_theirs_and_leads_nowhere(run: RunResults, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     record, results = store_run(run, store)
-    page = _Page()
-    page.feed(render_page(build_page(record, results, store)))
-    assert not [tag for tag, _ in page.found if tag in ("iframe", "object", "embed", "link", "base", "img")]
-    assert [given for tag, given in page.found if tag == "form"] == [{"method": "dialog", "class": "bar"}]
-    attributes = [(name, value or "") for _, given in page.found for name, value in given.items()]
+    page = Reader(render_page(build_page(record, results, store)))
+    assert not [tag for tag, _ in page.elements if tag in ("iframe", "object", "embed", "link", "base", "img")]
+    assert [given for tag, given in page.elements if tag == "form"] == [{"method": "dialog", "class": "bar"}]
+    attributes = [(name, value or "") for _, given in page.elements for name, value in given.items()]
     assert not [name for name, _ in attributes if name.startswith("on")]
     leading = [value for name, value in attributes if name in ("href", "src", "action", "xlink:href")]
     assert leading
     assert all(value.startswith(("#", "data:image/")) for value in leading)
-    policy = next(given["content"] for tag, given in page.found if given.get("http-equiv"))
+    policy = next(given["content"] for tag, given in page.elements if given.get("http-equiv"))
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert not re.search(r"https?:|unsafe|\*", policy)

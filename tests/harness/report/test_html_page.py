@@ -8,10 +8,9 @@ import json
 import logging
 import re
 import zlib
-from html.parser import HTMLParser
 
 import pytest
-from html_kit import HOSTILE, page_path, small_run, store_run
+from html_kit import HOSTILE, Reader, page_path, small_run, store_run
 
 from harness.errors import UserError
 from harness.report.html.page import asset, content_policy, packed, render_page, script_json, write_page
@@ -19,39 +18,6 @@ from harness.report.html.view import build_page
 from harness.results.run_record import Finding, save_finding
 from harness.run.record import leave_page
 from harness.safe_io import write_text
-
-VOID = {"meta", "br", "img", "input", "hr", "link"}
-
-
-class Reader(HTMLParser):
-    """Elements, attributes, and the text of each script and style; complains of elements that are not closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: list[tuple[str, str]] = []
-        self.stack: list[str] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self.stack
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.stack.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.stack.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.stack and self.stack[-1] in ("script", "style"):
-            self.raw.append((self.stack[-1], data))
-        else:
-            self.words.append(data)
 
 
 @pytest.fixture

@@ -20,12 +20,13 @@ from harness.cli.completion import (
     complete_suites,
     complete_trackers,
 )
-from harness.cli.output import FORMATS, tell_strange
+from harness.cli.output import FORMATS, note, tell_strange
 from harness.errors import UserError
 
 if TYPE_CHECKING:
     from harness.engine import EngineOptions
     from harness.registry.catalog import Catalog
+    from harness.results.run_record import RunRecord
     from harness.run.session import Options
     from harness.run.suite_code import Tell
     from harness.store import Store
@@ -258,6 +259,15 @@ def _with_groups(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+def stored_run(name: str, store: Path | None) -> tuple[RunRecord, Store]:
+    """Return the run that a suite's name or file or an id means, and its store."""
+    from harness.run.find import find_run
+    from harness.store import Store
+
+    opened = Store(store)
+    return find_run(name, opened, note), opened
 
 
 def one_device(text: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_runs
-from harness.cli.options import Datasets, Format, Json, Methods, OutputFile, Run, StoreDir
-from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, note, require_known
+from harness.cli.options import Datasets, Format, Json, Methods, OutputFile, Run, StoreDir, stored_run
+from harness.cli.output import FORMATS, WEB_PAGE, chosen_format, emit, require_known
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ def report(
     from harness.results.published import RECORD, load_published
     from harness.results.run_record import load_findings
     from harness.run.collect import collect
-    from harness.run.find import find_run
-    from harness.store import Store
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
     require_known("--checkpoint", checkpoint, (*CHECKPOINTS, "both"))
@@ -62,8 +60,7 @@ def report(
     wanted = chosen_format(asked, output, page=True)
     if published not in (None, NONE, RECORD):
         load_published(str(published))
-    opened = Store(store)
-    record = find_run(run, opened, note)
+    record, opened = stored_run(run, store)
     results = collect(record, opened)
     rules = ("best-val", "last") if checkpoint == "both" else (checkpoint,)
     chosen = ReportOptions(rules, validation, differences, average, statistics, published)
@@ -123,18 +120,14 @@ def compare(
     from harness.results.compare import Side, narrowed
     from harness.results.compare import compare as compare_sides
     from harness.run.collect import collect
-    from harness.run.find import find_run
-    from harness.store import Store
 
     require_known("--format", style, FORMATS)
     require_known("--checkpoint", checkpoint, CHECKPOINTS)
     wanted = chosen_format("json" if json else style, output)
     rule = None if checkpoint == "suite" else checkpoint
-    opened = Store(store)
-    other = opened if second_store is None else Store(second_store)
     sides = []
-    for name, place in ((first, opened), (second, other)):
-        record = find_run(name, place, note)
+    for name, folder in ((first, store), (second, second_store or store)):
+        record, place = stored_run(name, folder)
         results = narrowed(collect(record, place), datasets or (), methods or ())
         sides.append(Side(record, place, build_table(results, rule)))
     compared = compare_sides(sides[0], sides[1], checkpoint=rule, force=force)
@@ -167,13 +160,10 @@ def compare_to_record(
     from harness.report import NONE, ReportOptions
     from harness.results.record import beside_record
     from harness.run.collect import collect
-    from harness.run.find import find_run
-    from harness.store import Store
 
     require_known("--format", style, FORMATS)
     require_known("--checkpoint", checkpoint, CHECKPOINTS)
-    opened = Store(store)
-    record = find_run(run, opened, note)
+    record, opened = stored_run(run, store)
     rule, cpu = None if checkpoint == "suite" else checkpoint, str(record.provenance.get("cpu") or "")
     joined, remarks = beside_record(collect(record, opened), reference, rule, cpu)
     chosen = ReportOptions((checkpoint,), differences=True, statistics=True, published=NONE, remarks=remarks)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_analyses, complete_cells, complete_runs
-from harness.cli.options import Datasets, Folders, Json, Methods, RetryFailed, Run, Sets, StoreDir, Workers
-from harness.cli.output import answer, counted, note, print_lines, require_known
+from harness.cli.options import Datasets, Folders, Json, Methods, RetryFailed, Run, Sets, StoreDir, Workers, stored_run
+from harness.cli.output import answer, counted, print_lines, require_known
 from harness.cli.progress import show_progress
 from harness.errors import UserError, did_you_mean
 from harness.safe_io import writing
@@ -79,16 +79,13 @@ def export(
 ) -> None:
     """Write results, weights or an archive of a run to a folder. The archive has all that it takes to run it again."""
     from harness.run.export import WRITERS, Export
-    from harness.run.find import find_run
-    from harness.store import Store
 
     wanted = dict.fromkeys(item.strip() for given in what or ["results"] for item in given.split(","))
     for item in wanted:
         require_known("--what", item, WHAT)
     if "parquet" in wanted and find_spec("pyarrow") is None:  # before anything is written
         raise UserError("--what parquet needs pyarrow: pip install 'equad-bench[parquet]'")
-    opened = Store(store)
-    record = find_run(run, opened, note)
+    record, opened = stored_run(run, store)
     cells = [item for item in record.cells if cell in ("", item.id)]
     if not cells:
         hint = did_you_mean(cell, [item.id for item in record.cells])
@@ -119,11 +116,10 @@ def analyse(
     from harness.report.plain import plain_table
     from harness.results.run_record import load_findings
     from harness.run.execute import execute_analyses
-    from harness.run.find import find_run, saved_suite
+    from harness.run.find import saved_suite
     from harness.run.session import open_session
 
-    opened = folders.open_store()
-    record = find_run(run, opened, note)
+    record, opened = stored_run(run, folders.store)
     session = open_session(str(saved_suite(record, opened)), folders.session())
     specs = _specs(session, names or [], sets or [], {"datasets": datasets or [], "methods": methods or []})
     with show_progress(session, quiet=json) as observe:

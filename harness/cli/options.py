@@ -187,17 +187,10 @@ class Folders(Sources):
         from harness.run.session import Options
         from harness.suite import Overrides
 
-        chosen = chosen or SuiteOptions()
-        overrides = Overrides(
-            seeds=chosen.seeds,
-            epochs=chosen.epochs,
-            sets=tuple(chosen.sets or ()),
-            datasets=tuple(chosen.datasets or ()),
-            methods=tuple(chosen.methods or ()),
-            quick=quick,
-            trackers=tuple(trackers),
-        )
-        return Options(self.store, self.data_folder(), overrides, tuple(self.plugin or ()), chosen.strict, tell)
+        given = {name: value for name, value in vars(chosen or SuiteOptions()).items() if value is not None}
+        strict = given.pop("strict")
+        overrides = Overrides(**given, quick=quick, trackers=trackers)
+        return Options(self.store, self.data_folder(), overrides, tuple(self.plugin or ()), strict, tell)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""Plugins to write for tests of the registry, the index and source digests."""
+"""Plugins to write for tests of the registry, the index and source digests, and rows of a made-up catalog."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from harness.hparams import HParam
+from harness.registry.catalog import Entry
+from harness.store import digest
 
 TEMPLATE = '''"""A plugin of the tests."""
 
@@ -20,6 +24,13 @@ class Made(Dataset):
 def bench_register(register):
     register(Made)
 '''
+
+
+def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:
+    """A row of a made-up catalog."""
+    declared = {item.name: item for item in hparams}
+    file = f"/made/up/{name}.py"
+    return Entry(kind, name, "made_up", name.title(), file, "built-in", digest(name), declared, "", traits)
 
 
 def write_plugin(path: Path, name: str, *, size: int = 3, imports: str = "") -> Path:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+from plugin_kit import entry
+
 from harness import upstream
 from harness.data import Declaration, Features, Task
 from harness.hparams import HParam
 from harness.plan.build import Plan, build_plan
 from harness.plan.datasets import Declarations
-from harness.registry.catalog import Catalog, Entry
+from harness.registry.catalog import Catalog
 from harness.store import digest
 from harness.suite.spec import (
     ComponentSpec,
@@ -23,13 +25,6 @@ from harness.suite.spec import (
     Suite,
     TrainSettings,
 )
-
-
-def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:
-    declared = {item.name: item for item in hparams}
-    file = f"/made/up/{name}.py"
-    return Entry(kind, name, "made_up", name.title(), file, "built-in", digest(name), declared, "", traits)
-
 
 CATALOG = Catalog(
     [

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any, cast
 
 import pytest
-from plan_kit import Facts, entry
+from plan_kit import Facts
+from plugin_kit import entry
 
 from harness import upstream
 from harness.errors import UserError

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from plan_kit import CATALOG, Facts, baseline, entry, pipeline, plan_of
+from plan_kit import CATALOG, Facts, baseline, pipeline, plan_of
+from plugin_kit import entry
 
 from harness import upstream
 from harness.plan.build import shaped_by_validation

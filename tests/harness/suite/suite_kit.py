@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from plugin_kit import entry
+
 from harness.data import Declaration, Features, Task
 from harness.errors import DataError
 from harness.hparams import HParam
-from harness.registry.catalog import Catalog, Entry
+from harness.registry.catalog import Catalog
 from harness.suite.spec import ComponentSpec, Configuration, Row, Suite
-
-
-def entry(kind: str, name: str, *hparams: HParam, **traits: object) -> Entry:
-    """A row of the catalog."""
-    return Entry(
-        kind=kind,
-        name=name,
-        module="made_up",
-        qualname=name,
-        file=f"/made/up/{name}.py",
-        plugin="built-in",
-        digest="0",
-        hparams={declared.name: declared for declared in hparams},
-        doc=f"{name}, made up.",
-        traits=traits,
-    )
 
 
 def number(name: str, default: float, **more: object) -> HParam:

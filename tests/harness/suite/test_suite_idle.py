@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
-from suite_kit import BACKBONE, ENCODER, HEAD, entry, ids, made_up_catalog, methods, number, only, row
+from plugin_kit import entry
+from suite_kit import BACKBONE, ENCODER, HEAD, ids, made_up_catalog, methods, number, only, row
 
 from harness.hparams import HParam
 from harness.registry.catalog import Catalog

@@ -75,14 +75,12 @@ class EngineOptions:
         if self.engine == "inline":
             return Inline()
         if self.engine == "dask":
-            from harness.engine.cluster import Profile
             from harness.engine.dask import Dask
 
-            return Dask(self.cluster or Profile(), self.jobs, self.timeout, self.memory, log)
-        from harness.engine.processes import JOBS_PER_DEVICE, Processes
+            return Dask(self, log)
+        from harness.engine.processes import Processes
 
-        slots = self.jobs_per_device or JOBS_PER_DEVICE
-        return Processes(self.jobs, self.timeout, self.memory, log, devices=self.devices, jobs_per_device=slots)
+        return Processes(self, log)
 
     def _check(self) -> None:
         name, jobs = self.engine, self.jobs

@@ -76,15 +76,6 @@ class StageOutcomes:
     cached: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    def then(self, other: StageOutcomes) -> StageOutcomes:
-        """Return the result of this run and a later one together."""
-        return StageOutcomes(
-            finished=self.finished + other.finished,
-            failures={**other.failures, **self.failures},
-            cached=self.cached + other.cached,
-            seconds=self.seconds + other.seconds,
-        )
-
 
 class Engine:
     """A place to run stages: ``with options.make() as engine: run(..., engine=engine)``.
@@ -94,16 +85,10 @@ class Engine:
 
     in_process = False
     """True where the scheduler runs all stages itself, in the calling process."""
-
-    @property
-    def slots(self) -> int:
-        """Number of stages that may run at a time, now; those in ``device_slots`` are not counted."""
-        return 0
-
-    @property
-    def device_slots(self) -> int:
-        """Number of stages that train networks beside them; 0 where these share the slots with all others."""
-        return 0
+    slots = 0
+    """Number of stages that may run at a time, now; those in ``device_slots`` are not counted."""
+    device_slots = 0
+    """Number of stages that train networks beside them; 0 where these share the slots with all others."""
 
     def start(self, job: Job) -> None:
         """Take the job. An engine may serve several runs of one job, one after the other."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.engine.cluster import QUEUES, Profile, first_line, need, start_cluster
 from harness.engine.contract import Engine, Job, StageReport
@@ -26,6 +26,9 @@ from harness.engine.processes import PRELOAD, Slot
 from harness.engine.provenance import machine, versions
 from harness.errors import UserError
 from harness.store import Failure, Stage
+
+if TYPE_CHECKING:
+    from harness.engine.choice import EngineOptions
 
 _log = logging.getLogger(__name__)
 _BEAT: Final = 0.5  # seconds between two looks at the cluster's state, or at a stage in its worker
@@ -68,26 +71,16 @@ class Dask(Engine):
     stages of a kind run, so there are no slots for devices.
 
     Args:
-        profile: which cluster.
-        jobs: most stages at a time; for ``local`` also the number of workers where the profile gives none.
-        timeout: seconds per stage, the start of its process not counted.
-        memory: bytes of resident memory per stage's process.
+        options: which cluster, and limits. ``jobs``: most stages at a time; for ``local`` also the number of workers
+            where the profile gives none.
         log: a file; what workers print in stages goes beside it, a file for each.
         preload: modules that are loaded once on each worker for all its stages.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        jobs: int | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        log: Path | None = None,
-        preload: Sequence[str] = PRELOAD,
-    ) -> None:
-        need("dask_jobqueue" if profile.kind in QUEUES else "distributed")
-        self._profile, self._jobs = profile, jobs
-        self._limits = timeout, memory
+    def __init__(self, options: EngineOptions, log: Path | None = None, preload: Sequence[str] = PRELOAD) -> None:
+        self._profile, self._jobs = options.cluster or Profile(), options.jobs
+        need("dask_jobqueue" if self._profile.kind in QUEUES else "distributed")
+        self._limits = options.timeout, options.memory
         self._logs = None if log is None else log.parent
         self._preload = tuple(preload)
         self._cluster: Any = None
@@ -97,12 +90,7 @@ class Dask(Engine):
         self._seen = 0.0
         self._gone: Failure | None = None
         self._remotes: dict[Future[StageReport], Future[StageReport]] = {}
-
-    @property
-    def slots(self) -> int:
-        """Stages to keep submitted: the workers' threads, or as many as the largest cluster may have."""
-        threads = max(1, self._threads, self._profile.most_threads)
-        return threads if self._jobs is None else min(threads, self._jobs)
+        self._set_slots()
 
     def start(self, job: Job) -> None:
         """Take the job; find or start the cluster, and make sure that its workers can do the work.
@@ -255,7 +243,13 @@ class Dask(Engine):
         self._counted = time.monotonic()
         if self._threads:
             self._seen = self._counted
+        self._set_slots()
         return self._threads
+
+    def _set_slots(self) -> None:
+        """Keep as many stages submitted as the workers have threads, or the largest cluster may have."""
+        threads = max(1, self._threads, self._profile.most_threads)
+        self.slots = min(threads, self._jobs or threads)
 
 
 def lacking(order: Order) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 from harness.store import Stage
@@ -18,51 +18,35 @@ Heap = list[tuple[tuple[float, int], str]]
 class StageGraph:
     """Stages by key, with their edges.
 
-    An edge leads from the stage whose key or ``outputs`` holds an input to the stage that reads it. A key that
-    occurs twice is one stage: equal keys mean equal work.
+    An edge leads from the stage whose key or ``outputs`` holds an input to the stage that reads it; an input that no
+    stage makes is in the store. A key that occurs twice is one stage: equal keys mean equal work.
 
     Attributes:
         stages: key -> stage, in the order given.
         needs: key -> keys of the stages it waits for, each once.
         dependants: key -> keys of the stages that wait for it.
-        external: key -> inputs that no stage of the graph makes.
-
-    Raises:
-        ValueError: the stages wait for each other in a circle.
     """
 
     def __init__(self, stages: Iterable[Stage]) -> None:
-        self.stages: dict[str, Stage] = {}
-        for stage in stages:
-            self.stages.setdefault(stage.key, stage)
+        self.stages = {stage.key: stage for stage in stages}
         makers = {made: key for key, stage in self.stages.items() for made in (*stage.outputs, key)}
         self.needs: dict[str, tuple[str, ...]] = {}
-        self.external: dict[str, tuple[str, ...]] = {}
         self.dependants: dict[str, list[str]] = {key: [] for key in self.stages}
         for key, stage in self.stages.items():
             self.needs[key] = tuple(dict.fromkeys(makers[name] for name in stage.inputs if name in makers))
-            self.external[key] = tuple(name for name in stage.inputs if name not in makers)
             for need in self.needs[key]:
                 self.dependants[need].append(key)
 
-    def order(self) -> list[str]:
-        """Return the keys, inputs before the stages that read them."""
-        try:
-            return list(TopologicalSorter(self.needs).static_order())
-        except CycleError as error:
-            circle = self.stages[error.args[1][0]]
-            raise ValueError(f"stages wait for each other in a circle: {circle.title or circle.key}") from None
-
-    def priorities(self, cost: Callable[[Stage], float] | None = None) -> dict[str, float]:
+    def priorities(self, cost: Callable[[Stage], float]) -> dict[str, float]:
         """Key -> length of the longest chain of work that starts with this stage (its own cost included).
 
         Running the longest chain first keeps the last worker from ending alone (Hu, "Parallel sequencing and
         assembly line problems", Operations Research 1961).
         """
         longest: dict[str, float] = {}
-        for key in reversed(self.order()):
+        for key in reversed([*TopologicalSorter(self.needs).static_order()]):
             after = max((longest[dependant] for dependant in self.dependants[key]), default=0.0)
-            longest[key] = after + (cost(self.stages[key]) if cost else 1.0)
+            longest[key] = after + cost(self.stages[key])
         return longest
 
 

@@ -8,17 +8,21 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing import forkserver
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.engine.contract import Engine, Job, StageReport
 from harness.engine.devices import CPU
 from harness.engine.failures import failure_of
 from harness.engine.process_state import available_cores
-from harness.engine.supervisor import Child, prepare_fork_server
+from harness.engine.supervisor import Child
 from harness.engine.worker import work
 from harness.safe_io import size_text
 from harness.store import Failure, Stage
+
+if TYPE_CHECKING:
+    from harness.engine.choice import EngineOptions
 
 
 class Slot:
@@ -26,6 +30,7 @@ class Slot:
 
     Attributes:
         name: for people.
+        child: the process.
         device: what its stages train on, where it is not for the job's context to say. The process starts a GPU at the
             first of them: it must not be forked from one that has.
     """
@@ -58,9 +63,9 @@ class Slot:
         self._submitted = 0.0
         self._ready: float | None = None
         if environment is None:
-            self._child = Child.fork(work, job, name, tuple(preload), idle, log=log)
+            self.child = Child.fork(work, job, name, tuple(preload), idle, log=log)
         else:
-            self._child = Child.spawn(work, job, name, tuple(preload), idle, log=log, environment=environment)
+            self.child = Child.spawn(work, job, name, tuple(preload), idle, log=log, environment=environment)
         self._listener = threading.Thread(target=self._listen, name=f"bench-{name.replace(' ', '-')}", daemon=True)
         self._listener.start()
 
@@ -76,7 +81,7 @@ class Slot:
         The process lives, has a sound device, and has run no plugin that is not built in: what such a plugin changes in
         its process (torch's default type, an environment variable, a patched function) ends with the process.
         """
-        return not (self.busy or self.condemned or self._spent) and self._child.alive and self._listener.is_alive()
+        return not (self.busy or self.condemned or self._spent) and self.child.alive and self._listener.is_alive()
 
     @property
     def condemned(self) -> bool:
@@ -89,7 +94,7 @@ class Slot:
         self._spent = stage.foreign
         self._future = future = Future[StageReport]()
         try:
-            self._child.line.send(stage)
+            self.child.line.send(stage)
         except OSError:
             self._listener.join()
             self._settle(self._lost())
@@ -108,13 +113,9 @@ class Slot:
         left = None if timeout is None else timeout - elapsed
         if left is not None and left <= 0:
             self.condemn(Failure("timeout", f"ran longer than {timeout:g} s"), locate=True)
-        elif memory is not None and (used := self.memory()) > memory:
+        elif memory is not None and (used := self.child.memory()) > memory:
             self.condemn(Failure("memory", f"used {size_text(used)} of memory, the limit is {size_text(memory)}"))
         return left
-
-    def memory(self) -> int:
-        """Return the bytes of resident memory of the process and of those it started."""
-        return self._child.memory()
 
     def condemn(self, verdict: Failure, *, locate: bool = False) -> None:
         """Kill the process and everything it started; its stage gets this failure.
@@ -123,19 +124,20 @@ class Slot:
             locate: add the line of a plugin where it is, if it tells.
         """
         self._verdict = verdict  # before it is located, which may end the process
-        if locate and (place := self._child.place()):
+        if locate and (place := self.child.place()):
             self._verdict = replace(verdict, reason=f"{verdict.reason} (in {place})")
-        self._child.kill()
+        self.child.kill()
 
     def retire(self) -> None:
-        """Ask the idle process to leave; does not wait."""
-        if not self.busy and self._child.alive:
+        """Ask the process to leave if it is idle; does not wait."""
+        if not self.busy:
+            self._spent = True
             with suppress(OSError):
-                self._child.line.send(None)
+                self.child.line.send(None)
 
     def join(self, seconds: float) -> None:
         """Wait for the process to leave; kill it when it takes longer."""
-        if self._child.wait(seconds):
+        if self.child.wait(seconds):
             self.condemn(Failure("killed", "the run ended"))
         self._listener.join(seconds)
 
@@ -143,7 +145,7 @@ class Slot:
         """Take the process's messages until it ends."""
         while True:
             try:
-                message = self._child.receive()
+                message = self.child.receive()
             except EOFError:
                 break
             except Exception as error:  # a report that cannot be read here
@@ -155,7 +157,7 @@ class Slot:
         self._settle(self._lost())
 
     def _lost(self) -> StageReport:
-        ending = self._child.ending()
+        ending = self.child.ending()
         return StageReport(self._verdict or Failure("killed", f"the worker process {ending}"), {}, self.name)
 
     def _settle(self, report: StageReport) -> None:
@@ -178,53 +180,28 @@ class Processes(Engine):
     A stage over its limits costs its worker; the next stage gets a fresh one.
 
     Args:
-        jobs: number of slots; one per core that this process may use when absent.
-        timeout: seconds per stage, the start of the process not counted.
-        memory: bytes of resident memory per worker and what it starts, memory-mapped files included.
+        options: slots, devices and limits. The start of a process is no part of a stage's time; memory-mapped files and
+            what a worker starts are part of its memory.
         log: file to which workers append what is printed in them.
-        devices: where stages that train networks run, in slots beside ``jobs``, e.g. ``("cuda:0",)``; none for the CPU.
-        jobs_per_device: slots of each device.
         preload: modules that the fork server loads once for all workers; the first engine of a process decides.
     """
 
-    def __init__(
-        self,
-        jobs: int | None = None,
-        timeout: float | None = None,
-        memory: int | None = None,
-        log: Path | None = None,
-        devices: Sequence[str] = (),
-        jobs_per_device: int = JOBS_PER_DEVICE,
-        preload: Sequence[str] = PRELOAD,
-    ) -> None:
-        self._jobs = jobs or available_cores()
-        self._timeout = timeout
-        self._memory = memory
-        self._log = log
-        self._devices, self._jobs_per_device = tuple(devices), jobs_per_device
-        self._preload = preload
+    def __init__(self, options: EngineOptions, log: Path | None = None, preload: Sequence[str] = PRELOAD) -> None:
+        self._devices, self._timeout, self._memory = options.devices, options.timeout, options.memory
+        self._log, self._preload = log, preload
+        self.slots = options.jobs or available_cores()
+        self.device_slots = len(self._devices) * (options.jobs_per_device or JOBS_PER_DEVICE)
         self._slots: list[Slot] = []
-        self._retired: list[Slot] = []
         self._started = 0
-
-    @property
-    def slots(self) -> int:
-        """Number of stages that may run at a time."""
-        return self._jobs
-
-    @property
-    def device_slots(self) -> int:
-        """Number of stages that train networks beside them, on devices."""
-        return len(self._devices) * self._jobs_per_device
 
     def start(self, job: Job) -> None:
         """Take the job; no process starts yet."""
         self._job = job
-        prepare_fork_server(self._preload)
+        forkserver.set_forkserver_preload(list(self._preload))
 
     def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage on an idle worker, or on a new one."""
-        self._drop_lost()
+        self._retire_unfit()
         device = self._place(stage)
         slot = next((slot for slot in self._slots if slot.usable and device in (None, slot.device)), None)
         if slot is None:
@@ -259,16 +236,14 @@ class Processes(Engine):
         """Let idle workers leave by themselves (a tracker may flush); kill those that do not."""
         for slot in self._slots:
             slot.retire()
-        for slot in [*self._slots, *self._retired]:
+        for slot in self._slots:
             slot.join(_PATIENCE)
         self._slots.clear()
-        self._retired.clear()
 
-    def _drop_lost(self) -> None:
-        """Forget dead workers, and idle ones that a stage left so large that the next would pay for it."""
-        for slot in [slot for slot in self._slots if not slot.busy]:
-            bloated = self._memory is not None and slot.memory() > self._memory / 2
+    def _retire_unfit(self) -> None:
+        """Let go of workers that run nothing more, and of idle ones so large that the next stage would pay for it."""
+        for slot in self._slots:
+            bloated = not slot.busy and self._memory is not None and slot.child.memory() > self._memory / 2
             if bloated or not slot.usable:
                 slot.retire()
-                self._slots.remove(slot)
-                self._retired.append(slot)
+        self._slots = [slot for slot in self._slots if slot.busy or slot.child.alive]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.graph import Heap, Ready, StageGraph
 from harness.engine.process_state import one_thread, switches_kept, terminable
-from harness.engine.worker import Attempt, resolve
+from harness.engine.worker import Attempt
 from harness.errors import DataError
 from harness.store import Failure, Stage
 
@@ -34,8 +35,9 @@ def run(
     context: Mapping[str, Any] | None = None,
     reserve: Iterable[Stage] = (),
     observer: Observer | None = None,
-    cost: Callable[[Stage], float] | None = None,
+    cost: Callable[[Stage], float] = lambda _: 1.0,
     retry_failed: bool = False,
+    outcome: StageOutcomes | None = None,
 ) -> StageOutcomes:
     """Run every stage that has no artifact yet, inputs first, the longest chain of work first.
 
@@ -54,25 +56,28 @@ def run(
         observer: called with every :class:`Event`, from the calling thread.
         cost: expected seconds of a stage, for the order.
         retry_failed: run stages again whose failure an earlier run kept.
+        outcome: the result of earlier calls, to which this one's is added as it goes.
 
     Raises:
         DataError: a dataset cannot be built from its files; the text holds the message of each such dataset. Nothing
             but datasets has been run.
         KeyboardInterrupt: Ctrl-C. No worker is left, every finished stage is in the store.
         Terminated: SIGTERM and the like, likewise.
-        ValueError: the stages form a circle, or need an artifact that neither they nor the store have.
     """
-    job = Job(body, context or {})
-    wanted = list(stages)
-    scheduler = _Scheduler(StageGraph([*wanted, *reserve]), store, engine, job, observer, retry_failed)
-    with scheduler.settling(wanted, cost):
-        while scheduler.unsettled:
-            scheduler.hand_out()
-            if (stage := scheduler.next_here()) is not None:
-                with scheduler.in_this_process(stage) as attempt:
-                    attempt.facts = dict(resolve(body)(stage, job.context) or {})
-            scheduler.collect()
-    return scheduler.outcome
+    job, began, wanted = Job(body, context or {}), time.monotonic(), list(stages)
+    outcome = outcome or StageOutcomes()
+    scheduler = _Scheduler(StageGraph([*wanted, *reserve]), store, engine, observer, retry_failed, outcome)
+    scheduler.settle_known(wanted)
+    if scheduler.unsettled:
+        with scheduler.at_work(job, cost):
+            while scheduler.unsettled:
+                scheduler.hand_out()
+                if (stage := scheduler.next_here()) is not None:
+                    with scheduler.in_this_process(stage) as attempt:
+                        attempt.facts = dict(resolve_name(body)(stage, job.context) or {})
+                scheduler.collect()
+    outcome.seconds += time.monotonic() - began
+    return outcome
 
 
 @dataclass
@@ -88,13 +93,16 @@ class _Scheduler:
     """The state of one run. A stage is unsettled until it has an artifact or a failure."""
 
     def __init__(
-        self, graph: StageGraph, store: Store, engine: Engine, job: Job, observer: Observer | None, retry: bool
+        self,
+        graph: StageGraph,
+        store: Store,
+        engine: Engine,
+        observer: Observer | None,
+        retry: bool,
+        outcome: StageOutcomes,
     ) -> None:
-        self._graph = graph
-        self._store = store
-        self._engine = engine
-        self._job, self._observer, self._retry = job, observer, retry
-        self.outcome = StageOutcomes()
+        self._graph, self._store, self._engine = graph, store, engine
+        self._observer, self._retry, self._outcome = observer, retry, outcome
         self.unsettled: set[str] = set()
         self._missing: dict[str, int] = {}
         self._rank: dict[str, tuple[float, int]] = {}
@@ -105,58 +113,38 @@ class _Scheduler:
         self._waiting: set[str] = set()
         self._revived: dict[str, float] = {}
         self._healed: set[str] = set()
-        self._datasets: list[str] = []
-        self._unprepared: set[str] = set()
-        self._later: dict[str, None] = {}  # ready, but held back until all datasets are settled
+        self._unprepared: set[str] = set()  # datasets: all else is held back until they are settled
+        self._faults: list[str] = []
         self._leases: dict[str, Lease] = {}
 
     @contextmanager
-    def settling(self, wanted: Iterable[Stage], cost: Callable[[Stage], float] | None) -> Iterator[None]:
-        """Settle what earlier runs left, and keep the engine open for the rest; the block runs that."""
-        began = time.monotonic()
-        self.unsettled.update(stage.key for stage in wanted)
-        self._datasets = [key for key in self._graph.stages if key in self.unsettled and self._is_dataset(key)]
-        self._unprepared = set(self._datasets)
-        self._graph.order()  # refuses a circle
-        self._settle_known()
-        if self.unsettled:
-            priorities = self._graph.priorities(cost)
-            self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
-            self._queue_all()
-            with terminable(), one_thread():  # as in a worker, for the same bits
-                self._engine.start(self._job)
-                try:
-                    yield
-                except BaseException:
-                    self._engine.kill()
-                    raise
-                finally:
-                    for lease in self._leases.values():
-                        lease.release()
-        else:
-            yield
-        self.outcome.seconds = time.monotonic() - began
+    def at_work(self, job: Job, cost: Callable[[Stage], float]) -> Iterator[None]:
+        """Queue what waits for nothing, and keep the engine open for the block, which runs it and the rest."""
+        priorities = self._graph.priorities(cost)
+        self._rank = {key: (-priorities[key], index) for index, key in enumerate(self._graph.stages)}
+        for key in [key for key in self._graph.stages if key in self.unsettled]:
+            self._enlist(key)
+        with terminable(), one_thread():  # as in a worker, for the same bits
+            self._engine.start(job)
+            try:
+                yield
+            except BaseException:
+                self._engine.kill()
+                raise
+            finally:
+                for lease in self._leases.values():
+                    lease.release()
 
-    def _settle_known(self) -> None:
+    def settle_known(self, wanted: Sequence[Stage]) -> None:
         """Take what earlier runs left: artifacts first, so that a failure skips only what is not there."""
-        wanted = [stage for key, stage in self._graph.stages.items() if key in self.unsettled]
+        self.unsettled.update(stage.key for stage in wanted)
+        self._unprepared.update(stage.key for stage in wanted if stage.kind == "prepare")
         for stage in wanted:
-            if self._done(stage):
+            if stage.key in self.unsettled and self._done(stage):
                 self._cached(stage)
         for stage in wanted:
             if stage.key in self.unsettled and (failure := self._kept_failure(stage.key)) is not None:
                 self._fail(stage, failure, {"stored": True})
-
-    def _queue_all(self) -> None:
-        """Count what each stage waits for, and queue those that wait for nothing."""
-        pending = [key for key in self._graph.stages if key in self.unsettled]
-        for key in pending:
-            for name in self._graph.external[key]:
-                if not self._store.has(name):
-                    title = self._graph.stages[key].title or key
-                    raise ValueError(f"'{title}' needs {name}, which no stage makes and the store lacks")
-        for key in pending:
-            self._enlist(key)
 
     def _enlist(self, key: str) -> None:
         """Queue a stage, or let it wait for its inputs; those that are lost are made again."""
@@ -169,7 +157,7 @@ class _Scheduler:
 
     def _revive(self, key: str) -> None:
         """Run a stage whose artifact was there, or whose run was not asked for."""
-        for settled in (self.outcome.cached, self.outcome.finished):
+        for settled in (self._outcome.cached, self._outcome.finished):
             if key in settled:
                 settled.remove(key)
         self.unsettled.add(key)
@@ -262,7 +250,7 @@ class _Scheduler:
             failure = Failure("failed", "the stage ended without writing its artifact")
             report = replace(report, failure=failure)
         if failure is None:
-            self.outcome.finished.append(stage.key)
+            self._outcome.finished.append(stage.key)
             self._settle(stage)
             self._tell("finished", stage, seconds, report)
         elif self._heal(stage, began):
@@ -288,7 +276,7 @@ class _Scheduler:
         return True
 
     def _cached(self, stage: Stage, detail: Mapping[str, Any] | None = None) -> None:
-        self.outcome.cached.append(stage.key)
+        self._outcome.cached.append(stage.key)
         self._settle(stage)
         self._tell("cached", stage, report=StageReport(detail=detail or {}))
 
@@ -307,9 +295,11 @@ class _Scheduler:
     ) -> None:
         """Settle a stage as failed, and as skipped all that waits for it; faults of the data end the run instead."""
         self.unsettled.discard(stage.key)
-        self.outcome.failures[stage.key] = failure
+        self._outcome.failures.setdefault(stage.key, failure)
         self._tell("failed", stage, seconds, StageReport(failure, detail, worker))
-        if failure.status != "data" or stage.key not in self._unprepared:
+        if failure.status == "data" and stage.key in self._unprepared:
+            self._faults.append(f"cannot {stage.title}: {failure.reason}")
+        else:
             self._skip_dependants(stage, failure)
         self._note_prepared(stage.key)
 
@@ -320,37 +310,26 @@ class _Scheduler:
         for key in reached:  # grows while it is walked
             if key in self.unsettled and key not in at_work:
                 self.unsettled.discard(key)
-                self.outcome.failures[key] = skipped
+                self._outcome.failures.setdefault(key, skipped)
                 self._tell("skipped", self._graph.stages[key], report=StageReport(skipped))
                 reached.extend(self._graph.dependants[key])
 
-    def _is_dataset(self, key: str) -> bool:
-        return self._graph.stages[key].kind == "prepare"
-
     def _note_prepared(self, key: str) -> None:
         """Queue what was held back once every dataset is settled, unless one cannot be built from its files."""
-        if key not in self._unprepared:
-            return
+        if self._unprepared == {key}:
+            if self._faults:
+                raise DataError("\n".join(sorted(self._faults)))
+            self._unprepared.clear()
+            for later, lacking in self._missing.items():
+                if later in self.unsettled and not lacking:
+                    self._push(later)
         self._unprepared.discard(key)
-        if self._unprepared:
-            return
-        failures = self.outcome.failures
-        faulty = [key for key in self._datasets if key in failures and failures[key].status == "data"]
-        if faulty:
-            raise DataError(
-                "\n".join(f"cannot {self._graph.stages[key].title}: {failures[key].reason}" for key in faulty)
-            )
-        for later in self._later:
-            self._push(later)
 
     def _push(self, key: str) -> None:
-        if self._unprepared and not self._is_dataset(key):
-            self._later[key] = None
-            return
-        if key in self._held:
-            return
-        self._held.add(key)
-        self._ready.push(self._rank[key], self._graph.stages[key])
+        stage = self._graph.stages[key]
+        if key not in self._held and (stage.kind == "prepare" or not self._unprepared):
+            self._held.add(key)
+            self._ready.push(self._rank[key], stage)
 
     def _at_work(self) -> list[Stage]:
         return [running.stage for running in self._running.values()]

@@ -66,7 +66,7 @@ class Child:
 
     @classmethod
     def fork(cls, function: Callable[..., None], *arguments: Any, log: Path | None = None) -> Child:
-        """Start a process from the fork server, see :func:`prepare_fork_server`.
+        """Start a process from the fork server.
 
         Args:
             function: called in the child with its end of the line and the arguments.
@@ -163,8 +163,17 @@ class Child:
         return ForkingPickler.loads(message)
 
     def memory(self) -> int:
-        """Return the bytes of resident memory of the process and of those that it started."""
-        return memory_of_tree(self.pid)
+        """Return the bytes of resident memory of the process and of those that it started; 0 where it is gone.
+
+        What a fork shares with its parent is counted once: each page by the number of processes that map it.
+        """
+        try:
+            process = psutil.Process(self.pid)
+            alone = int(process.memory_info().rss)
+        except psutil.Error:
+            return 0
+        below = _below(self.pid)
+        return max(alone, sum(map(_share, [process, *below]))) if below else alone
 
     def place(self, file: str = "") -> str:
         """Return ``file.py:LINE``, the innermost line of a plugin where the process is; empty where it does not tell.
@@ -240,9 +249,21 @@ def _adopt_orphans() -> None:
 
 
 def _below(pid: int) -> list[psutil.Process]:
+    """Return its children and theirs; psutil, for other systems than Linux, looks at every process."""
+    lists: list[Path] = []
+    with suppress(OSError):  # it may end while it is looked at
+        lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
     below: list[psutil.Process] = []
-    with suppress(psutil.Error):
-        below = psutil.Process(pid).children(recursive=True)
+    if not lists:
+        with suppress(psutil.Error):
+            below = psutil.Process(pid).children(recursive=True)
+    children: list[int] = []
+    for path in lists:  # one of each thread
+        with suppress(OSError):
+            children += map(int, path.read_text(encoding="ascii").split())
+    for child in children:
+        with suppress(psutil.Error):
+            below += [psutil.Process(child), *_below(child)]
     return below
 
 
@@ -287,11 +308,6 @@ def _start(process: BaseProcess) -> None:
             time.sleep(_LOOK)  # until the system knows that it is gone
 
 
-def prepare_fork_server(modules: Sequence[str]) -> None:
-    """Choose what the fork server loads before it forks; without effect once it runs."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
-
-
 def _kill_fork_server() -> None:
     """Keep it from forking, after its parent has gone, a child that was asked for before."""
     for child in psutil.Process().children():
@@ -300,38 +316,10 @@ def _kill_fork_server() -> None:
                 child.kill()
 
 
-def memory_of_tree(pid: int) -> int:
-    """Return the bytes of resident memory of a process and of all below it; 0 where it is gone.
-
-    What a fork shares with its parent is counted once: each page by the number of processes that map it.
-    """
-    try:
-        alone = int(psutil.Process(pid).memory_info().rss)
-    except psutil.Error:
-        return 0
-    below = _descendants(pid)
-    return max(alone, sum(map(_share, [pid, *below]))) if below else alone
-
-
-def _share(pid: int) -> int:
+def _share(process: psutil.Process) -> int:
     """Return what a process adds: a page that two map counts half. Slow, it asks for every page."""
     try:
-        facts = psutil.Process(pid).memory_full_info()
+        facts = process.memory_full_info()
     except psutil.Error:
         return 0
     return int(getattr(facts, "pss", facts.uss))
-
-
-def _descendants(pid: int) -> list[int]:
-    """Return the ids of its children and theirs; psutil, for other systems than Linux, looks at every process."""
-    lists: list[Path] = []
-    with suppress(OSError):  # it may end while it is looked at
-        lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
-    if not lists:
-        with suppress(psutil.Error):
-            return [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    children: list[int] = []
-    for path in lists:  # one of each thread
-        with suppress(OSError):
-            children += map(int, path.read_text(encoding="ascii").split())
-    return children + [below for child in children for below in _descendants(child)]

@@ -6,10 +6,11 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
+from pkgutil import resolve_name
 from typing import Any, Self
 
 from harness.engine.contract import Job, StageReport
@@ -28,11 +29,11 @@ def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), i
     with suppress(Exception):  # loaded here, so that the clock of the first stage does not include it
         for module in preload:
             import_module(module)
-        resolve(job.body)
+        resolve_name(job.body)
     line.send(None)
     while line.poll(idle) and (stage := line.recv()) is not None:
         with Attempt(worker) as attempt:
-            attempt.facts = dict(resolve(job.body)(stage, job.context) or {})
+            attempt.facts = dict(resolve_name(job.body)(stage, job.context) or {})
         try:
             line.send(attempt.report)
         except OSError:
@@ -96,13 +97,6 @@ class Attempt(Meter):
         spent = {"spent": True} if spoils_device(error) else {}  # any exception: a plugin may call sys.exit
         self.report = StageReport(failure_of(error), {**self.reading(), **spent}, self._worker)
         return True
-
-
-def resolve(path: str) -> Callable[..., Any]:
-    """Return the object that ``package.module:name`` names."""
-    module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
 
 
 def _reset_peak() -> None:

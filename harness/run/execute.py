@@ -73,10 +73,10 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
         run = _begin(session, store.new_run(name))
         with options.make(run.folder / WORKER_LOG) as engine:
             work = _Work(session, options, engine, run.record.provenance, [observe, run.tracking.watch], name)
-            with run.saved_when_cut_short(work.failures):
-                outcome, wanted = StageOutcomes(), set[str]()
+            with run.saved_when_cut_short(work.outcome.failures):
+                outcome, wanted = work.outcome, set[str]()
                 for stages, again in work.rounds(run.follow):
-                    outcome = outcome.then(work.run(stages, retry_failed=again))
+                    work.run(stages, retry_failed=again)
                     wanted.update(stage.key for stage in stages)
                 session, plan = work.session, work.session.plan
                 cached = len(plan.stages.keys() - wanted)
@@ -84,7 +84,7 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
                 if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
                     stages = needed(plan, store, lost)
                     cached -= len({stage.key for stage in stages} - set(outcome.finished))
-                    outcome = outcome.then(work.run(stages))
+                    work.run(stages)
                     closed = run.close(outcome, cached)
             try:
                 if session.suite.analyses:
@@ -201,16 +201,13 @@ def run_targets(
     session.store.require_writable()
     with options.make(log) as engine:
         work = _Work(session, options, engine, provenance(()), [observe])
-        outcome = work.run(needed(session.plan, session.store, targets, retry_failed=options.retry_failed))
-    return next(iter(outcome.failures.values()), None)
+        work.run(needed(session.plan, session.store, targets, retry_failed=options.retry_failed))
+    return next(iter(work.outcome.failures.values()), None)
 
 
 @dataclass
 class _Work:
-    """The stages of one run at work; ``failures`` holds those so far, for a run that is cut short.
-
-    ``name``: the run whose folder keeps code, if any does.
-    """
+    """The stages of one run at work, and their outcome so far; ``name`` is the run whose folder keeps code, if any."""
 
     session: Session
     options: EngineOptions
@@ -218,7 +215,7 @@ class _Work:
     made_by: Mapping[str, Any]
     observers: Sequence[Callable[[Event], None]]
     name: str = ""
-    failures: dict[str, Failure] = field(default_factory=dict)
+    outcome: StageOutcomes = field(default_factory=StageOutcomes)
 
     def rounds(self, follow: Callable[[Session], None]) -> Iterator[tuple[list[Stage], bool]]:
         """Yield what the plan needs, then what its samplers choose by the scores, until all trials are there.
@@ -232,7 +229,7 @@ class _Work:
             stages, and whether those of which a failure is kept run again.
         """
         first = self.session
-        score = TrialScores(first.suite, first.facts, first.store, self.failures)
+        score = TrialScores(first.suite, first.facts, first.store, self.outcome.failures)
         targeted: set[str] = set()
         while targets := [cell.score for cell in self.session.plan.cells if cell.score not in targeted]:
             again = self.options.retry_failed and not targeted  # what fails in this run is not tried for each trial
@@ -259,12 +256,11 @@ class _Work:
             observer=self._watch,
             cost=lambda stage: clock().seconds(stage) or 1.0,
             retry_failed=self.options.retry_failed,
+            outcome=self.outcome,
         )
 
     def _watch(self, event: Event) -> None:
-        """Keep failures and costs, and pass the event on."""
-        if event.failure is not None and event.kind in ("failed", "skipped"):
-            self.failures.setdefault(event.stage.key, event.failure)
+        """Keep costs, and pass the event on."""
         if event.kind == "finished" and not event.detail.get("elsewhere"):
             with suppress(BenchError):  # what it cost is worth less than the stages to come
                 if QUICK in self.session.suite.overrides:  # says nothing of how long the suite takes

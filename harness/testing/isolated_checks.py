@@ -13,12 +13,13 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from harness.engine.process_state import switches_kept
-from harness.engine.supervisor import Child, prepare_fork_server
+from harness.engine.supervisor import Child
 from harness.registry.catalog import Entry
 from harness.safe_io import size_text
 from harness.testing.report import Outcome, Report
@@ -41,7 +42,7 @@ def check_apart(
         limit: seconds that the checks of one component may take.
         memory: bytes of resident memory that they may take.
     """
-    prepare_fork_server(_PRELOAD)
+    forkserver.set_forkserver_preload(list(_PRELOAD))
     waiting, running = deque(enumerate(entries)), dict[int, _Check]()
     done: dict[int, Report] = {}
     with tempfile.TemporaryDirectory(prefix="bench-check-") as logs:

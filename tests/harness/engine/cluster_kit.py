@@ -125,6 +125,7 @@ def go(
     *,
     log: ToyStore | None = None,
     body: str = STORED_BODY,
+    run_log: Path | None = None,
     limits: dict[str, Any] | None = None,
     **options: Any,
 ) -> StageOutcomes:
@@ -136,7 +137,7 @@ def go(
         del context["store"]
     else:
         store.require_writable()
-    with Dask(cluster, preload=(), **(limits or {})) as engine:
+    with Dask(EngineOptions("dask", cluster=cluster, **(limits or {})), run_log, preload=()) as engine:
         return run(stages, store=store, body=body, context=context, engine=engine, **options)
 
 

@@ -18,8 +18,8 @@ pytest.importorskip("distributed", reason="needs the extra `cluster`")
 from cluster_kit import Processes, contents, go, inline, profile, wait_until
 from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
 
+from harness.engine import EngineOptions, run
 from harness.engine import dask as dask_engine
-from harness.engine import run
 from harness.engine.cluster import Profile
 from harness.engine.dask import Dask
 from harness.errors import UserError
@@ -55,7 +55,7 @@ def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     run_log = store.root / "runs" / "one" / "workers.log"
     run_log.parent.mkdir(parents=True)
     stages = diamond()
-    outcome = go(stages, store, cluster, log=log, observer=recorder, limits={"log": run_log})
+    outcome = go(stages, store, cluster, log=log, observer=recorder, run_log=run_log)
     assert sorted(outcome.finished) == sorted(item.key for item in stages)
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} <= {"one", "two"}
@@ -89,7 +89,7 @@ def test_failures_are_reported_as_by_the_local_pool(
 
 def test_one_cluster_serves_several_runs(cluster: Profile, tmp_path: Path) -> None:
     store = ToyStore(tmp_path)
-    with Dask(cluster, preload=()) as opened:
+    with Dask(EngineOptions(cluster=cluster), preload=()) as opened:
         for key in ("a", "b"):
             outcome = run([stage(key)], store=store, body=BODY, context=store.context, engine=opened)
             assert outcome.finished == [key]
@@ -111,7 +111,7 @@ def test_a_store_that_workers_do_not_share(dask: Processes, store: Store, log: T
     (tmp_path / "other").mkdir()
     run_log = store.root / "runs" / "one" / "workers.log"
     with pytest.raises(UserError, match=r"other is another store: it has no .*runs/one"):
-        go(diamond(), store, profile(dask, store=str(tmp_path / "other")), log=log, limits={"log": run_log})
+        go(diamond(), store, profile(dask, store=str(tmp_path / "other")), log=log, run_log=run_log)
     assert not log.runs("first")
 
 
@@ -136,12 +136,13 @@ def test_resources(dask: Processes, tmp_path: Path) -> None:
 def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, tmp_path: Path) -> None:
     store = ToyStore(tmp_path)
     for jobs, slots in ((None, 2), (1, 1), (9, 2)):
-        with Dask(cluster, jobs, preload=()) as opened:
+        with Dask(EngineOptions(jobs=jobs, cluster=cluster), preload=()) as opened:
             run([stage(f"s{jobs}")], store=store, body=BODY, context=store.context, engine=opened)
             assert opened.slots == slots
-    assert Dask(Profile("slurm", workers=4, options={"cores": 6, "processes": 2})).slots == 12
-    assert Dask(Profile("local", adapt=(0, 5))).slots == 5
-    assert Dask(Profile("slurm", adapt=(0, 5), options={"cores": 2}), jobs=3).slots == 3
+    slurm = Profile("slurm", workers=4, options={"cores": 6, "processes": 2})
+    assert Dask(EngineOptions(cluster=slurm)).slots == 12
+    assert Dask(EngineOptions(cluster=Profile("local", adapt=(0, 5)))).slots == 5
+    assert Dask(EngineOptions(jobs=3, cluster=slurm)).slots == 3
 
 
 def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Profile, tmp_path: Path) -> None:

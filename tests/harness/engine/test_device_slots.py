@@ -13,7 +13,6 @@ from toy import BODY, Recorder, ToyStore, stage
 
 from harness.engine import EngineOptions, devices, run
 from harness.engine.graph import Ready
-from harness.engine.processes import Processes
 from harness.engine.worker import Attempt
 from harness.errors import UserError
 from harness.store import Stage
@@ -59,11 +58,17 @@ def test_without_device_slots_there_is_one_lane() -> None:
     assert ready.open([of_kind("train", "x")]) is None
 
 
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "device_count", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_gpus")
 def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) -> None:
     store, recorder = ToyStore(tmp_path), Recorder()
     trainings = [stage(f"t{i}", do="sleep", seconds=0.3) for i in range(4)]
     others = [of_kind("quantify", f"q{i}", do="sleep", seconds=0.3) for i in range(2)]
-    with Processes(jobs=1, devices=("cuda:0", "cuda:1"), jobs_per_device=2) as engine:
+    with EngineOptions(jobs=1, device="cuda").make() as engine:
         assert (engine.slots, engine.device_slots) == (1, 4)
         outcome = run(
             [*trainings, *others], store=store, body=BODY, context=store.context, engine=engine, observer=recorder
@@ -77,10 +82,11 @@ def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) ->
     assert not {pids[item.key] for item in trainings} & {pids[item.key] for item in others}
 
 
+@pytest.mark.usefixtures("two_gpus")
 def test_a_worker_with_a_spoilt_device_runs_nothing_more(tmp_path: Path) -> None:
     store, recorder = ToyStore(tmp_path), Recorder()
     stages = [stage("a", do="spoil"), stage("b")]
-    with Processes(jobs=1, devices=("cuda:0",), jobs_per_device=1) as engine:
+    with EngineOptions(jobs=1, device="cuda:0", jobs_per_device=1).make() as engine:
         outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine, observer=recorder)
     assert outcome.finished == ["b"]
     assert outcome.failures["a"].status == "device"
@@ -124,9 +130,7 @@ def test_spent_is_told_of_no_other_failure() -> None:
         ({"engine": "inline", "device": "cuda"}, "several devices need worker processes"),
     ],
 )
-def test_what_an_engine_cannot_do_is_refused(
-    options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(devices, "device_count", lambda: 2)
+@pytest.mark.usefixtures("two_gpus")
+def test_what_an_engine_cannot_do_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         EngineOptions(**options).make()

@@ -67,13 +67,13 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from toy import STORED_BODY, diamond
-from harness.engine import run
+from harness.engine import EngineOptions, run
 from harness.engine.processes import Processes
 from harness.store import Store
 
 if __name__ == "__main__":
     context = {"root": sys.argv[1], "log": sys.argv[2]}
-    with Processes(jobs=2, preload=[]) as engine:
+    with Processes(EngineOptions(jobs=2), preload=[]) as engine:
         outcome = run(diamond(slow=float(sys.argv[3])), store=Store(Path(sys.argv[1])), body=STORED_BODY,
                       context=context, engine=engine)
     sys.exit(1 if outcome.failures else 0)

@@ -7,6 +7,7 @@ import signal
 import time
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,18 @@ def test_a_message_that_does_not_come_in_time_ends_nothing() -> None:
             child.receive(seconds)
     child.line.send(None)
     assert child.receive(60) == "here"
+
+
+def test_memory_of_a_process_that_ends_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> list[Path]:
+        raise FileNotFoundError
+
+    child = Child.fork(answer_late)
+    monkeypatch.setattr(Path, "glob", gone)
+    assert child.memory() > 0
+    child.kill()
+    assert not child.wait(10)
+    assert child.memory() == 0
 
 
 @pytest.mark.parametrize("kills", [1, 2])

@@ -32,7 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.engine import Meter
+from harness.engine.worker import Attempt
 from harness.run.session import Options, Session, open_session
 from harness.store import Stage
 
@@ -118,10 +118,10 @@ def run_stage(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
     """Run a stage in this process and measure it, memory in MiB."""
     from harness.stages.context import run_stage as run
 
-    with Meter() as meter:
+    with Attempt() as attempt:
         run(stage, context)
-    reading = meter.reading()
-    return {**reading, "peak_rss": reading["peak_rss"] / MIB}
+    assert attempt.report.failure is None, attempt.report.failure
+    return {**attempt.report.detail, "peak_rss": attempt.report.detail["peak_rss"] / MIB}
 
 
 def rollup(pid: int) -> dict[str, float]:

@@ -18,7 +18,7 @@ from harness.cli.progress import show_progress
 if TYPE_CHECKING:
     from harness.engine import Event
     from harness.profile import CellProfile, TrainingProfile
-    from harness.run.debug import Debugged
+    from harness.run.collect import ScoreRow
     from harness.run.find import OpenedCell
 
 _PARTS = {
@@ -70,12 +70,12 @@ def debug(
 
             stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
         try:
-            done = run_here(opened, say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
+            scores, stored = run_here(opened, say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may call sys.exit
             raise typer.Exit(_failed(error, pdb)) from None
-    print_lines(_debugged(done))
+    print_lines(_debugged(scores, stored))
 
 
 def introduce(opened: OpenedCell) -> None:
@@ -99,14 +99,14 @@ def _failed(error: BaseException, enter: bool) -> int:
     return 1
 
 
-def _debugged(done: Debugged) -> Iterator[str]:
-    for row in done.scores:
-        value = row["status"] if row["value"] is None else f"{100 * row['value']:.2f}"
-        yield f"{row['metric']} on {row['split']}, {row['rule']}: {value}"
-    if done.stored is None:
+def _debugged(scores: list[ScoreRow], stored: list[ScoreRow] | None) -> Iterator[str]:
+    for row in scores:
+        value = row.status if row.value is None else f"{100 * row.value:.2f}"
+        yield f"{row.metric} on {row.split}, {row.rule}: {value}"
+    if stored is None:
         yield "the store has no result of this cell to compare with"
     else:
-        yield f"{'equal to' if done.scores == done.stored else 'differs from'} the stored result"
+        yield f"{'equal to' if scores == stored else 'differs from'} the stored result"
 
 
 def reproduce(

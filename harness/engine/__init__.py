@@ -3,22 +3,16 @@
 Nothing here imports torch, and worker processes start only when there is something to run.
 """
 
-from harness.engine.choice import ENGINES, EngineOptions
-from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
+from harness.engine.choice import EngineOptions
+from harness.engine.contract import Engine, Event, StageOutcomes
 from harness.engine.process_state import Terminated
 from harness.engine.scheduler import run
-from harness.engine.worker import Meter
 
 __all__ = [
-    "ENGINES",
     "Engine",
     "EngineOptions",
     "Event",
-    "Job",
-    "Meter",
-    "Observer",
     "StageOutcomes",
-    "StageReport",
     "Terminated",
     "run",
 ]

@@ -145,16 +145,13 @@ class Dask(Engine):
 
     def _order_of(self, job: Job) -> Order:
         """Return the order for a job, with paths as the workers see them."""
-        context, logs = dict(job.context), None
-        if "store" in context:
-            here = Path(context["store"])
-            there = Path(self._profile.store or here)
-            context["store"] = str(there)
-            if self._logs is not None and self._logs.is_relative_to(here):
-                logs = there / self._logs.relative_to(here)
-        if self._profile.data is not None and "data_dir" in context:
-            context["data_dir"] = self._profile.data
-        run, job = f"bench-{uuid.uuid4().hex[:12]}", replace(job, context=context)
+        here, logs = Path(job.context["store"]), None
+        there = Path(self._profile.store or here)
+        if self._logs is not None and self._logs.is_relative_to(here):
+            logs = there / self._logs.relative_to(here)
+        data = job.context.get("data_dir") if self._profile.data is None else self._profile.data
+        run = f"bench-{uuid.uuid4().hex[:12]}"
+        job = replace(job, context={**job.context, "store": str(there), "data_dir": data})
         return Order(run, job, *self._limits, logs, versions(), self._profile.environment, self._preload)
 
     def _connect(self) -> None:
@@ -260,8 +257,8 @@ def lacking(order: Order) -> str:
         for name, version in order.versions.items()
         if here.get(name) != version
     ]
-    store = order.job.context.get("store")
-    if store is not None and not os.access(store, os.W_OK):
+    store = order.job.context["store"]
+    if not os.access(store, os.W_OK):
         found.append(f"cannot write to the store at {store}")
     elif order.logs is not None and not order.logs.is_dir():
         found.append(f"{store} is another store: it has no {order.logs}")

@@ -74,7 +74,7 @@ def run(
                 scheduler.hand_out()
                 if (stage := scheduler.next_here()) is not None:
                     with scheduler.in_this_process(stage) as attempt:
-                        attempt.facts = dict(resolve_name(body)(stage, job.context) or {})
+                        attempt.facts = resolve_name(body)(stage, job.context) or {}
                 scheduler.collect()
     outcome.seconds += time.monotonic() - began
     return outcome

@@ -6,7 +6,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -33,7 +33,7 @@ def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), i
     line.send(None)
     while line.poll(idle) and (stage := line.recv()) is not None:
         with Attempt(worker) as attempt:
-            attempt.facts = dict(resolve_name(job.body)(stage, job.context) or {})
+            attempt.facts = resolve_name(job.body)(stage, job.context) or {}
         try:
             line.send(attempt.report)
         except OSError:
@@ -42,34 +42,11 @@ def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), i
             line.send(StageReport(failure_of(error), {}, worker))
 
 
-class Meter:
-    """Measure a block: ``with Meter() as meter: ...``, then ``meter.reading()``.
-
-    On Linux the peak is that of the block: the kernel's high-water mark is put back to the present use first.
-    Elsewhere it is the peak of the process so far.
-    """
-
-    def __enter__(self) -> Self:
-        _reset_peak()
-        self._wall = time.perf_counter()
-        self._cpu = time.process_time()
-        return self
-
-    def __exit__(self, *_: Any) -> bool | None:
-        self._wall = time.perf_counter() - self._wall
-        self._cpu = time.process_time() - self._cpu
-        self._peak = _peak()
-        return None
-
-    def reading(self) -> dict[str, Any]:
-        """``wall`` and ``cpu`` in seconds, ``peak_rss`` in bytes."""
-        return {"wall": self._wall, "cpu": self._cpu, "peak_rss": self._peak}
-
-
-class Attempt(Meter):
+class Attempt:
     """Measure a block on one thread and report what happened in it: ``with Attempt(worker) as attempt: ...``.
 
-    Every exception but an interrupt ends in the report.
+    Every exception but an interrupt ends in the report. On Linux the peak of memory is that of the block: the kernel's
+    high-water mark is put back to the present use first. Elsewhere it is the peak of the process so far.
 
     Attributes:
         facts: what the block adds to the report's detail.
@@ -80,28 +57,25 @@ class Attempt(Meter):
 
     def __init__(self, worker: str = "") -> None:
         self._worker = worker
-        self.facts: dict[str, Any] = {}
+        self.facts: Mapping[str, Any] = {}
 
     def __enter__(self) -> Self:
         limit_threads()  # the stage before may have changed it, or loaded torch
-        return super().__enter__()
+        with suppress(OSError), open("/proc/self/clear_refs", "wb", buffering=0) as file:  # noqa: PTH123 (on the hot path)
+            file.write(b"5")  # 5: the high-water mark only; see proc(5)
+        self._wall = time.perf_counter()
+        self._cpu = time.process_time()
+        return self
 
-    def __exit__(self, *raised: Any) -> bool | None:
-        super().__exit__(*raised)
-        error = raised[1]
-        if isinstance(error, KeyboardInterrupt):
-            return False
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        measured = {"wall": wall, "cpu": cpu, "peak_rss": _peak()}
         if error is None:
-            self.report = StageReport(None, {**self.reading(), **self.facts}, self._worker)
-            return False
-        spent = {"spent": True} if spoils_device(error) else {}  # any exception: a plugin may call sys.exit
-        self.report = StageReport(failure_of(error), {**self.reading(), **spent}, self._worker)
-        return True
-
-
-def _reset_peak() -> None:
-    with suppress(OSError), open("/proc/self/clear_refs", "wb", buffering=0) as file:  # noqa: PTH123 (on the hot path)
-        file.write(b"5")  # 5: the high-water mark only; see proc(5)
+            self.report = StageReport(None, {**measured, **self.facts}, self._worker)
+        elif not isinstance(error, KeyboardInterrupt):  # any exception: a plugin may call sys.exit
+            spent = {"spent": True} if spoils_device(error) else {}
+            self.report = StageReport(failure_of(error), {**measured, **spent}, self._worker)
+        return not isinstance(error, KeyboardInterrupt)
 
 
 def _peak() -> int:

@@ -244,11 +244,13 @@ def _no_checkpoint(metric: str, split: str, last: ScoreRow | None) -> str:
 
 def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | None:
     """Say why a cell has no score: what its own stages met, else the nearest stage it builds on."""
-    skipped = None
+    began, skipped = record.started[:16].replace("T", " "), None
     for key in reversed(list(cell.needs)):
-        failure = record.failures.get(key) or _stored_failure(record, key, store)
+        failure = record.failures.get(key) or store.failure(key)
         if failure is None:
             continue
+        if failure.since >= began:  # stored since the start of the run, it is of the run itself
+            failure = replace(failure, since="")
         if failure.status == "skipped":
             skipped = failure
         elif key in (cell.train, cell.score):
@@ -257,10 +259,3 @@ def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | Non
             reason = f"needs {cell.needs[key]}: {failure.reason.partition(chr(10))[0]}"
             return Failure("skipped", reason, since=failure.since)
     return skipped
-
-
-def _stored_failure(record: RunRecord, key: str, store: Store) -> Failure | None:
-    """Return the stored failure of a stage; one since the start of the run is of the run itself."""
-    failure = store.failure(key)
-    began = record.started[:16].replace("T", " ")
-    return replace(failure, since="") if failure is not None and failure.since >= began else failure

@@ -10,7 +10,7 @@ import copy
 import tempfile
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,25 +48,10 @@ FLAG = "not a registered method: no key, not cached"
 SAME_START = "every seed starts from the weights given"
 AS_IT_COMES = "trained elsewhere, on what and how is not known here"
 Make = Callable[["LearnerInfo"], nn.Module]
+"""Called for each seed with what is known of the data; returns the network."""
 Call = Callable[[nn.Module, "Batch"], Tensor]
-
-
-@dataclass(frozen=True)
-class CustomNetwork:
-    """A network of the user's.
-
-    Attributes:
-        make: called for each seed with what is known of the data (:class:`LearnerInfo`); returns the network.
-        call: how the network is applied to a batch, where not ``network(batch)``.
-        flags: what a reader of the table should know.
-    """
-
-    make: Make
-    call: Call | None = None
-    flags: tuple[str, ...] = (FLAG,)
-
-
-_CURRENT: Final[ContextVar[CustomNetwork]] = ContextVar("bench_custom_network")
+"""Applies the network to a batch."""
+_CURRENT: Final[ContextVar[tuple[Make, Call]]] = ContextVar("bench_custom_network")
 
 
 class CustomModule(Baseline):
@@ -76,15 +61,14 @@ class CustomModule(Baseline):
 
     def build(self) -> None:
         """Make the user's network, under the seed of the initialisation."""
-        self._custom = _CURRENT.get()
-        self.network = self._custom.make(self.info)
+        make, self._call = _CURRENT.get()
+        self.network = make(self.info)
         if not isinstance(self.network, nn.Module):
             raise UserError(f"a network must be a torch.nn.Module, not {type(self.network).__name__}")
 
     def forward(self, batch: Batch) -> Tensor:
         """(B, C) logits, or (B, T) for multi-task."""
-        call = self._custom.call
-        logits = self.network(batch) if call is None else call(self.network, batch)
+        logits = self._call(self.network, batch)
         wanted = (batch.num_graphs, self.info.task.outputs)
         if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted:
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -110,7 +94,14 @@ def evaluate(
         BenchError: a dataset could not be prepared.
         Exception: whatever the network raises.
     """
-    custom = _custom_network(network, call)
+    remark = AS_IT_COMES if trained else ""
+    if isinstance(network, nn.Module):
+        make: Make = lambda _: copy.deepcopy(network)  # noqa: E731
+        remark = remark or SAME_START
+    elif isinstance(network, Tensor) or not callable(network):
+        raise UserError(f"expected a torch.nn.Module or a function that makes one, not {type(network).__name__}")
+    else:
+        make = network
     with tempfile.TemporaryDirectory(prefix="bench-custom-") as name:
         folder = Path(name)
         opened = _with_custom(session, label, folder, datasets, trained)
@@ -122,7 +113,7 @@ def evaluate(
             raise BenchError(f"a dataset could not be prepared: {failure.reason}")
         scratch = Scratch(session.store, folder / "store")
         context = Context(scratch, session.data_dir)
-        token = _CURRENT.set(custom)
+        token = _CURRENT.set((make, call or (lambda module, batch: module(batch))))
         try:
             with one_thread():
                 for cell in opened.plan.cells:
@@ -131,16 +122,8 @@ def evaluate(
         finally:
             _CURRENT.reset(token)
         results = collect(start_record(opened, ""), scratch)
-    flags = (FLAG, AS_IT_COMES) if trained else custom.flags
-    return _flagged(results, "; ".join(flags), session.suite.seeds[1:] if trained else ())
-
-
-def _custom_network(network: nn.Module | Make, call: Call | None) -> CustomNetwork:
-    if isinstance(network, nn.Module):
-        return CustomNetwork(lambda _: copy.deepcopy(network), call, (FLAG, SAME_START))
-    if isinstance(network, Tensor) or not callable(network):
-        raise UserError(f"expected a torch.nn.Module or a function that makes one, not {type(network).__name__}")
-    return CustomNetwork(network, call)
+    flags = "; ".join(filter(None, (FLAG, remark)))
+    return _flagged(results, flags, session.suite.seeds[1:] if trained else ())
 
 
 def _flagged(results: RunResults, flags: str, other_seeds: Sequence[int]) -> RunResults:

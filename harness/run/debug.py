@@ -8,33 +8,19 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.engine.devices import CPU
 from harness.engine.process_state import one_thread, terminable
 from harness.errors import UserError, did_you_mean
 from harness.plan.status import needed
+from harness.run.collect import ScoreRow, read_scores
 from harness.run.find import OpenedCell
 from harness.stages.context import Context, run_stage
-from harness.store import STAGE_KINDS, Scratch, Store
+from harness.store import STAGE_KINDS, Scratch
 
 ALWAYS = ("train", "score")
 KINDS = tuple(kind for kind in STAGE_KINDS if kind != "analyse")
-
-
-@dataclass(frozen=True)
-class Debugged:
-    """The outcome of a cell that was run for debugging.
-
-    Attributes:
-        scores: a row per split and checkpoint rule, as the stage ``score`` writes them.
-        stored: the scores that the store holds for the same cell, or None where it holds none.
-    """
-
-    scores: list[dict[str, Any]]
-    stored: list[dict[str, Any]] | None
 
 
 def check_kinds(again: Collection[str]) -> None:
@@ -55,7 +41,7 @@ def debug(
     again: Collection[str] = ALWAYS,
     keep_upstream: bool = False,
     device: str = CPU,
-) -> Debugged:
+) -> tuple[list[ScoreRow], list[ScoreRow] | None]:
     """Run what a cell needs, stage after stage, in this process.
 
     Args:
@@ -64,6 +50,9 @@ def debug(
         again: kinds of stages that run although the store has them, and with them all that reads their output.
         keep_upstream: store stages before the training, as a run would; without it nothing is stored.
         device: where networks are trained, see :class:`harness.stages.context.Context`.
+
+    Returns:
+        the scores, and those that the store holds for the same cell, or None where it holds none.
 
     Raises:
         Exception: whatever a stage raises.
@@ -78,7 +67,7 @@ def debug(
             began = time.monotonic()
             run_stage(stage, Context(store if kept else scratch, data_dir, device, core_files))
             say(f"  ended after {time.monotonic() - began:.1f} s")
-        return Debugged(_scores(scratch, opened.cell.score) or [], _scores(store, opened.cell.score))
+        return read_scores(scratch, opened.cell.score) or [], read_scores(store, opened.cell.score)
 
 
 def _hidden(opened: OpenedCell, again: Collection[str]) -> set[str]:
@@ -90,8 +79,3 @@ def _hidden(opened: OpenedCell, again: Collection[str]) -> set[str]:
         if key in ancestry and (stage.kind in again or hidden.intersection(stage.inputs)):
             hidden.update((key, *stage.outputs))
     return hidden
-
-
-def _scores(store: Store, key: str) -> list[dict[str, Any]] | None:
-    rows: list[dict[str, Any]] | None = store.open(key).read_json("scores") if store.has(key) else None
-    return rows

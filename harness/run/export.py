@@ -10,10 +10,9 @@ import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from harness.errors import UserError
 from harness.registry.planned_code import KeptCode
@@ -139,18 +138,8 @@ def export_parquet(export: Export) -> list[Path]:
     return [path]
 
 
-def export_predictions(export: Export) -> list[Path]:
-    """Write ``predictions/CELL-predictions.safetensors``: logits of every split under every checkpoint rule."""
-    return _copy_files(export, "predictions", "predictions")
-
-
-def export_checkpoints(export: Export) -> list[Path]:
-    """Write ``checkpoints/CELL-weights-RULE.safetensors``."""
-    return _copy_files(export, "weights-", "checkpoints")
-
-
-def _copy_files(export: Export, prefix: str, folder: str) -> list[Path]:
-    """Copy the files of each cell's training whose name starts with ``prefix``."""
+def export_files(export: Export, folder: str, prefix: str) -> list[Path]:
+    """Copy the files of each cell's training whose name starts with ``prefix``, as ``FOLDER/CELL-NAME``."""
     written = []
     for cell in export.cells:
         if not export.store.has(cell.train):
@@ -292,13 +281,11 @@ def _requirements(versions: Mapping[str, Any]) -> str:
     return "".join(f"{line}\n" for line in [f"# Python {versions.get('python', '')}", *lines])
 
 
-WRITERS: Mapping[str, Callable[[Export], list[Path]]] = MappingProxyType(
-    {
-        "results": export_results,
-        "parquet": export_parquet,
-        "predictions": export_predictions,
-        "checkpoints": export_checkpoints,
-        "suite": export_selected,
-        "archive": export_archive,
-    }
-)
+WRITERS: Final[Mapping[str, Callable[[Export], list[Path]]]] = {
+    "results": export_results,
+    "parquet": export_parquet,
+    "predictions": partial(export_files, folder="predictions", prefix="predictions"),
+    "checkpoints": partial(export_files, folder="checkpoints", prefix="weights-"),
+    "suite": export_selected,
+    "archive": export_archive,
+}

@@ -12,21 +12,11 @@ from harness.engine import EngineOptions, Event
 from harness.engine.provenance import versions
 from harness.plan.build import Cell
 from harness.results.run_record import CellRecord
+from harness.run.collect import read_scores
 from harness.run.execute import run_targets
 from harness.run.find import find_cell, reopen_cell
 from harness.run.session import Options, Session
 from harness.store import Failure, Meta, Store, difference
-
-
-@dataclass(frozen=True)
-class ScorePair:
-    """One value of a cell: as it was, and as it came out now (None where that side has none)."""
-
-    split: str
-    rule: str
-    metric: str
-    before: float | None
-    now: float | None
 
 
 @dataclass(frozen=True)
@@ -36,7 +26,7 @@ class Reproduction:
     Attributes:
         cell, run: which cell, and the run it is from.
         same_key: code, data and settings are those of the run; where not, ``changed`` says what differs.
-        scores: every value on both sides.
+        scores: every value by ``split``, ``rule`` and ``metric``: ``before`` and ``now``, None where a side has none.
         same_logits: all predictions are equal bit for bit; None where the store no longer holds them.
         failure: why there is nothing to compare.
         versions: package -> (then, now), where they differ.
@@ -46,7 +36,7 @@ class Reproduction:
     run: str
     same_key: bool
     changed: str
-    scores: tuple[ScorePair, ...]
+    scores: tuple[Mapping[str, Any], ...]
     same_logits: bool | None
     failure: Failure | None
     versions: dict[str, tuple[str, str]]
@@ -54,7 +44,7 @@ class Reproduction:
     @property
     def identical(self) -> bool:
         """True if everything that can be compared is equal bit for bit."""
-        equal = all(score.before == score.now for score in self.scores)
+        equal = all(score["before"] == score["now"] for score in self.scores)
         return self.failure is None and bool(self.scores) and equal and self.same_logits is not False
 
 
@@ -84,13 +74,16 @@ def reproduce(
         failure = run_targets(session, engine, observe(session), [planned.score], log)
         same_key = planned.score == cell.score
         before, now = _values(store, cell.score), _values(session.store, planned.score)
-        places = dict.fromkeys([*before, *now])
+        names = ("split", "rule", "metric")
         return Reproduction(
             cell=cell,
             run=record.id,
             same_key=same_key,
             changed="" if same_key else _changed(cell, planned, store, session),
-            scores=tuple(ScorePair(*place, before.get(place), now.get(place)) for place in places),
+            scores=tuple(
+                {**dict(zip(names, place, strict=True)), "before": before.get(place), "now": now.get(place)}
+                for place in dict.fromkeys([*before, *now])
+            ),
             same_logits=None if failure else _same_logits(store.meta(cell.train), session.store.meta(planned.train)),
             failure=failure,
             versions=_changed_versions(record.provenance.get("versions", {})),
@@ -105,8 +98,7 @@ def _changed(cell: CellRecord, planned: Cell, store: Store, session: Session) ->
 
 
 def _values(store: Store, key: str) -> dict[tuple[str, str, str], float | None]:
-    rows: list[dict[str, Any]] = store.open(key).read_json("scores") if store.has(key) else []
-    return {(row["split"], row["rule"], row["metric"]): row["value"] for row in rows}
+    return {(row.split, row.rule, row.metric): row.value for row in read_scores(store, key) or ()}
 
 
 def _same_logits(before: Meta | None, now: Meta | None) -> bool | None:

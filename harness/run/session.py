@@ -52,11 +52,6 @@ class Session:
     store: Store
     data_dir: Path | None = None
 
-    @property
-    def plugin_files(self) -> set[Path]:
-        """The plugins that are single files."""
-        return {path for path in (Path(entry.plugin) for entry in self.catalog) if path.is_absolute()}
-
 
 def open_session(name: str, options: Options) -> Session:
     """Load a suite by path or name and plan it.

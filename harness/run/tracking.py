@@ -13,6 +13,7 @@ from harness.errors import BenchError, bounded
 from harness.registry.discovery import load_one
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
+from harness.run.collect import read_scores
 from harness.run.session import Session
 from harness.store import Store
 from harness.suite.spec import ComponentSpec
@@ -130,7 +131,6 @@ def _table(results: RunResults) -> Sequence[Mapping[str, Any]]:
 def tracked(cell: CellRecord, store: Store, failed: tuple[str, str] | None, *, cached: bool) -> TrackedCell:
     """Return what the store holds of a cell; ``failed`` is its status and reason."""
     history = store.open(cell.train).read_json("history") if store.has(cell.train) else ()
-    rows = store.open(cell.score).read_json("scores") if store.has(cell.score) else ()
     status, reason = failed or ("ok", "")
     return TrackedCell(
         *cell.coordinates,
@@ -138,7 +138,9 @@ def tracked(cell: CellRecord, store: Store, failed: tuple[str, str] | None, *, c
         hyperparameters=cell.hyperparameters,
         history=history,
         scores={
-            f"{row['metric']}/{row['split']}/{row['rule']}": row["value"] for row in rows if row["value"] is not None
+            f"{row.metric}/{row.split}/{row.rule}": row.value
+            for row in read_scores(store, cell.score) or ()
+            if row.value is not None
         },
         seconds=store.record(cell.train).get("seconds"),
         cached=cached,

@@ -133,9 +133,7 @@ def go(
     context = {"root": str(store.root), "store": str(store.root)}
     if log is not None:
         context |= {"log": str(log.root)}
-    if isinstance(store, ToyStore):
-        del context["store"]
-    else:
+    if isinstance(store, Store):
         store.require_writable()
     with Dask(EngineOptions("dask", cluster=cluster, **(limits or {})), run_log, preload=()) as engine:
         return run(stages, store=store, body=body, context=context, engine=engine, **options)

@@ -53,7 +53,7 @@ class ToyStore:
 
     @property
     def context(self) -> dict[str, Any]:
-        return {"root": str(self.root)}
+        return {"root": str(self.root), "store": str(self.root)}
 
     def has(self, key: str) -> bool:
         return (self.root / "artifacts" / key).exists()

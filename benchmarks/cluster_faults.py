@@ -34,8 +34,8 @@ KIT = ROOT / "tests" / "harness" / "engine"
 sys.path[:0] = [str(ROOT), str(KIT)]
 
 import psutil  # noqa: E402
-from cluster_kit import Processes, contents, go, inline, kill_tree, profile, wait_until  # noqa: E402
-from toy import ToyStore, stored_stage  # noqa: E402
+from cluster_kit import Processes, contents, go, inline, kill_tree, profile  # noqa: E402
+from toy import ToyStore, stored_stage, wait_until  # noqa: E402
 
 from harness.store import Stage, Store  # noqa: E402
 from harness.store.maintenance import inspect  # noqa: E402

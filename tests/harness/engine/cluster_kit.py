@@ -7,15 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
-from toy import STORED_BODY, ToyStore
+from toy import STORED_BODY, ToyStore, wait_until
 
 from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.cluster import Profile
@@ -31,14 +30,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait, but not for ever."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 @dataclass

@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
-from cluster_kit import Processes, contents, go, inline, profile, wait_until
-from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
+from cluster_kit import Processes, contents, go, inline, profile
+from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage, wait_until
 
 from harness.engine import EngineOptions, run
 from harness.engine import dask as dask_engine
@@ -42,12 +42,6 @@ def cluster(dask: Processes) -> Profile:
     return profile(dask)
 
 
-def workers_of(dask: Processes) -> Any:
-    from distributed import Client
-
-    return Client(dask.address, set_as_default=False)
-
-
 def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     dask: Processes, cluster: Profile, store: Store, log: ToyStore, tmp_path: Path
 ) -> None:
@@ -61,8 +55,7 @@ def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} <= {"one", "two"}
     assert recorder.events[-1].detail["machine"]["host"] == os.uname().nodename
     assert list(run_log.parent.glob("workers-*.log"))
-    with workers_of(dask) as client:
-        assert len(client.nthreads()) == 2
+    dask.wait_for_workers()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 if find_spec("dask_jobqueue") is None:
     pytest.skip("needs the extra `cluster`", allow_module_level=True)
 
-from cluster_kit import HERE, ROOT, go, wait_until
-from toy import BODY, Recorder, ToyStore, stage
+from cluster_kit import HERE, ROOT, go
+from toy import BODY, Recorder, ToyStore, stage, wait_until
 
 from harness.engine import EngineOptions
 from harness.engine.cluster import Profile, cluster_class, cluster_options, need, start_cluster

@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
-from cluster_kit import HERE, ROOT, Processes, contents, go, inline, profile, wait_until
-from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage
+from cluster_kit import HERE, ROOT, Processes, contents, go, inline, profile
+from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage, wait_until
 
 from harness.engine.cluster import Profile, start_cluster
 from harness.errors import UserError

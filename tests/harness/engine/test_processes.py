@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import toy
-from toy import BODY, Recorder, ToyStore, stage
+from toy import BODY, Recorder, ToyStore, stage, wait_until
 
 from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.contract import Job
@@ -286,13 +285,6 @@ def launch(store: ToyStore, tmp_path: Path) -> Any:
     for process in started:
         process.kill()
         process.communicate()
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 40) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def family(pid: int) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-# ruff: noqa: ARG001, ARG005 (every action takes the stage and the store)
+# ruff: noqa: ARG001 (every action takes the stage and the store)
 """Toy stages, a toy store of plain files and toy bodies, importable by workers."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ BODY = "toy:body"
 
 
 def stage(key: str, *inputs: str, do: str = "ok", **more: Any) -> Stage:
-    """A stage that does one thing, see :func:`body`."""
+    """A stage that does one thing: the function of that name below."""
     fields = {name: more.pop(name) for name in ("in_parent", "outputs") if name in more}
     return Stage("train", key, key, {}, inputs, {"do": do, **more}, title=f"stage {key}", **fields)
 
@@ -96,7 +97,8 @@ def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
     store.note_run(stage.key)
     for name in stage.inputs:
         assert store.has(name), name
-    extra = _ACTIONS[stage.payload["do"]](stage, store) or {}
+    action = globals()["_" + stage.payload["do"].replace("-", "_")]
+    extra = action(stage, store) or {}
     for key in (stage.key, *stage.outputs):
         store.write(key)
     return {**extra, "place": context.get("device")}
@@ -131,6 +133,18 @@ class Recorder:
 
     def last(self, key: str) -> Event:
         return [event for event in self.events if event.stage.key == key][-1]
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait, but not for ever."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def _ok(stage: Stage, store: ToyStore) -> None:
+    """Do nothing more."""
 
 
 def _raise(stage: Stage, store: ToyStore) -> None:
@@ -271,36 +285,6 @@ def _sleep(stage: Stage, store: ToyStore) -> None:
 def _delay(stage: Stage, store: ToyStore) -> None:
     """As slow as the worker's environment says."""
     time.sleep(float(os.environ.get("BENCH_TOY_DELAY", "0.05")))
-
-
-_ACTIONS = {
-    "spoil": _spoil,
-    "ok": lambda stage, store: None,
-    "raise": _raise,
-    "exit": _exit,
-    "diverge": _diverge,
-    "disk": _disk,
-    "no-data": _no_data,
-    "no-memory": _no_memory,
-    "loop": _loop,
-    "stop": _stop,
-    "deaf": _deaf,
-    "hog": _hog,
-    "child-hog": _child_hog,
-    "forks": _forks,
-    "quit": _quit,
-    "suicide": _suicide,
-    "suicide-once": _suicide_once,
-    "interrupt-self": _interrupt_self,
-    "environment": _environment,
-    "unsendable": _unsendable,
-    "swell": _swell,
-    "say": _say,
-    "shout": _shout,
-    "find-damage": _find_damage,
-    "sleep": _sleep,
-    "delay": _delay,
-}
 
 
 STORED_BODY = "toy:stored_body"

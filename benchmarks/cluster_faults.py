@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(KIT)]
 
 import psutil  # noqa: E402
 from cluster_kit import Processes, contents, go, inline, kill_tree, profile  # noqa: E402
-from toy import ToyStore, stored_stage, wait_until  # noqa: E402
+from toy import ToyStore, stage, wait_until  # noqa: E402
 
 from harness.store import Stage, Store  # noqa: E402
 from harness.store.maintenance import inspect  # noqa: E402
@@ -47,8 +47,8 @@ def graph(rng: random.Random) -> list[Stage]:
     """Twelve stages, each of which reads up to three earlier ones and takes up to a second."""
     stages: list[Stage] = []
     for index in range(12):
-        inputs = rng.sample(stages, min(len(stages), rng.randint(0, 3)))
-        stages.append(stored_stage(f"s{index}-{rng.random()}", *inputs, slow=rng.uniform(0.1, 1.0)))
+        inputs = [other.key for other in rng.sample(stages, min(len(stages), rng.randint(0, 3)))]
+        stages.append(stage(f"s{index}-{rng.random()}", *inputs, slow=rng.uniform(0.1, 1.0)))
     return stages
 
 
@@ -117,11 +117,9 @@ class Faults:
 def child(seed: int, folder: Path, address: str) -> None:
     """One run, as a process of its own that may be killed."""
     stages = graph(random.Random(seed))
-    store, log = Store(folder / "store"), ToyStore(folder / "log")
-    store.require_writable()
     made = Processes(folder)
     made.port = int(address.rpartition(":")[2])
-    outcome = go(stages, store, profile(made, wait=60.0), log=log)
+    outcome = go(stages, ToyStore(folder / "store"), profile(made, wait=60.0))
     for reason in sorted({failure.reason for failure in outcome.failures.values() if failure.status != "skipped"}):
         print(f"  failed, to run again: {reason}", flush=True)
     sys.exit(1 if outcome.failures else 0)
@@ -236,11 +234,11 @@ def full_disk(folder: Path) -> bool:
         filler.write_bytes(b"x" * 2_040_000)
         processes.start_scheduler()
         processes.start_worker("one", "--no-nanny")
-        stages = [stored_stage(f"s{index}", note="x" * 20_000) for index in range(8)]
-        store, log = Store(disk / "store"), ToyStore(folder / "log")
+        stages = [stage(f"s{index}", note="x" * 20_000) for index in range(8)]
+        store = ToyStore(disk / "store")
         outcomes = []
         for _ in range(2):
-            outcomes.append(go(stages, store, profile(processes), log=log))
+            outcomes.append(go(stages, store, profile(processes)))
             filler.unlink(missing_ok=True)
         full = Counter(failure.status for failure in outcomes[0].failures.values())
         same = contents(store) == contents(inline(stages, folder / "inline"))

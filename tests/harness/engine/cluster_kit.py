@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from toy import STORED_BODY, ToyStore, wait_until
+from toy import BODY, ToyStore, wait_until
 
 from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.cluster import Profile
@@ -111,30 +111,23 @@ def kill_tree(pid: int) -> None:
 
 def go(
     stages: list[Stage],
-    store: Store | ToyStore,
+    store: ToyStore,
     cluster: Profile,
     *,
-    log: ToyStore | None = None,
-    body: str = STORED_BODY,
     run_log: Path | None = None,
     limits: dict[str, Any] | None = None,
     **options: Any,
 ) -> StageOutcomes:
     """Run stages on a cluster; toy stages need no torch."""
-    context = {"root": str(store.root), "store": str(store.root)}
-    if log is not None:
-        context |= {"log": str(log.root)}
-    if isinstance(store, Store):
-        store.require_writable()
+    store.require_writable()
     with Dask(EngineOptions("dask", cluster=cluster, **(limits or {})), run_log, preload=()) as engine:
-        return run(stages, store=store, body=body, context=context, engine=engine, **options)
+        return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
 
 
 def inline(stages: Sequence[Stage], folder: Path) -> Store:
     """The same stages run in this process."""
-    store, log = Store(folder / "store"), ToyStore(folder / "log")
-    context = {"root": str(store.root), "log": str(log.root)}
-    run([*stages], store=store, body=STORED_BODY, context=context, engine=EngineOptions("inline").make())
+    store = ToyStore(folder / "store")
+    run(stages, store=store, body=BODY, context=store.context, engine=EngineOptions("inline").make())
     return store
 
 

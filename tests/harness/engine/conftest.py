@@ -1,4 +1,4 @@
-"""Fixtures of the tests of engines on a real store."""
+"""Fixtures of the tests of engines."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from toy import ToyStore
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> ToyStore:
-    """Where toy stages note that they ran."""
-    return ToyStore(tmp_path / "log")
+def store(tmp_path: Path) -> ToyStore:
+    """An empty store."""
+    return ToyStore(tmp_path / "store")

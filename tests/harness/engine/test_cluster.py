@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
 from cluster_kit import Processes, contents, go, inline, profile
-from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage, wait_until
+from toy import BODY, Recorder, ToyStore, diamond, stage, wait_until
 
 from harness.engine import EngineOptions, run
 from harness.engine import dask as dask_engine
@@ -43,13 +43,13 @@ def cluster(dask: Processes) -> Profile:
 
 
 def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
-    dask: Processes, cluster: Profile, store: Store, log: ToyStore, tmp_path: Path
+    dask: Processes, cluster: Profile, store: ToyStore, tmp_path: Path
 ) -> None:
     recorder = Recorder()
     run_log = store.root / "runs" / "one" / "workers.log"
     run_log.parent.mkdir(parents=True)
     stages = diamond()
-    outcome = go(stages, store, cluster, log=log, observer=recorder, run_log=run_log)
+    outcome = go(stages, store, cluster, observer=recorder, run_log=run_log)
     assert sorted(outcome.finished) == sorted(item.key for item in stages)
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     assert {event.worker.split()[0] for event in recorder.events if event.kind == "finished"} <= {"one", "two"}
@@ -70,64 +70,61 @@ def test_results_equal_the_inline_run_and_the_cluster_is_left_alone(
     ],
 )
 def test_failures_are_reported_as_by_the_local_pool(
-    cluster: Profile, tmp_path: Path, do: str, limits: dict[str, Any], status: str, reason: str
+    cluster: Profile, store: ToyStore, do: str, limits: dict[str, Any], status: str, reason: str
 ) -> None:
-    store = ToyStore(tmp_path)
-    outcome = go([stage("bad", do=do), stage("good")], store, cluster, body=BODY, limits=limits)
+    outcome = go([stage("bad", do=do), stage("good")], store, cluster, limits=limits)
     assert outcome.finished == ["good"]
     assert outcome.failures["bad"].status == status
     assert outcome.failures["bad"].reason.startswith(reason) or "pickle" in outcome.failures["bad"].reason
-    assert len(store.runs("bad")) == (2 if status == "killed" else 1)
+    assert len(store.ran("bad")) == (2 if status == "killed" else 1)
 
 
-def test_one_cluster_serves_several_runs(cluster: Profile, tmp_path: Path) -> None:
-    store = ToyStore(tmp_path)
+def test_one_cluster_serves_several_runs(cluster: Profile, store: ToyStore) -> None:
     with Dask(EngineOptions(cluster=cluster), preload=()) as opened:
         for key in ("a", "b"):
             outcome = run([stage(key)], store=store, body=BODY, context=store.context, engine=opened)
             assert outcome.finished == [key]
-    assert len({*store.runs("a"), *store.runs("b")}) <= 2, "a process serves several stages"
+    assert len({*store.ran("a"), *store.ran("b")}) <= 2, "a process serves several stages"
 
 
-def test_a_store_under_another_path(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
+def test_a_store_under_another_path(dask: Processes, store: ToyStore, tmp_path: Path) -> None:
     (tmp_path / "mounted").symlink_to(store.root)
     mounted, recorder = profile(dask, store=str(tmp_path / "mounted")), Recorder()
-    go([stored_stage("only")], store, mounted, log=log, body="toy:body_of_store", observer=recorder)
+    go([stage("only")], store, mounted, observer=recorder)
     assert recorder.events[-1].kind == "finished"
     assert recorder.events[-1].detail["store"] == str(tmp_path / "mounted")
 
 
-def test_a_store_that_workers_do_not_share(dask: Processes, store: Store, log: ToyStore, tmp_path: Path) -> None:
+def test_a_store_that_workers_do_not_share(dask: Processes, store: ToyStore, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot write to the store at .*elsewhere") as refused:
-        go(diamond(), store, profile(dask, store=str(tmp_path / "elsewhere")), log=log)
+        go(diamond(), store, profile(dask, store=str(tmp_path / "elsewhere")))
     assert len(str(refused.value).splitlines()) == 3, "a line for each worker"
     (tmp_path / "other").mkdir()
     run_log = store.root / "runs" / "one" / "workers.log"
     with pytest.raises(UserError, match=r"other is another store: it has no .*runs/one"):
-        go(diamond(), store, profile(dask, store=str(tmp_path / "other")), log=log, run_log=run_log)
-    assert not log.runs("first")
+        go(diamond(), store, profile(dask, store=str(tmp_path / "other")), run_log=run_log)
+    assert not store.ran("first")
 
 
 def test_workers_with_other_versions_are_refused(
-    cluster: Profile, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
+    cluster: Profile, store: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_engine, "versions", lambda: {"numpy": "0.9", "mine": "1"})
     with pytest.raises(UserError, match=r"instead of 0\.9; mine is missing instead of 1"):
-        go(diamond(), store, cluster, log=log)
-    assert not log.runs("first")
+        go(diamond(), store, cluster)
+    assert not store.ran("first")
 
 
-def test_resources(dask: Processes, tmp_path: Path) -> None:
-    store, recorder = ToyStore(tmp_path), Recorder()
+def test_resources(dask: Processes, store: ToyStore) -> None:
+    recorder = Recorder()
     stages = [stage(f"s{i}") for i in range(3)]
-    go(stages, store, profile(dask, resources={"train": {"GPU": 1}}), body=BODY, observer=recorder)
+    go(stages, store, profile(dask, resources={"train": {"GPU": 1}}), observer=recorder)
     assert {event.worker for event in recorder.events if event.kind == "finished"} == {"one"}
     with pytest.raises(UserError, match="a stage of kind 'train' takes GPU=2; a worker offers at most 1"):
-        go([stage("x")], store, profile(dask, resources={"train": {"GPU": 2}}), body=BODY)
+        go([stage("x")], store, profile(dask, resources={"train": {"GPU": 2}}))
 
 
-def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, tmp_path: Path) -> None:
-    store = ToyStore(tmp_path)
+def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, store: ToyStore) -> None:
     for jobs, slots in ((None, 2), (1, 1), (9, 2)):
         with Dask(EngineOptions(jobs=jobs, cluster=cluster), preload=()) as opened:
             run([stage(f"s{jobs}")], store=store, body=BODY, context=store.context, engine=opened)
@@ -138,27 +135,26 @@ def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Prof
     assert Dask(EngineOptions(jobs=3, cluster=slurm)).slots == 3
 
 
-def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Profile, tmp_path: Path) -> None:
-    store = ToyStore(tmp_path)
+def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Profile, store: ToyStore) -> None:
     stages = [stage(key, do="sleep", seconds=60) for key in ("a", "b")]
     sent: list[float] = []
 
     def interrupt() -> None:
-        wait_until(lambda: all(map(store.runs, "ab")))
+        wait_until(lambda: all(map(store.ran, "ab")))
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
     watcher = threading.Thread(target=interrupt)
     watcher.start()
     with pytest.raises(KeyboardInterrupt):
-        go(stages, store, cluster, body=BODY)
+        go(stages, store, cluster)
     watcher.join()
     assert time.monotonic() - sent[0] < 25, "the stages sleep for a minute"
-    wait_until(lambda: not any(psutil.pid_exists(store.runs(key)[0]) for key in "ab"), 10)
+    wait_until(lambda: not any(psutil.pid_exists(store.ran(key)[0]) for key in "ab"), 10)
 
 
 def test_an_artifact_that_shows_late_is_waited_for(
-    cluster: Profile, store: Store, log: ToyStore, monkeypatch: pytest.MonkeyPatch
+    cluster: Profile, store: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
     has = Store.has
@@ -167,7 +163,6 @@ def test_an_artifact_that_shows_late_is_waited_for(
         looks.append(key)
         return has(self, key) and len(looks) > 8
 
-    only = stored_stage("only")
     monkeypatch.setattr(Store, "has", late)
-    outcome = go([only], store, cluster, log=log)
-    assert outcome.finished == [only.key]
+    outcome = go([stage("only")], store, cluster)
+    assert outcome.finished == ["only"]

@@ -15,7 +15,7 @@ if find_spec("dask_jobqueue") is None:
     pytest.skip("needs the extra `cluster`", allow_module_level=True)
 
 from cluster_kit import HERE, ROOT, go
-from toy import BODY, Recorder, ToyStore, stage, wait_until
+from toy import Recorder, ToyStore, stage, wait_until
 
 from harness.engine import EngineOptions
 from harness.engine.cluster import Profile, cluster_class, cluster_options, need, start_cluster
@@ -69,13 +69,13 @@ def test_the_job_script_holds_what_the_profile_says(kind: str, more: dict[str, A
 
 
 def test_a_batch_system_from_submission_to_the_end_of_its_jobs(
-    commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    commands: Path, store: ToyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{HERE}:{ROOT}")
-    store, recorder = ToyStore(tmp_path / "toy"), Recorder()
+    recorder = Recorder()
     options = {"cores": 1, "processes": 1, "memory": "1GB", "interface": "lo"}
     profile = Profile("slurm", workers=2, offers={"GPU": 1}, resources={"train": {"GPU": 1}}, options=options)
-    outcome = go([stage(f"s{i}", do="delay") for i in range(6)], store, profile, body=BODY, observer=recorder)
+    outcome = go([stage(f"s{i}", do="delay") for i in range(6)], store, profile, observer=recorder)
     assert len(outcome.finished) == 6
     assert all("SLURMCluster-" in event.worker for event in recorder.events if event.kind == "finished")
     cancelled = commands / "scancel.out"

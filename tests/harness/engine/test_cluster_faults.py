@@ -16,11 +16,11 @@ import pytest
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
 from cluster_kit import HERE, ROOT, Processes, contents, go, inline, profile
-from toy import BODY, Recorder, ToyStore, diamond, stage, stored_stage, wait_until
+from toy import Recorder, ToyStore, diamond, stage, wait_until
 
 from harness.engine.cluster import Profile, start_cluster
 from harness.errors import UserError
-from harness.store import Stage, Store
+from harness.store import Stage
 
 
 @pytest.fixture
@@ -32,8 +32,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def slow_stages(count: int, seconds: float) -> list[Stage]:
-    first = stored_stage("first")
-    return [first, *(stored_stage(f"s{index}", first, slow=seconds) for index in range(count))]
+    return [stage("first"), *(stage(f"s{index}", "first", slow=seconds) for index in range(count))]
 
 
 def meanwhile(action: Callable[[], None]) -> threading.Thread:
@@ -42,9 +41,7 @@ def meanwhile(action: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def test_a_worker_killed_in_the_middle_of_a_stage(
-    processes: Processes, store: Store, log: ToyStore, tmp_path: Path
-) -> None:
+def test_a_worker_killed_in_the_middle_of_a_stage(processes: Processes, store: ToyStore, tmp_path: Path) -> None:
     """Its stage runs on the other worker; its stage process does not outlive it."""
     processes.start_scheduler()
     for name in ("one", "two"):
@@ -54,24 +51,24 @@ def test_a_worker_killed_in_the_middle_of_a_stage(
     lost: list[int] = []
 
     def kill() -> None:
-        wait_until(lambda: len([item for item in stages if log.runs(item.key)]) >= 3)
+        wait_until(lambda: len([item for item in stages if store.ran(item.key)]) >= 3)
         lost.extend(child.pid for child in psutil.Process(processes.workers["one"].pid).children(recursive=True))
         processes.workers["one"].kill()
 
     watcher = meanwhile(kill)
     try:
-        outcome = go(stages, store, profile(processes), log=log)
+        outcome = go(stages, store, profile(processes))
     finally:
         watcher.join()
     assert outcome.failures == {}
     assert len(outcome.finished) == 5
-    assert sum(len(log.runs(item.key)) for item in stages) > 5, "a stage ran twice"
+    assert sum(len(store.ran(item.key)) for item in stages) > 5, "a stage ran twice"
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     wait_until(lambda: not any(map(psutil.pid_exists, lost)), 10)
 
 
 def test_a_lost_scheduler_fails_what_is_left_and_the_next_run_goes_on(
-    processes: Processes, store: Store, log: ToyStore, tmp_path: Path
+    processes: Processes, store: ToyStore, tmp_path: Path
 ) -> None:
     processes.start_scheduler()
     processes.start_worker("one", "--no-nanny")
@@ -79,12 +76,12 @@ def test_a_lost_scheduler_fails_what_is_left_and_the_next_run_goes_on(
     stages = slow_stages(2, 3)
 
     def stop() -> None:
-        wait_until(lambda: any(log.runs(item.key) for item in stages[1:]))
+        wait_until(lambda: any(store.ran(item.key) for item in stages[1:]))
         processes.stop()
 
     watcher = meanwhile(stop)
     try:
-        outcome = go(stages, store, profile(processes), log=log)
+        outcome = go(stages, store, profile(processes))
     finally:
         watcher.join()
     assert outcome.finished == [stages[0].key]
@@ -94,22 +91,22 @@ def test_a_lost_scheduler_fails_what_is_left_and_the_next_run_goes_on(
     processes.workers.clear()
     processes.start_scheduler()
     processes.start_worker("two", "--no-nanny")
-    again = go(stages, store, profile(processes), log=log)
+    again = go(stages, store, profile(processes))
     assert (again.cached, len(again.finished), again.failures) == ([stages[0].key], 2, {})
-    assert len(log.runs(stages[0].key)) == 1
+    assert len(store.ran(stages[0].key)) == 1
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
 
 
-def test_a_cluster_without_workers(processes: Processes, store: Store, log: ToyStore) -> None:
+def test_a_cluster_without_workers(processes: Processes, store: ToyStore) -> None:
     processes.start_scheduler()
     with pytest.raises(UserError, match=f"has had no worker for 1 s; .* `dask worker {processes.address}"):
-        go(diamond(), store, profile(processes, wait=1.0), log=log)
+        go(diamond(), store, profile(processes, wait=1.0))
 
 
-def test_nobody_at_the_address(store: Store, log: ToyStore) -> None:
+def test_nobody_at_the_address(store: ToyStore) -> None:
     nowhere = Profile("address", address="tcp://127.0.0.1:9", wait=1.0)
     with pytest.raises(UserError, match=r"the cluster at tcp://127.0.0.1:9 does not answer"):
-        go(diamond(), store, nowhere, log=log)
+        go(diamond(), store, nowhere)
 
 
 def test_a_worker_s_refusal_of_an_option_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
@@ -118,12 +115,12 @@ def test_a_worker_s_refusal_of_an_option_is_one_line(capfd: pytest.CaptureFixtur
     assert capfd.readouterr().err == ""
 
 
-def test_workers_that_come_and_go_with_the_work(store: Store, log: ToyStore, tmp_path: Path) -> None:
+def test_workers_that_come_and_go_with_the_work(store: ToyStore, tmp_path: Path) -> None:
     """A cluster of our own with adaptive scaling: from none to two workers; nothing is left of it at the end."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     environment = {"PYTHONPATH": f"{HERE}:{ROOT}"}
     stages = diamond()
-    outcome = go(stages, store, Profile("local", adapt=(0, 2), environment=environment), log=log)
+    outcome = go(stages, store, Profile("local", adapt=(0, 2), environment=environment))
     assert len(outcome.finished) == 4
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     wait_until(
@@ -150,41 +147,39 @@ if __name__ == "__main__":
     where = sys.argv[2]
     cluster = Profile("local", workers=1) if where == "local" else Profile("address", address=where)
     try:
-        go([stage("a", do="sleep", seconds=60)], store, cluster, body=BODY)
+        go([stage("a", do="sleep", seconds=60)], store, cluster)
     except KeyboardInterrupt:
         sys.exit(130)
 """
 
 
-def test_a_killed_run_leaves_no_stage_running(processes: Processes, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_stage_running(processes: Processes, store: ToyStore, tmp_path: Path) -> None:
     """Nobody is there to say so: the worker notices that its task is no longer wanted."""
     processes.start_scheduler()
     processes.start_worker("one", "--no-nanny")
     (tmp_path / "program.py").write_text(PROGRAM)
-    store = ToyStore(tmp_path / "toy")
     environment = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT}"}
     command = [sys.executable, str(tmp_path / "program.py"), str(store.root), processes.address]
     program = subprocess.Popen(command, env=environment)
     try:
-        wait_until(lambda: bool(store.runs("a")))
+        wait_until(lambda: bool(store.ran("a")))
         program.kill()
-        wait_until(lambda: not psutil.pid_exists(store.runs("a")[0]), 20)
+        wait_until(lambda: not psutil.pid_exists(store.ran("a")[0]), 20)
     finally:
         program.kill()
         program.wait()
 
 
-def test_ctrl_c_ends_a_cluster_of_our_own_without_a_word(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_cluster_of_our_own_without_a_word(store: ToyStore, tmp_path: Path) -> None:
     """A terminal sends it to every process of the group."""
     (tmp_path / "program.py").write_text(PROGRAM)
-    store = ToyStore(tmp_path / "toy")
     command = [sys.executable, str(tmp_path / "program.py"), str(store.root), "local"]
     environment = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT}"}
     program = subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     try:
-        wait_until(lambda: bool(store.runs("a")))
+        wait_until(lambda: bool(store.ran("a")))
         family = psutil.Process(program.pid).children(recursive=True)
         os.killpg(program.pid, signal.SIGINT)
         output, _ = program.communicate(timeout=30)
@@ -195,15 +190,15 @@ def test_ctrl_c_ends_a_cluster_of_our_own_without_a_word(tmp_path: Path) -> None
     wait_until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family), 10)
 
 
-def test_a_slow_worker_does_less(processes: Processes, tmp_path: Path) -> None:
+def test_a_slow_worker_does_less(processes: Processes, store: ToyStore) -> None:
     """Stages are not dealt out beforehand: what one worker has not begun, the other takes."""
     processes.start_scheduler()
     processes.start_worker("slow", "--no-nanny", BENCH_TOY_DELAY="2")
     processes.start_worker("quick", "--no-nanny")
     processes.wait_for_workers()
-    store, recorder = ToyStore(tmp_path / "toy"), Recorder()
+    recorder = Recorder()
     stages = [stage(f"s{i}", do="delay") for i in range(10)]
-    outcome = go(stages, store, profile(processes), body=BODY, observer=recorder)
+    outcome = go(stages, store, profile(processes), observer=recorder)
     assert len(outcome.finished) == 10
     slow = [event for event in recorder.events if event.kind == "finished" and event.worker.startswith("slow")]
     assert 1 <= len(slow) < 5
@@ -255,7 +250,7 @@ def hosts() -> Iterator[list[str]]:
 
 
 def test_workers_on_two_hosts_that_share_a_folder(
-    hosts: list[str], processes: Processes, store: Store, log: ToyStore, tmp_path: Path
+    hosts: list[str], processes: Processes, store: ToyStore, tmp_path: Path
 ) -> None:
     processes.host = "10.83.7.1"
     processes.start_scheduler()
@@ -263,7 +258,7 @@ def test_workers_on_two_hosts_that_share_a_folder(
         processes.start_worker(name, "--no-nanny", "--host", f"10.83.7.{number}", prefix=("ip", "netns", "exec", name))
     processes.wait_for_workers()
     recorder, stages = Recorder(), slow_stages(4, 0.3)
-    go(stages, store, profile(processes), log=log, observer=recorder)
+    go(stages, store, profile(processes), observer=recorder)
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     used = {event.worker.split()[0] for event in recorder.events if event.kind == "finished"}
     assert used == set(hosts)

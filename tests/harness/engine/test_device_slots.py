@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,8 +63,8 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) -> None:
-    store, recorder = ToyStore(tmp_path), Recorder()
+def test_stages_go_to_their_devices_and_never_share_a_process(store: ToyStore) -> None:
+    recorder = Recorder()
     trainings = [stage(f"t{i}", do="sleep", seconds=0.3) for i in range(4)]
     others = [of_kind("quantify", f"q{i}", do="sleep", seconds=0.3) for i in range(2)]
     with EngineOptions(jobs=1, device="cuda").make() as engine:
@@ -77,21 +76,21 @@ def test_stages_go_to_their_devices_and_never_share_a_process(tmp_path: Path) ->
     places = {key: recorder.last(key).detail["place"] for key in outcome.finished}
     assert sorted(places[item.key] for item in trainings) == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
     assert {places[item.key] for item in others} == {"cpu"}
-    pids = {key: store.runs(key)[0] for key in places}
+    pids = {key: store.ran(key)[0] for key in places}
     assert len({pids[item.key] for item in trainings}) == 4
     assert not {pids[item.key] for item in trainings} & {pids[item.key] for item in others}
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_a_worker_with_a_spoilt_device_runs_nothing_more(tmp_path: Path) -> None:
-    store, recorder = ToyStore(tmp_path), Recorder()
+def test_a_worker_with_a_spoilt_device_runs_nothing_more(store: ToyStore) -> None:
+    recorder = Recorder()
     stages = [stage("a", do="spoil"), stage("b")]
     with EngineOptions(jobs=1, device="cuda:0", jobs_per_device=1).make() as engine:
         outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine, observer=recorder)
     assert outcome.finished == ["b"]
     assert outcome.failures["a"].status == "device"
     assert store.failure("a") is None, "it runs again next time"
-    assert store.runs("a") != store.runs("b")
+    assert store.ran("a") != store.ran("b")
 
 
 def test_the_fork_server_leaves_gpus_alone() -> None:

@@ -26,11 +26,6 @@ from harness.store import Failure, Stage
 MIB = 2**20
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ToyStore:
-    return ToyStore(tmp_path)
-
-
 def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
     limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "log") if name in options}
     log = limits.pop("log", None)
@@ -44,9 +39,9 @@ def test_a_diamond_runs_once_in_workers(store: ToyStore) -> None:
     outcome = go(stages, store, observer=recorder)
     assert set(outcome.finished) == set("abcde")
     assert outcome.failures == {}
-    assert [len(store.runs(key)) for key in "abcde"] == [1] * 5
-    assert os.getpid() not in store.runs("a")
-    assert len({pid for key in "abcde" for pid in store.runs(key)}) <= 2
+    assert [len(store.ran(key)) for key in "abcde"] == [1] * 5
+    assert os.getpid() not in store.ran("a")
+    assert len({pid for key in "abcde" for pid in store.ran(key)}) <= 2
     detail = recorder.last("e").detail
     assert (detail["threads"], detail["omp"], detail["own"]) == (1, "1", 1)
     assert detail["peak_rss"] > MIB
@@ -56,13 +51,13 @@ def test_a_diamond_runs_once_in_workers(store: ToyStore) -> None:
 def test_stages_of_the_parent_run_between_those_of_workers(store: ToyStore) -> None:
     stages = [stage("train"), stage("score", "train", in_parent=True), stage("after", "score")]
     assert go(stages, store).finished == ["train", "score", "after"]
-    assert store.runs("score") == [os.getpid()]
-    assert store.runs("after") != [os.getpid()]
+    assert store.ran("score") == [os.getpid()]
+    assert store.ran("after") != [os.getpid()]
 
 
 def test_only_as_many_workers_as_there_is_work(store: ToyStore) -> None:
     go([stage("a"), stage("b", "a"), stage("c", "b")], store, jobs=8)
-    assert len({pid for key in "abc" for pid in store.runs(key)}) == 1
+    assert len({pid for key in "abc" for pid in store.ran(key)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,7 +75,7 @@ def test_an_exception_costs_one_stage_and_no_worker(store: ToyStore, do: str, st
     assert outcome.failures["bad"].status == status
     assert outcome.failures["bad"].reason.startswith(reason)
     assert outcome.failures["child"].status == "skipped"
-    assert store.runs("bad") == store.runs("good")
+    assert store.ran("bad") == store.ran("good")
 
 
 def test_what_cannot_be_sent_back_is_a_failure(store: ToyStore) -> None:
@@ -100,7 +95,7 @@ def test_a_stage_that_kills_its_worker_is_tried_twice(store: ToyStore, do: str, 
     assert outcome.finished == ["good"]
     assert outcome.failures["bad"] == Failure("killed", f"the worker process {how}, 2 times")
     assert recorder.kinds("bad") == ["started", "retried", "failed"]
-    assert len(set(store.runs("bad"))) == 2, "the second attempt has a fresh worker"
+    assert len(set(store.ran("bad"))) == 2, "the second attempt has a fresh worker"
     assert store.failure("bad") is None, "it runs again next time"
 
 
@@ -118,7 +113,7 @@ def test_a_lost_input_of_several_running_stages_is_made_again_once(store: ToySto
     outcome = go([stage("a"), slow, quick, stage("end", "slow", "quick")], store)
     assert outcome.failures == {}
     assert set(outcome.finished) == {"a", "slow", "quick", "end"}
-    assert [len(store.runs(key)) for key in ("slow", "quick", "end")] == [2, 2, 1]
+    assert [len(store.ran(key)) for key in ("slow", "quick", "end")] == [2, 2, 1]
 
 
 def test_a_stage_over_the_time_limit_is_ended(store: ToyStore) -> None:
@@ -127,9 +122,9 @@ def test_a_stage_over_the_time_limit_is_ended(store: ToyStore) -> None:
     assert outcome.failures["bad"].status == "timeout"
     assert outcome.failures["bad"].reason in [f"ran longer than 1 s (in toy.py:{line})" for line in loop_lines()]
     assert len(outcome.finished) == 4
-    assert len(store.runs("bad")) == 1, "what took too long once is not tried again"
+    assert len(store.ran("bad")) == 1, "what took too long once is not tried again"
     assert time.monotonic() - began < 20
-    assert not psutil.pid_exists(store.runs("bad")[0])
+    assert not psutil.pid_exists(store.ran("bad")[0])
 
 
 def loop_lines() -> list[int]:
@@ -147,7 +142,7 @@ def test_a_stage_that_cannot_say_where_it_is_is_ended_as_soon(store: ToyStore, d
     assert outcome.failures == {"bad": Failure("timeout", "ran longer than 1 s")}
     assert outcome.finished == ["good"]
     assert time.monotonic() - began < 20
-    assert not psutil.pid_exists(store.runs("bad")[0])
+    assert not psutil.pid_exists(store.ran("bad")[0])
 
 
 def test_a_stage_that_waits_in_a_library_is_told_by_the_plugin_s_line(store: ToyStore) -> None:
@@ -162,7 +157,7 @@ def test_a_stage_over_the_memory_limit_is_ended(store: ToyStore) -> None:
     assert outcome.failures["bad"].status == "memory"
     assert outcome.failures["bad"].reason.endswith("of memory, the limit is 629 MB")
     assert outcome.finished == ["good"]
-    assert len(store.runs("bad")) == 1
+    assert len(store.ran("bad")) == 1
 
 
 def test_memory_of_what_a_stage_starts_counts(store: ToyStore) -> None:
@@ -180,7 +175,7 @@ def test_memory_that_forks_share_counts_once(store: ToyStore) -> None:
 def test_the_peak_is_that_of_the_stage(store: ToyStore) -> None:
     recorder = Recorder()
     go([stage("a", do="swell"), stage("b", "a")], store, jobs=1, observer=recorder)
-    assert store.runs("a") == store.runs("b")
+    assert store.ran("a") == store.ran("b")
     assert recorder.last("a").detail["peak_rss"] - recorder.last("b").detail["peak_rss"] > 80 * MIB
 
 
@@ -202,18 +197,18 @@ def test_the_log_stays_short(store: ToyStore, tmp_path: Path) -> None:
 
 def test_no_worker_is_left_after_a_run(store: ToyStore) -> None:
     go([stage("a"), stage("b")], store)
-    assert not [pid for key in "ab" for pid in store.runs(key) if psutil.pid_exists(pid)]
+    assert not [pid for key in "ab" for pid in store.ran(key) if psutil.pid_exists(pid)]
 
 
 def test_a_worker_that_died_idle_is_replaced(store: ToyStore) -> None:
     def kill_idle(event: Any) -> None:
         if event.kind == "finished" and event.stage.key == "a":
-            os.kill(store.runs("a")[0], signal.SIGKILL)
+            os.kill(store.ran("a")[0], signal.SIGKILL)
             time.sleep(0.2)
 
     outcome = go([stage("a"), stage("b", "a")], store, jobs=1, observer=kill_idle)
     assert outcome.finished == ["a", "b"]
-    assert store.runs("a") != store.runs("b")
+    assert store.ran("a") != store.ran("b")
 
 
 def test_processes_that_have_left_keep_no_files_open(store: ToyStore) -> None:
@@ -300,7 +295,7 @@ def test_an_interrupt_keeps_what_is_finished(store: ToyStore, launch: Any, numbe
     if signal.getsignal(number) is signal.SIG_IGN:
         pytest.skip("these tests run under nohup, which a run obeys too")
     process = launch(60, 4)
-    wait_until(lambda: bool(store.runs("s0") and store.runs("s1")))
+    wait_until(lambda: bool(store.ran("s0") and store.ran("s1")))
     relatives = family(process.pid)
     if number == signal.SIGTERM:
         process.send_signal(number)
@@ -312,7 +307,7 @@ def test_an_interrupt_keeps_what_is_finished(store: ToyStore, launch: Any, numbe
     assert time.monotonic() - began < 5
     assert errors == ""
     assert store.has("first")
-    assert not store.runs("s2"), "nothing is handed out after the interrupt"
+    assert not store.ran("s2"), "nothing is handed out after the interrupt"
     wait_until(lambda: not any(relative.is_running() for relative in relatives), 5)
 
 
@@ -321,7 +316,7 @@ def test_no_thread_is_left_after_a_run_was_killed(store: ToyStore) -> None:
     engine.start(Job(BODY, store.context))
     for key in ("a", "b"):
         engine.submit(stage(key, do="sleep", seconds=60))
-    wait_until(lambda: bool(store.runs("a") and store.runs("b")))
+    wait_until(lambda: bool(store.ran("a") and store.ran("b")))
     engine.kill()
     engine.close()
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("bench-worker")] == []
@@ -336,14 +331,14 @@ def test_ctrl_c_while_the_workers_start(store: ToyStore, launch: Any) -> None:
     assert process.returncode == 130
     assert errors == ""
     wait_until(lambda: not any(relative.is_running() for relative in relatives), 10)
-    assert not store.runs("s0")
+    assert not store.ran("s0")
 
 
 def test_a_killed_parent_leaves_no_worker(store: ToyStore, launch: Any) -> None:
     process = launch(60, 2)
-    wait_until(lambda: bool(store.runs("s0") and store.runs("s1")))
+    wait_until(lambda: bool(store.ran("s0") and store.ran("s1")))
     relatives = family(process.pid)
-    assert {store.runs("s0")[0], store.runs("s1")[0]} <= {relative.pid for relative in relatives}
+    assert {store.ran("s0")[0], store.ran("s1")[0]} <= {relative.pid for relative in relatives}
     process.kill()
     wait_until(lambda: not any(relative.is_running() for relative in relatives), 10)
     lease = store.try_lease("s0")
@@ -358,7 +353,7 @@ def test_two_runs_on_one_store_share_the_work(store: ToyStore, launch: Any) -> N
     counts = [[int(number) for number in output.split()] for output, _ in reports]
     assert [finished + cached for finished, cached, _, _ in counts] == [13, 13]
     assert sum(finished for finished, _, _, _ in counts) == 13
-    assert all(len(store.runs(key)) == 1 for key in ["first", *[f"s{i}" for i in range(12)]])
+    assert all(len(store.ran(key)) == 1 for key in ["first", *[f"s{i}" for i in range(12)]])
     assert any(waiting for _, _, _, waiting in counts)
 
 
@@ -386,4 +381,4 @@ def test_the_failure_of_another_run_is_taken_over(store: ToyStore) -> None:
     outcome = go([stage("a"), stage("b", "a")], store, observer=fail_elsewhere)
     assert outcome.failures["a"].reason == "ValueError: elsewhere"
     assert outcome.failures["b"].status == "skipped"
-    assert not store.runs("a")
+    assert not store.ran("a")

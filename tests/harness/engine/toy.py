@@ -1,24 +1,22 @@
 # ruff: noqa: ARG001 (every action takes the stage and the store)
-"""Toy stages, a toy store of plain files and toy bodies, importable by workers."""
+"""Toy stages and bodies, importable by workers, and a store that notes what ran."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from harness.engine import Event
 from harness.errors import DataError, DivergedError
-from harness.store import Failure, Stage, digest
+from harness.store import Stage, Store
 
 BODY = "toy:body"
 
@@ -29,79 +27,49 @@ def stage(key: str, *inputs: str, do: str = "ok", **more: Any) -> Stage:
     return Stage("train", key, key, {}, inputs, {"do": do, **more}, title=f"stage {key}", **fields)
 
 
-class FileLease:
-    """A lock on a file, which ends with its process."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            raise
-
-    def release(self) -> None:
-        self._file.close()
-
-
-class ToyStore:
-    """Artifacts, failures, leases and the log of executions as files below one folder."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        for name in ("artifacts", "failures", "leases", "runs"):
-            (root / name).mkdir(parents=True, exist_ok=True)
+class ToyStore(Store):
+    """A store that notes which process ran a stage."""
 
     @property
     def context(self) -> dict[str, Any]:
-        return {"root": str(self.root), "store": str(self.root)}
+        return {"store": str(self.root)}
 
-    def has(self, key: str) -> bool:
-        return (self.root / "artifacts" / key).exists()
-
-    def refresh(self, key: str) -> None:
-        """Nothing."""
-
-    def try_lease(self, key: str) -> FileLease | None:
-        try:
-            return FileLease(self.root / "leases" / key)
-        except BlockingIOError:
-            return None
-
-    def record_failure(self, key: str, failure: Failure, stage: Stage) -> None:
-        assert stage.key == key
-        (self.root / "failures" / key).write_text(json.dumps(asdict(failure)))
-
-    def failure(self, key: str) -> Failure | None:
-        path = self.root / "failures" / key
-        return Failure(**json.loads(path.read_text())) if path.exists() else None
-
-    def write(self, key: str) -> None:
-        partial = self.root / "artifacts" / f".{key}.{os.getpid()}"
-        partial.write_text("done")
-        partial.rename(self.root / "artifacts" / key)
+    def write(self, made: Stage, key: str | None = None) -> None:
+        """Write the sum of the inputs' numbers and one; as slowly as ``slow`` says."""
+        total = 1 + sum(self.open(name).read_json("number") for name in made.inputs)
+        with self.create(made, key=key) as draft:
+            draft.write_json("number", total)
+            time.sleep(made.payload.get("slow", 0))
+            draft.write_json("again", total)
 
     def note_run(self, key: str) -> None:
-        with (self.root / "runs" / key).open("a") as file:
+        self._folder("ran")
+        with (self.root / "ran" / key).open("a") as file:
             file.write(f"{os.getpid()}\n")
 
-    def runs(self, key: str) -> list[int]:
+    def ran(self, key: str) -> list[int]:
         """Process ids of those that ran a stage, one per execution."""
-        path = self.root / "runs" / key
+        path = self.root / "ran" / key
         return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def diamond(**payload: Any) -> list[Stage]:
+    """Four stages; the last one's number is 5."""
+    edges = [["first"], ["left", "first"], ["right", "first"], ["last", "left", "right"]]
+    return [stage(*edge, **payload) for edge in edges]
 
 
 def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
     """Do what ``do`` says, then write the artifacts."""
-    store = ToyStore(Path(context["root"]))
+    store = ToyStore(Path(context["store"]))
     store.note_run(stage.key)
     for name in stage.inputs:
         assert store.has(name), name
     action = globals()["_" + stage.payload["do"].replace("-", "_")]
     extra = action(stage, store) or {}
-    for key in (stage.key, *stage.outputs):
-        store.write(key)
-    return {**extra, "place": context.get("device")}
+    for key in (*stage.outputs, stage.key):
+        store.write(stage, key)
+    return {**extra, "place": context.get("device"), "store": context["store"]}
 
 
 REMEMBERED: set[str] = set()
@@ -231,7 +199,7 @@ def _suicide(stage: Stage, store: ToyStore) -> None:
 
 
 def _suicide_once(stage: Stage, store: ToyStore) -> None:
-    if len(store.runs(stage.key)) == 1:
+    if len(store.ran(stage.key)) == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -272,9 +240,9 @@ def _shout(stage: Stage, store: ToyStore) -> None:
 def _find_damage(stage: Stage, store: ToyStore) -> None:
     """On the first try, read damaged inputs: they are put aside, and the stage fails."""
     time.sleep(stage.payload.get("seconds", 0))
-    if len(store.runs(stage.key)) <= stage.payload.get("times", 1):
+    if len(store.ran(stage.key)) <= stage.payload.get("times", 1):
         for name in stage.inputs:
-            (store.root / "artifacts" / name).unlink(missing_ok=True)
+            shutil.rmtree(store.artifact_folder(name), ignore_errors=True)
         raise RuntimeError("an input is damaged")
 
 
@@ -285,41 +253,3 @@ def _sleep(stage: Stage, store: ToyStore) -> None:
 def _delay(stage: Stage, store: ToyStore) -> None:
     """As slow as the worker's environment says."""
     time.sleep(float(os.environ.get("BENCH_TOY_DELAY", "0.05")))
-
-
-STORED_BODY = "toy:stored_body"
-
-
-def stored_stage(name: str, *inputs: Stage, **payload: Any) -> Stage:
-    """A stage with a key that the real store takes."""
-    preimage = {"name": name, "inputs": [other.key for other in inputs]}
-    return Stage("train", digest(preimage), name, preimage, tuple(other.key for other in inputs), payload, title=name)
-
-
-def diamond(**payload: Any) -> list[Stage]:
-    """Four stages; the last one's number is 5."""
-    first = stored_stage("first", **payload)
-    left, right = stored_stage("left", first, **payload), stored_stage("right", first, **payload)
-    return [first, left, right, stored_stage("last", left, right, **payload)]
-
-
-def stored_body(stage: Stage, context: dict[str, Any]) -> None:
-    """Write to the real store the sum of the inputs' numbers and one; as slowly as ``slow`` says."""
-    from harness.store import Store
-
-    store = Store(Path(context["root"]))
-    ToyStore(Path(context["log"])).note_run(stage.key)
-    total = 1 + sum(store.open(name).read_json("number") for name in stage.inputs)
-    with store.create(stage) as draft:
-        draft.write_json("number", total)
-        time.sleep(stage.payload.get("slow", 0))
-        draft.write_json("again", total)
-
-
-def body_of_store(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
-    """Write an artifact to the store under the path that the context gives, and tell the path."""
-    from harness.store import Store
-
-    with Store(Path(context["store"])).create(stage) as draft:
-        draft.write_json("number", 1)
-    return {"store": context["store"]}

@@ -23,7 +23,6 @@ from harness.engine import dask as dask_engine
 from harness.engine.cluster import Profile
 from harness.engine.dask import Dask
 from harness.errors import UserError
-from harness.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -151,18 +150,3 @@ def test_an_interrupt_ends_the_stages_on_all_workers(cluster: Profile, store: To
     watcher.join()
     assert time.monotonic() - sent[0] < 25, "the stages sleep for a minute"
     wait_until(lambda: not any(psutil.pid_exists(store.ran(key)[0]) for key in "ab"), 10)
-
-
-def test_an_artifact_that_shows_late_is_waited_for(
-    cluster: Profile, store: ToyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = []
-    has = Store.has
-
-    def late(self: Store, key: str) -> bool:
-        looks.append(key)
-        return has(self, key) and len(looks) > 8
-
-    monkeypatch.setattr(Store, "has", late)
-    outcome = go([stage("only")], store, cluster)
-    assert outcome.finished == ["only"]

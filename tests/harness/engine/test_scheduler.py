@@ -111,6 +111,13 @@ def test_a_kept_failure_runs_again_only_when_asked(store: ToyStore) -> None:
     assert len(store.ran("bad")) == 2
 
 
+def test_a_kept_failure_is_forgotten_after_a_success(store: ToyStore) -> None:
+    store.record_failure("a", Failure("diverged", "nan"), stage("a"))
+    assert go([stage("a")], store).failures["a"].status == "diverged"
+    assert go([stage("a")], store, retry_failed=True).finished == ["a"]
+    assert store.failure("a") is None
+
+
 def test_other_failures_run_again(store: ToyStore) -> None:
     for _ in range(2):
         assert go([stage("bad", do="no-memory")], store).failures["bad"].status == "memory"

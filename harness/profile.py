@@ -7,7 +7,6 @@ ends after a number of steps. Nothing of it is stored.
 from __future__ import annotations
 
 import cProfile
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
@@ -322,9 +321,7 @@ def profile(
         with writing(trace):
             trace.mkdir(parents=True, exist_ok=True)
         path = str(trace / file_name(f"{cell.method}-{cell.dataset}-{cell.id}.trace.json"))
-    with tempfile.TemporaryDirectory(prefix="bench-profile-") as folder:
-        inline, log = EngineOptions("inline", device=device), Path(folder) / "workers.log"
-        failure = run_targets(session, inline, observe, addressed.train.inputs, log)
+    failure = run_targets(session, EngineOptions("inline", device=device), observe, addressed.train.inputs)
     if failure is not None:
         raise BenchError(f"a stage before the training failed: {failure.reason}")
     context = Context(session.store, session.data_dir, device)

@@ -69,8 +69,6 @@ class Ready:
 
     def open(self, running: Collection[Stage]) -> Heap | None:
         """Return a heap that is not empty and for whose stages a slot is free, while these run; None without one."""
-        if not any(self._heaps):
-            return None
         on_device = sum(self._lane(stage) for stage in running)
         taken = len(running) - on_device, on_device
         slots = self._engine.slots, self._engine.device_slots

@@ -193,14 +193,12 @@ def _measured_cells(
     session: Session, results: RunResults, chosen: Sequence[ChosenCell], traits: Mapping[str, Any]
 ) -> Iterator[MeasuredCell]:
     """Read what was measured of each cell; nothing for an analysis that measures nothing."""
-    from harness.stages.reading_numpy import read_arrays
-
     for item in chosen:
         values: Mapping[str, Any] = {}
         arrays: Mapping[str, Array] = {}
         if item.stage is not None:
-            artifact = session.store.open(item.stage.key)
-            values, arrays = artifact.read_json("values"), read_arrays(artifact.path("arrays"))
+            values = session.store.open(item.stage.key).read_json("values")
+            arrays = _arrays(session.store, item.stage.key, "arrays")
         yield measured(session, results, item, bool(traits.get("opens_test")), values, arrays)
 
 

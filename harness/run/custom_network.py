@@ -107,8 +107,7 @@ def evaluate(
         opened = _with_custom(session, label, folder, datasets, trained)
         stages = opened.plan.stages
         inputs = [stages[cell.score].inputs[0] for cell in opened.plan.cells]
-        inline = EngineOptions("inline", retry_failed=True)
-        failure = run_targets(opened, inline, lambda _: None, inputs, folder / "workers.log")
+        failure = run_targets(opened, EngineOptions("inline", retry_failed=True), lambda _: None, inputs)
         if failure is not None:
             raise BenchError(f"a dataset could not be prepared: {failure.reason}")
         scratch = Scratch(session.store, folder / "store")

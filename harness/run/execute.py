@@ -190,9 +190,11 @@ def run_targets(
     options: EngineOptions,
     observe: Callable[[Event], None],
     targets: Sequence[str],
-    log: Path,
+    log: Path | None = None,
 ) -> Failure | None:
     """Run what some stages of the plan need and nothing else; returns the first failure, if any. No run folder is left.
+
+    ``log``: for what workers print.
 
     Raises:
         DataError: a dataset cannot be built from its files.

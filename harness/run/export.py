@@ -90,12 +90,17 @@ class Export:
         Raises:
             UserError: the run does not keep a plugin file as it was, or code that a dataset names is gone or changed.
         """
-        suite, files = self.suite(), dict[str, bytes]()
-        plugins = []
+        suite, files, plugins = self.suite(), dict[str, bytes](), []
+        kept = KeptCode.read(self.folder)
         for number, plugin in enumerate(suite.get("plugins", ()), start=1):
-            code = {f"plugins/{number:02d}/{name}": data for name, data in _plugin_code(self, str(plugin)).items()}
-            plugins.append(next(iter(code)))
-            files |= code
+            code = {name: kept.content(digest) for name, digest in kept.plugins.get(str(plugin), {}).items()}
+            if not code or None in code.values():
+                raise UserError(
+                    f"run {self.record.id} does not keep the plugin {plugin} as it was; run the suite again (what is "
+                    "in the store is not trained anew) and export that run"
+                )
+            plugins.append(f"plugins/{number:02d}/{next(iter(code))}")  # the plugin itself is the first of its files
+            files |= {f"plugins/{number:02d}/{name}": data for name, data in code.items() if data is not None}
         files |= archived(self.record.provenance.get("named", ()), suite["datasets"])
         return suite | ({"plugins": plugins} if plugins else {}), files
 
@@ -257,22 +262,6 @@ def _commit(repository: Mapping[str, Any] | None) -> str:
     if not repository:
         return ""
     return f", commit {repository['commit']}{' with changes to its files' if repository['changed'] else ''}"
-
-
-def _plugin_code(export: Export, plugin: str) -> dict[str, bytes]:
-    """Return a plugin file and what it imports beside it, as the run had them; the plugin file first.
-
-    Raises:
-        UserError: the run does not keep them.
-    """
-    kept = KeptCode.read(export.folder)
-    code = {name: kept.content(digest) for name, digest in kept.plugins.get(plugin, {}).items()}
-    if not code or None in code.values():
-        raise UserError(
-            f"run {export.record.id} does not keep the plugin {plugin} as it was; run the suite again (what is in the "
-            "store is not trained anew) and export that run"
-        )
-    return {name: data for name, data in code.items() if data is not None}
 
 
 def _requirements(versions: Mapping[str, Any]) -> str:

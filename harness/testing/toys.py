@@ -335,7 +335,7 @@ def toy_run(suite_text: str = USUAL) -> ToyRun:
     suite = load_suite(path, catalog, facts.declare)
     session = Session(suite, catalog, facts, build_plan(suite, catalog, facts), store)
     targets = [cell.score for cell in session.plan.cells]
-    failure = run_targets(session, EngineOptions("inline"), lambda _: None, targets, folder / "log")
+    failure = run_targets(session, EngineOptions("inline"), lambda _: None, targets)
     assert failure is None, failure
     record = start_record(session, store.new_run(new_run_name(suite.name, store.runs)).name)
     return ToyRun(session, record, collect(record, store))

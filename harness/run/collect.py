@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,14 +115,14 @@ def _saved_results(record: RunRecord, store: Store) -> RunResults:
 
 def _with_data(dataset: DatasetFacts, store: Store, key: str, saved: RunResults) -> DatasetFacts:
     """Add what is known of a dataset only once it is built: from the store, else from the saved results."""
-    meta = store.meta(key) if key and store.has(key) else None
-    try:
-        info = store.open(key).read_json("info") if meta is not None else None
-    except BenchError:
-        info = None
-    if meta is None or not isinstance(info, Mapping):
+    info = None
+    with suppress(BenchError):
+        if key:
+            artifact = store.open(key)
+            info = artifact.read_json("info")
+    if not isinstance(info, Mapping):
         return next((other for other in saved.datasets if other.label == dataset.label), dataset)
-    component = meta.preimage.get("dataset", {"name": "", "params": {}})
+    component = artifact.meta.preimage.get("dataset", {"name": "", "params": {}})
     return replace(
         dataset,
         fingerprint=str(info.get("fingerprint", "")),
@@ -228,8 +229,7 @@ def _scored(
                 reason = no_checkpoint.get(rule, no_checkpoint[best])
                 rows.append(replace(base, split=split, checkpoint=rule, status="undefined", reason=reason))
             else:
-                names = ("split", "metric", "value", "epoch", "status", "reason")
-                values: dict[str, Any] = {name: getattr(score, name) for name in names}
+                values = {name: value for name, value in vars(score).items() if name != "rule"}
                 rows.append(replace(base, checkpoint=rule, **values))
     return rows
 

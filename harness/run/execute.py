@@ -66,7 +66,7 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
         DataError: a dataset cannot be built from its files; nothing has been trained.
         UserError: the store cannot be written to, or the engine cannot do what is asked.
     """
-    store, plan = session.store, session.plan
+    store = session.store
     options.make()  # refuses what it cannot do before anything is written
     store.require_writable()
     with terminable(), claim_run(store, session.suite.name) as name:
@@ -74,25 +74,19 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
         with options.make(run.folder / WORKER_LOG) as engine:
             work = _Work(session, options, engine, run.record.provenance, [observe, run.tracking.watch], name)
             with run.saved_when_cut_short(work.outcome.failures):
-                outcome, wanted = work.outcome, set[str]()
                 for stages, again in work.rounds(run.follow):
                     work.run(stages, retry_failed=again)
-                    wanted.update(stage.key for stage in stages)
-                session, plan = work.session, work.session.plan
-                cached = len(plan.stages.keys() - wanted)
-                closed = run.close(outcome, cached)
+                closed = run.close(work.outcome)
                 if lost := without_rows(closed.record, closed.results):  # their scores were found damaged when read
-                    stages = needed(plan, store, lost)
-                    cached -= len({stage.key for stage in stages} - set(outcome.finished))
-                    work.run(stages)
-                    closed = run.close(outcome, cached)
+                    work.run(needed(work.session.plan, store, lost))
+                    closed = run.close(work.outcome)
             try:
-                if session.suite.analyses:
-                    findings = analyse(session, closed.results, session.suite.analyses, run.folder, work.run)
+                if specs := session.suite.analyses:
+                    findings = analyse(work.session, closed.results, specs, run.folder, work.run)
                     closed = replace(closed, findings=tuple(findings))
             finally:  # the cells are there, whatever ends the analyses
                 run.tracking.finish(closed.results, closed.record.status)
-        anew = bool(outcome.finished or outcome.failures or closed.findings)
+        anew = bool(work.outcome.finished or work.outcome.failures or closed.findings)
         return replace(closed, page=leave_page(closed.record, closed.results, store, anew=anew))
 
 
@@ -120,9 +114,10 @@ class _Recording:
         self.record.save(self.folder)
         self.tracking.follow(self.record)
 
-    def close(self, outcome: StageOutcomes, cached: int) -> RunOutcome:
+    def close(self, outcome: StageOutcomes) -> RunOutcome:
         """Collect the results and save them with the record."""
-        facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": cached + len(outcome.cached)}
+        cached = self.session.plan.stages.keys() - {*outcome.finished, *outcome.failures}
+        facts = {"seconds": outcome.seconds, "stages": len(outcome.finished), "cached": len(cached)}
         status = "failed" if outcome.failures else "finished"
         done = replace(self.record, status=status, failures=dict(outcome.failures), facts=facts)
         results = collect(done, self.session.store)

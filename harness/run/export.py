@@ -200,13 +200,12 @@ def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str
     if not methods:
         return ""
     left_out = ("budget", "tune", "analyses")
-    suite = {name: value for name, value in resolved.items() if name not in left_out and value != {}}
-    suite |= {"name": file_name(name), "methods": methods}
-    suite["datasets"] = {label: resolved["datasets"][label]}
-    if suite.get("report", {}).get("reference") not in methods:
-        suite["report"] = {name: value for name, value in suite.get("report", {}).items() if name != "reference"}
-        if not suite["report"]:
-            del suite["report"]
+    report = dict(resolved.get("report", {}))
+    if report.get("reference") not in methods:
+        report.pop("reference", None)
+    datasets = {label: resolved["datasets"][label]}
+    suite = {**resolved, "name": file_name(name), "methods": methods, "datasets": datasets, "report": report}
+    suite = {name: value for name, value in suite.items() if name not in left_out and value != {}}
     text = SELECTED_HEADER.format(run=results.run, dataset=visible(label), how=", ".join(sorted(rules)))
     if lacking:
         text += f"# Left out, as their search has not finished or has no result: {', '.join(lacking)}.\n"

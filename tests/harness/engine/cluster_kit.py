@@ -36,9 +36,7 @@ def free_port() -> int:
 class Processes:
     """A scheduler and its workers.
 
-    Attributes:
-        folder: for their output and scratch files.
-        prefix: what their commands start with, such as ``ip netns exec NAME``.
+    ``folder`` is for their output and scratch files.
     """
 
     folder: Path
@@ -46,16 +44,14 @@ class Processes:
     host: str = "127.0.0.1"
     scheduler: subprocess.Popen[bytes] | None = None
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
         return f"tcp://{self.host}:{self.port}"
 
-    def start_scheduler(self, **settings: str) -> None:
-        self.scheduler = self.launch(
-            "scheduler", "--host", self.host, "--port", str(self.port), "--no-dashboard", "--no-show", **settings
-        )
+    def start_scheduler(self) -> None:
+        place = ("--host", self.host, "--port", str(self.port))
+        self.scheduler = self.launch("scheduler", *place, "--no-dashboard", "--no-show")
         wait_until(self.answers)
 
     def answers(self) -> bool:
@@ -83,7 +79,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([str(HERE), str(ROOT)])
         quiet = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s", "DASK_LOGGING__DISTRIBUTED": "error"}
-        environment = {**os.environ, "PYTHONPATH": path, **quiet, **self.environment, **settings}
+        environment = {**os.environ, "PYTHONPATH": path, **quiet, **settings}
         with (self.folder / f"{name}.out").open("ab") as output:
             return subprocess.Popen(
                 [*prefix, sys.executable, "-m", f"distributed.cli.dask_{what}", *options],

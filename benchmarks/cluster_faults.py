@@ -119,7 +119,9 @@ def child(seed: int, folder: Path, address: str) -> None:
     stages = graph(random.Random(seed))
     made = Processes(folder)
     made.port = int(address.rpartition(":")[2])
-    outcome = go(stages, ToyStore(folder / "store"), profile(made, wait=60.0))
+    store = ToyStore(folder / "store")
+    store.require_writable()
+    outcome = go(stages, store, profile(made, wait=60.0))
     for reason in sorted({failure.reason for failure in outcome.failures.values() if failure.status != "skipped"}):
         print(f"  failed, to run again: {reason}", flush=True)
     sys.exit(1 if outcome.failures else 0)
@@ -236,6 +238,7 @@ def full_disk(folder: Path) -> bool:
         processes.start_worker("one", "--no-nanny")
         stages = [stage(f"s{index}", note="x" * 20_000) for index in range(8)]
         store = ToyStore(disk / "store")
+        store.require_writable()
         outcomes = []
         for _ in range(2):
             outcomes.append(go(stages, store, profile(processes)))

@@ -115,7 +115,6 @@ def go(
     **options: Any,
 ) -> StageOutcomes:
     """Run stages on a cluster; toy stages need no torch."""
-    store.require_writable()
     with Dask(EngineOptions("dask", cluster=cluster, **(limits or {})), run_log, preload=()) as engine:
         return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
 

@@ -10,5 +10,7 @@ from toy import ToyStore
 
 @pytest.fixture
 def store(tmp_path: Path) -> ToyStore:
-    """An empty store."""
-    return ToyStore(tmp_path / "store")
+    """An empty store, ready for a run."""
+    made = ToyStore(tmp_path / "store")
+    made.require_writable()
+    return made

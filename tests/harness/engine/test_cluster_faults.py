@@ -139,7 +139,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from cluster_kit import go
-from toy import BODY, ToyStore, stage
+from toy import ToyStore, stage
 from harness.engine.cluster import Profile
 
 if __name__ == "__main__":

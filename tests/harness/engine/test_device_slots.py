@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 from toy import BODY, Recorder, ToyStore, stage
 
-from harness.engine import EngineOptions, devices, run
+from harness.engine import Engine, EngineOptions, devices, run
 from harness.engine.graph import Ready
 from harness.engine.worker import Attempt
 from harness.errors import UserError
 from harness.store import Stage
 
 
-class Slots:
-    """Of an engine what the queues ask."""
-
-    in_process = False
-
-    def __init__(self, slots: int, device_slots: int) -> None:
-        self.slots, self.device_slots = slots, device_slots
+def queues(slots: int, device_slots: int) -> Ready:
+    engine = Engine()
+    engine.slots, engine.device_slots = slots, device_slots
+    return Ready(engine)
 
 
 def of_kind(kind: str, key: str, **more: Any) -> Stage:
@@ -39,7 +36,7 @@ def test_which_stages_train_networks() -> None:
 
 
 def test_each_lane_fills_by_itself() -> None:
-    ready = Ready(Slots(1, 2))  # type: ignore[arg-type]
+    ready = queues(1, 2)
     train, quantify = of_kind("train", "t"), of_kind("quantify", "q")
     for rank, item in enumerate((train, quantify)):
         ready.push((0.0, rank), item)
@@ -50,7 +47,7 @@ def test_each_lane_fills_by_itself() -> None:
 
 
 def test_without_device_slots_there_is_one_lane() -> None:
-    ready = Ready(Slots(1, 0))  # type: ignore[arg-type]
+    ready = queues(1, 0)
     ready.push((0.0, 1), of_kind("quantify", "q"))
     ready.push((0.0, 0), of_kind("train", "t"))
     assert ready.open([])[0][1] == "t"

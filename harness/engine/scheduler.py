@@ -144,7 +144,7 @@ class _Scheduler:
                 self._cached(stage)
         for stage in wanted:
             if stage.key in self.unsettled and (failure := self._kept_failure(stage.key)) is not None:
-                self._fail(stage, failure, {"stored": True})
+                self._fail(stage, StageReport(failure, {"stored": True}))
 
     def _enlist(self, key: str) -> None:
         """Queue a stage, or let it wait for its inputs; those that are lost are made again."""
@@ -229,7 +229,7 @@ class _Scheduler:
         if self._done(stage):  # asked with the lease in hand: nobody can add it from here on
             self._cached(stage, {"elsewhere": True})
         elif (failure := self._kept_failure(key)) is not None:
-            self._fail(stage, failure, {"stored": True, "elsewhere": True})
+            self._fail(stage, StageReport(failure, {"stored": True, "elsewhere": True}))
         elif lease is not None:
             self._leases[key] = lease
             return stage
@@ -258,7 +258,7 @@ class _Scheduler:
         else:
             if failure.kept:
                 self._store.record_failure(stage.key, failure, stage)
-            self._fail(stage, failure, report.detail, seconds, report.worker)
+            self._fail(stage, report, seconds)
         self._leases.pop(stage.key).release()
 
     def _heal(self, stage: Stage, began: float) -> bool:
@@ -290,13 +290,13 @@ class _Scheduler:
                     self._push(key)
         self._note_prepared(stage.key)
 
-    def _fail(
-        self, stage: Stage, failure: Failure, detail: Mapping[str, Any], seconds: float = 0.0, worker: str = ""
-    ) -> None:
+    def _fail(self, stage: Stage, report: StageReport, seconds: float = 0.0) -> None:
         """Settle a stage as failed, and as skipped all that waits for it; faults of the data end the run instead."""
+        failure = report.failure
+        assert failure is not None
         self.unsettled.discard(stage.key)
         self._outcome.failures.setdefault(stage.key, failure)
-        self._tell("failed", stage, seconds, StageReport(failure, detail, worker))
+        self._tell("failed", stage, seconds, report)
         if failure.status == "data" and stage.key in self._unprepared:
             self._faults.append(f"cannot {stage.title}: {failure.reason}")
         else:

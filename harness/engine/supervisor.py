@@ -231,21 +231,13 @@ def serve(
         os.close(target)
     faulthandler.register(signal.SIGUSR1, file=stacks.fileno(), all_threads=False)  # also from within native code
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})  # held back until now: it would have ended the process
-    _adopt_orphans()
+    with suppress(OSError, AttributeError):  # Linux: what a process below leaves behind counts here, and can be ended
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         with suppress(EOFError, BrokenPipeError, ConnectionResetError):
             function(line, *arguments)
     finally:
         _kill(_below(os.getpid()))
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of what a process below leaves behind, so that its memory counts and it can be ended.
-
-    On Linux; elsewhere a process that detaches itself outlives the stage.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _below(pid: int) -> list[psutil.Process]:

@@ -50,19 +50,19 @@ class _TrackerThread:
                 text = f"{type(error).__name__}: {text}" if text else type(error).__name__
             _log.warning("tracker '%s' is off: %s", self._spec.name, text)
 
-    def end(self, seconds: float) -> None:
+    def end(self) -> None:
         """Wait for what is queued."""
         self.call(None)
-        self._thread.join(seconds)
+        self._thread.join(PATIENCE)
         if self._thread.is_alive():
-            _log.warning("tracker '%s' did not finish within %.0f s and was left behind", self._spec.name, seconds)
+            _log.warning("tracker '%s' did not finish within %.0f s and was left behind", self._spec.name, PATIENCE)
 
 
 class Tracking:
     """All trackers of one run."""
 
-    def __init__(self, session: Session, record: RunRecord, *, patience: float = PATIENCE) -> None:
-        self._store, self._patience = session.store, patience
+    def __init__(self, session: Session, record: RunRecord) -> None:
+        self._store = session.store
         self._told: set[str] = set()
         self.follow(record)
         self._threads = [_TrackerThread(session, spec) for spec in session.suite.trackers]
@@ -118,7 +118,7 @@ class Tracking:
                 self._cell(cell, failures.get(cell.id) if not self._store.has(cell.score) else None, cached=True)
         self._tell(lambda tracker: tracker.finish(_table(results), status))
         for thread in self._threads:
-            thread.end(self._patience)
+            thread.end()
 
 
 def _table(results: RunResults) -> Sequence[Mapping[str, Any]]:

@@ -105,7 +105,7 @@ def test_a_tracker_that_fails_never_fails_the_run(workshop, caplog, when):
 
 
 def test_a_tracker_that_hangs_is_left_behind(workshop, caplog, monkeypatch):
-    monkeypatch.setattr(tracking.Tracking.__init__, "__kwdefaults__", {"patience": 0.2})
+    monkeypatch.setattr(tracking, "PATIENCE", 0.2)
     (workshop.folder / "bad.py").write_text(BAD, encoding="utf-8")
     text = SHORT.replace("[toy_plugin.py]", "[toy_plugin.py, bad.py]")
     with caplog.at_level(logging.WARNING):

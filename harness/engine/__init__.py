@@ -4,7 +4,7 @@ Nothing here imports torch, and worker processes start only when there is someth
 """
 
 from harness.engine.choice import EngineOptions
-from harness.engine.contract import Engine, Event, StageOutcomes
+from harness.engine.contract import Engine, Event, Job, StageOutcomes
 from harness.engine.process_state import Terminated
 from harness.engine.scheduler import run
 
@@ -12,6 +12,7 @@ __all__ = [
     "Engine",
     "EngineOptions",
     "Event",
+    "Job",
     "StageOutcomes",
     "Terminated",
     "run",

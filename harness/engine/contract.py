@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,10 +18,13 @@ class Job:
         body: import path of the function that runs one stage, as ``package.module:function``; it is called as
             ``function(stage, context)``, writes the stage's artifacts and returns a small dict (or ``None``).
         context: where the store and the data are, which plugin files to load, as JSON.
+        preload: modules that workers load before their first stage; on this machine once for all of them, in a fork
+            server, which keeps those of the first job of a process.
     """
 
     body: str
     context: Mapping[str, Any] = field(default_factory=dict)
+    preload: Sequence[str] = ("harness.engine.preload",)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from harness.engine.cluster import QUEUES, Profile, first_line, need, start_clus
 from harness.engine.contract import Engine, Job, StageReport
 from harness.engine.failures import failure_of
 from harness.engine.process_state import interrupts_held_back
-from harness.engine.processes import PRELOAD, Slot
+from harness.engine.processes import Slot
 from harness.engine.provenance import machine, versions
 from harness.errors import UserError
 from harness.store import Failure, Stage
@@ -49,7 +49,6 @@ class Order:
         logs: folder for what is printed in stages, a file per Dask worker; their own output where absent.
         versions: of Python and the packages where the run was started.
         environment: variables of the processes that run stages.
-        preload: modules that each of these processes loads first.
     """
 
     run: str
@@ -59,7 +58,6 @@ class Order:
     logs: Path | None
     versions: Mapping[str, str]
     environment: Mapping[str, str]
-    preload: Sequence[str]
 
 
 class Dask(Engine):
@@ -74,15 +72,13 @@ class Dask(Engine):
         options: which cluster, and limits. ``jobs``: most stages at a time; for ``local`` also the number of workers
             where the profile gives none.
         log: a file; what workers print in stages goes beside it, a file for each.
-        preload: modules that are loaded once on each worker for all its stages.
     """
 
-    def __init__(self, options: EngineOptions, log: Path | None = None, preload: Sequence[str] = PRELOAD) -> None:
+    def __init__(self, options: EngineOptions, log: Path | None = None) -> None:
         self._profile, self._jobs = options.cluster or Profile(), options.jobs
         need("dask_jobqueue" if self._profile.kind in QUEUES else "distributed")
         self._limits = options.timeout, options.memory
         self._logs = None if log is None else log.parent
-        self._preload = tuple(preload)
         self._cluster: Any = None
         self._client: Any = None
         self._threads = 0
@@ -152,7 +148,7 @@ class Dask(Engine):
         data = job.context.get("data_dir") if self._profile.data is None else self._profile.data
         run = f"bench-{uuid.uuid4().hex[:12]}"
         job = replace(job, context={**job.context, "store": str(there), "data_dir": data})
-        return Order(run, job, *self._limits, logs, versions(), self._profile.environment, self._preload)
+        return Order(run, job, *self._limits, logs, versions(), self._profile.environment)
 
     def _connect(self) -> None:
         with interrupts_held_back():
@@ -300,7 +296,7 @@ def _slot(order: Order, name: str, idle: deque[Slot]) -> Slot:
     # without a variable that the worker's nanny sets, which costs time
     kept = {name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"}
     environment = {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **order.environment}
-    return Slot(name, order.job, log, preload=order.preload, environment=environment, idle=_IDLE)
+    return Slot(name, order.job, log, environment=environment, idle=_IDLE)
 
 
 def _wanted(worker: Any, key: str) -> bool:

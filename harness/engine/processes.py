@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -43,14 +43,12 @@ class Slot:
         *,
         device: str | None = None,
         environment: Mapping[str, str] | None = None,
-        preload: Sequence[str] = (),
         idle: float | None = None,
     ) -> None:
         """Start the process.
 
         Args:
             environment: variables of a fresh Python to start, in place of a fork from the fork server.
-            preload: modules that the process loads first.
             idle: seconds without a stage after which the process leaves.
         """
         self.name, self.device = name, device
@@ -63,9 +61,9 @@ class Slot:
         self._submitted = 0.0
         self._ready: float | None = None
         if environment is None:
-            self.child = Child.fork(work, job, name, tuple(preload), idle, log=log)
+            self.child = Child.fork(work, job, name, idle, log=log)
         else:
-            self.child = Child.spawn(work, job, name, tuple(preload), idle, log=log, environment=environment)
+            self.child = Child.spawn(work, job, name, idle, log=log, environment=environment)
         self._listener = threading.Thread(target=self._listen, name=f"bench-{name.replace(' ', '-')}", daemon=True)
         self._listener.start()
 
@@ -167,7 +165,6 @@ class Slot:
                 self._future.set_result(report)
 
 
-PRELOAD: Final = ("harness.engine.preload",)
 JOBS_PER_DEVICE: Final = 2
 _POLL: Final = 0.4  # seconds between two looks at the workers' memory
 _PATIENCE: Final = 2.0  # seconds that idle workers get to leave at the end
@@ -183,12 +180,11 @@ class Processes(Engine):
         options: slots, devices and limits. The start of a process is no part of a stage's time; memory-mapped files and
             what a worker starts are part of its memory.
         log: file to which workers append what is printed in them.
-        preload: modules that the fork server loads once for all workers; the first engine of a process decides.
     """
 
-    def __init__(self, options: EngineOptions, log: Path | None = None, preload: Sequence[str] = PRELOAD) -> None:
+    def __init__(self, options: EngineOptions, log: Path | None = None) -> None:
         self._devices, self._timeout, self._memory = options.devices, options.timeout, options.memory
-        self._log, self._preload = log, preload
+        self._log = log
         self.slots = options.jobs or available_cores()
         self.device_slots = len(self._devices) * (options.jobs_per_device or JOBS_PER_DEVICE)
         self._slots: list[Slot] = []
@@ -197,7 +193,7 @@ class Processes(Engine):
     def start(self, job: Job) -> None:
         """Take the job; no process starts yet."""
         self._job = job
-        forkserver.set_forkserver_preload(list(self._preload))
+        forkserver.set_forkserver_preload(list(job.preload))
 
     def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage on an idle worker, or on a new one."""

@@ -30,9 +30,8 @@ def run(
     stages: Iterable[Stage],
     *,
     store: Store,
-    body: str,
+    job: Job,
     engine: Engine,
-    context: Mapping[str, Any] | None = None,
     reserve: Iterable[Stage] = (),
     observer: Observer | None = None,
     cost: Callable[[Stage], float] = lambda _: 1.0,
@@ -49,9 +48,8 @@ def run(
     Args:
         stages: what the artifacts of the run need, in any order; equal priorities keep it.
         store: where artifacts, leases and kept failures are.
-        body: import path ``package.module:function`` of what runs one stage, see :class:`Job`.
+        job: what runs a stage.
         engine: where stages run, from :meth:`EngineOptions.make`; whoever made it closes it.
-        context: what the body needs beside the stage, as JSON.
         reserve: stages that run only if an artifact of theirs that is needed has been lost.
         observer: called with every :class:`Event`, from the calling thread.
         cost: expected seconds of a stage, for the order.
@@ -64,7 +62,7 @@ def run(
         KeyboardInterrupt: Ctrl-C. No worker is left, every finished stage is in the store.
         Terminated: SIGTERM and the like, likewise.
     """
-    job, began, wanted = Job(body, context or {}), time.monotonic(), list(stages)
+    began, wanted = time.monotonic(), list(stages)
     outcome = outcome or StageOutcomes()
     scheduler = _Scheduler(StageGraph([*wanted, *reserve]), store, engine, observer, retry_failed, outcome)
     scheduler.settle_known(wanted)
@@ -74,7 +72,7 @@ def run(
                 scheduler.hand_out()
                 if (stage := scheduler.next_here()) is not None:
                     with scheduler.in_this_process(stage) as attempt:
-                        attempt.facts = resolve_name(body)(stage, job.context) or {}
+                        attempt.facts = resolve_name(job.body)(stage, job.context) or {}
                 scheduler.collect()
     outcome.seconds += time.monotonic() - began
     return outcome

@@ -6,7 +6,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -18,16 +18,15 @@ from harness.engine.failures import failure_of, spoils_device
 from harness.engine.process_state import limit_threads
 
 
-def work(line: Connection, job: Job, worker: str, preload: Sequence[str] = (), idle: float | None = None) -> None:
+def work(line: Connection, job: Job, worker: str, idle: float | None = None) -> None:
     """Run the stages that come over the line and answer with a report each; None first, when it is ready.
 
     Args:
         worker: its name, for people.
-        preload: modules to load before it is ready.
         idle: seconds without a stage after which it leaves.
     """
     with suppress(Exception):  # loaded here, so that the clock of the first stage does not include it
-        for module in preload:
+        for module in job.preload:
             import_module(module)
         resolve_name(job.body)
     line.send(None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.data import Task
-from harness.engine import EngineOptions
+from harness.engine import EngineOptions, Job
 from harness.engine import run as run_stages
 from harness.errors import BenchError, DataError
 from harness.plan.components import Components
@@ -46,9 +46,9 @@ def prepare(
     if not store.has(stage.key):
         store.require_writable()
         begin()
-        context = Context(store, data_dir, core_files=catalog.core_files).to_json()
+        job = Job(BODY, Context(store, data_dir, core_files=catalog.core_files).to_json())
         with EngineOptions(jobs=1).make() as engine:
-            outcome = run_stages([stage], store=store, body=BODY, engine=engine, context=context, retry_failed=True)
+            outcome = run_stages([stage], store=store, job=job, engine=engine, retry_failed=True)
         for failure in outcome.failures.values():
             raise (DataError if failure.status == "data" else BenchError)(f"cannot {stage.title}: {failure.reason}")
         seconds = outcome.seconds

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from harness.engine import Engine, EngineOptions, Event, StageOutcomes
+from harness.engine import Engine, EngineOptions, Event, Job, StageOutcomes
 from harness.engine import run as run_stages
 from harness.engine.devices import CPU
 from harness.engine.process_state import terminable
@@ -246,9 +246,8 @@ class _Work:
         return partial(
             run_stages,
             store=store,
-            body=BODY,
+            job=Job(BODY, context.to_json()),
             engine=self.engine,
-            context=context.to_json(),
             reserve=self.session.plan.stages.values(),
             observer=self._watch,
             cost=lambda stage: clock().seconds(stage) or 1.0,

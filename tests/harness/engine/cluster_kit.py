@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from toy import BODY, ToyStore, wait_until
+from toy import ToyStore, wait_until
 
 from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.cluster import Profile
@@ -115,14 +115,14 @@ def go(
     **options: Any,
 ) -> StageOutcomes:
     """Run stages on a cluster; toy stages need no torch."""
-    with Dask(EngineOptions("dask", cluster=cluster, **(limits or {})), run_log, preload=()) as engine:
-        return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
+    with Dask(EngineOptions("dask", cluster=cluster, **(limits or {})), run_log) as engine:
+        return run(stages, store=store, job=store.job, engine=engine, **options)
 
 
 def inline(stages: Sequence[Stage], folder: Path) -> Store:
     """The same stages run in this process."""
     store = ToyStore(folder / "store")
-    run(stages, store=store, body=BODY, context=store.context, engine=EngineOptions("inline").make())
+    run(stages, store=store, job=store.job, engine=EngineOptions("inline").make())
     return store
 
 

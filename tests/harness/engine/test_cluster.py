@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
 from cluster_kit import Processes, contents, go, inline, profile
-from toy import BODY, Recorder, ToyStore, diamond, stage, wait_until
+from toy import Recorder, ToyStore, diamond, stage, wait_until
 
 from harness.engine import EngineOptions, run
 from harness.engine import dask as dask_engine
@@ -79,9 +79,9 @@ def test_failures_are_reported_as_by_the_local_pool(
 
 
 def test_one_cluster_serves_several_runs(cluster: Profile, store: ToyStore) -> None:
-    with Dask(EngineOptions(cluster=cluster), preload=()) as opened:
+    with Dask(EngineOptions(cluster=cluster)) as opened:
         for key in ("a", "b"):
-            outcome = run([stage(key)], store=store, body=BODY, context=store.context, engine=opened)
+            outcome = run([stage(key)], store=store, job=store.job, engine=opened)
             assert outcome.finished == [key]
     assert len({*store.ran("a"), *store.ran("b")}) <= 2, "a process serves several stages"
 
@@ -125,8 +125,8 @@ def test_resources(dask: Processes, store: ToyStore) -> None:
 
 def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, store: ToyStore) -> None:
     for jobs, slots in ((None, 2), (1, 1), (9, 2)):
-        with Dask(EngineOptions(jobs=jobs, cluster=cluster), preload=()) as opened:
-            run([stage(f"s{jobs}")], store=store, body=BODY, context=store.context, engine=opened)
+        with Dask(EngineOptions(jobs=jobs, cluster=cluster)) as opened:
+            run([stage(f"s{jobs}")], store=store, job=store.job, engine=opened)
             assert opened.slots == slots
     slurm = Profile("slurm", workers=4, options={"cores": 6, "processes": 2})
     assert Dask(EngineOptions(cluster=slurm)).slots == 12

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from toy import BODY, Recorder, ToyStore, stage
+from toy import Recorder, ToyStore, stage
 
 from harness.engine import Engine, EngineOptions, devices, run
 from harness.engine.graph import Ready
@@ -66,9 +66,7 @@ def test_stages_go_to_their_devices_and_never_share_a_process(store: ToyStore) -
     others = [of_kind("quantify", f"q{i}", do="sleep", seconds=0.3) for i in range(2)]
     with EngineOptions(jobs=1, device="cuda").make() as engine:
         assert (engine.slots, engine.device_slots) == (1, 4)
-        outcome = run(
-            [*trainings, *others], store=store, body=BODY, context=store.context, engine=engine, observer=recorder
-        )
+        outcome = run([*trainings, *others], store=store, job=store.job, engine=engine, observer=recorder)
     assert outcome.failures == {}
     places = {key: recorder.last(key).detail["place"] for key in outcome.finished}
     assert sorted(places[item.key] for item in trainings) == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
@@ -83,7 +81,7 @@ def test_a_worker_with_a_spoilt_device_runs_nothing_more(store: ToyStore) -> Non
     recorder = Recorder()
     stages = [stage("a", do="spoil"), stage("b")]
     with EngineOptions(jobs=1, device="cuda:0", jobs_per_device=1).make() as engine:
-        outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine, observer=recorder)
+        outcome = run(stages, store=store, job=store.job, engine=engine, observer=recorder)
     assert outcome.finished == ["b"]
     assert outcome.failures["a"].status == "device"
     assert store.failure("a") is None, "it runs again next time"

@@ -12,26 +12,26 @@ from typing import Any
 
 import psutil
 import pytest
-from toy import BODY, ToyStore, stage, wait_until
+from toy import ToyStore, stage, wait_until
 
 from harness.engine import EngineOptions, run
 from harness.store.maintenance import inspect
 
 PROGRAM = """
 import sys
+from dataclasses import replace
 from pathlib import Path
-from toy import BODY, Recorder, ToyStore, stage
+from toy import Recorder, ToyStore, stage
 from harness.engine import EngineOptions, Terminated, run
-from harness.engine.processes import Processes
 
 if __name__ == "__main__":
     store = ToyStore(Path(sys.argv[1]))
     seconds, count = float(sys.argv[2]), int(sys.argv[3])
     stages = [stage("first")] + [stage(f"s{i}", "first", slow=seconds) for i in range(count)]
-    recorder = Recorder()
+    job, recorder = replace(store.job, preload=sys.argv[4:]), Recorder()
     try:
-        with Processes(EngineOptions(jobs=2), preload=sys.argv[4:]) as engine:
-            outcome = run(stages, store=store, body=BODY, engine=engine, context=store.context, observer=recorder)
+        with EngineOptions(jobs=2).make() as engine:
+            outcome = run(stages, store=store, job=job, engine=engine, observer=recorder)
     except Terminated as stop:
         sys.exit(stop.exit_code)
     except KeyboardInterrupt:
@@ -42,10 +42,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def launch(store: ToyStore, tmp_path: Path) -> Any:
-    """Start a run of its own: ``first``, then ``count`` stages that write for some seconds, on two workers.
-
-    Toy stages need no torch, so that nothing is loaded for the workers unless a test asks for it.
-    """
+    """Start a run of its own: ``first``, then ``count`` stages that write for some seconds, on two workers."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     here = Path(__file__).parent
@@ -142,7 +139,7 @@ def test_a_kill_while_writing_then_a_run_ends_as_if_undisturbed(store: ToyStore,
     wait_until(lambda: not psutil.pid_exists(worker))
     stages = [stage("first"), stage("s0", "first"), stage("s1", "first")]
     with EngineOptions(jobs=2).make() as engine:
-        outcome = run(stages, store=store, body=BODY, context=store.context, engine=engine)
+        outcome = run(stages, store=store, job=store.job, engine=engine)
     assert outcome.failures == {}
     assert [store.open(key).read_json("number") for key in ("first", "s0", "s1")] == [1, 2, 2]
     assert len(store.ran("first")) == 1, "what was finished is not run again"

@@ -12,10 +12,9 @@ from typing import Any
 import psutil
 import pytest
 import toy
-from toy import BODY, Recorder, ToyStore, diamond, stage, wait_until
+from toy import Recorder, ToyStore, diamond, stage, wait_until
 
 from harness.engine import EngineOptions, StageOutcomes, run
-from harness.engine.contract import Job
 from harness.engine.process_state import available_cores
 from harness.engine.processes import Processes
 from harness.engine.worker import Attempt
@@ -28,7 +27,7 @@ def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
     limits = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "log") if name in options}
     log = limits.pop("log", None)
     with EngineOptions(**{"jobs": 2, **limits}).make(log) as engine:
-        return run(stages, store=store, body=BODY, context=store.context, engine=engine, **options)
+        return run(stages, store=store, job=store.job, engine=engine, **options)
 
 
 def test_a_diamond_runs_once_in_workers(store: ToyStore) -> None:
@@ -250,7 +249,7 @@ def test_the_body_s_keyboard_interrupt_is_not_a_failure() -> None:
 
 def test_no_thread_is_left_after_a_run_was_killed(store: ToyStore) -> None:
     engine = Processes(EngineOptions(jobs=2))
-    engine.start(Job(BODY, store.context))
+    engine.start(store.job)
     for key in ("a", "b"):
         engine.submit(stage(key, do="sleep", seconds=60))
     wait_until(lambda: bool(store.ran("a") and store.ran("b")))

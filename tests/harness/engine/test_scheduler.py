@@ -11,16 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from toy import BODY, REMEMBERED, Recorder, ToyStore, stage
+from toy import REMEMBERED, Recorder, ToyStore, stage
 
-from harness.engine import EngineOptions, StageOutcomes, run
+from harness.engine import EngineOptions, Job, StageOutcomes, run
 from harness.engine.graph import StageGraph
 from harness.errors import DataError, UserError
 from harness.store import Failure, Stage
 
 
 def go(stages: list[Stage], store: ToyStore, **options: Any) -> StageOutcomes:
-    return run(stages, store=store, body=BODY, context=store.context, engine=EngineOptions("inline").make(), **options)
+    return run(stages, store=store, job=store.job, engine=EngineOptions("inline").make(), **options)
 
 
 def test_runs_inputs_first_whatever_the_order_given(store: ToyStore) -> None:
@@ -149,7 +149,7 @@ def test_an_artifact_may_show_late(store: ToyStore, monkeypatch: pytest.MonkeyPa
 
 def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engine.scheduler._LATE", 0.0)
-    outcome = run([stage("a")], store=store, body="toy:broken_body", context={}, engine=EngineOptions("inline").make())
+    outcome = run([stage("a")], store=store, job=Job("toy:broken_body"), engine=EngineOptions("inline").make())
     assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
 
 
@@ -248,7 +248,7 @@ def test_ten_thousand_stages_cost_little() -> None:
     )
     stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else [])) for i in range(10_000)]
     began = time.process_time()
-    outcome = run(stages, store=store, body="toy:remembering_body", engine=EngineOptions("inline").make())
+    outcome = run(stages, store=store, job=Job("toy:remembering_body"), engine=EngineOptions("inline").make())
     assert len(outcome.finished) == 10_000
     assert time.process_time() - began < 5  # measured: 1.0 s; the rest is for slower machines
 
@@ -293,7 +293,7 @@ from toy import *
 from harness.engine import EngineOptions, run
 store = ToyStore(Path(sys.argv[1]))
 engine = EngineOptions().make()
-outcome = run([stage("a"), stage("b", "a")], store=store, body=BODY, engine=engine, context=store.context)
+outcome = run([stage("a"), stage("b", "a")], store=store, job=store.job, engine=engine)
 assert outcome.cached == ["a", "b"], outcome
 assert multiprocessing.active_children() == []
 assert "torch" not in sys.modules and "numpy" not in sys.modules

@@ -14,11 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.engine import Event
+from harness.engine import Event, Job
 from harness.errors import DataError, DivergedError
 from harness.store import Stage, Store
-
-BODY = "toy:body"
 
 
 def stage(key: str, *inputs: str, do: str = "ok", **more: Any) -> Stage:
@@ -31,8 +29,9 @@ class ToyStore(Store):
     """A store that notes which process ran a stage."""
 
     @property
-    def context(self) -> dict[str, Any]:
-        return {"store": str(self.root)}
+    def job(self) -> Job:
+        """Toy stages need no torch, so that nothing is loaded for the workers."""
+        return Job("toy:body", {"store": str(self.root)}, preload=())
 
     def write(self, made: Stage, key: str | None = None) -> None:
         """Write the sum of the inputs' numbers and one; as slowly as ``slow`` says."""

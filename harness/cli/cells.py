@@ -12,7 +12,7 @@ import typer
 
 from harness.cli.completion import complete_cells
 from harness.cli.options import CellOrSuite, Config, Device, Folders, Json, SuiteOptions, Workers, one_device
-from harness.cli.output import answer, print_lines, say, table
+from harness.cli.output import answer, print_lines, require_known, say, table
 from harness.cli.progress import show_progress
 
 if TYPE_CHECKING:
@@ -53,11 +53,12 @@ def debug(
     device: Device = "cpu",
 ) -> None:
     """Run one cell in this process, for tracebacks and breakpoints. Its result is not stored."""
-    from harness.run.debug import ALWAYS, check_kinds
+    from harness.run.debug import ALWAYS, KINDS
     from harness.run.debug import debug as run_here
     from harness.run.find import open_cell
 
-    check_kinds(again or ())
+    for kind in again or ():
+        require_known("--again", kind, KINDS)
     chosen_device = one_device(device)
     opened = open_cell(cell, folders.session(chosen), config)
     introduce(opened)

@@ -110,20 +110,17 @@ class Slot:
         elapsed = 0.0 if self._ready is None else time.monotonic() - max(self._submitted, self._ready)
         left = None if timeout is None else timeout - elapsed
         if left is not None and left <= 0:
-            self.condemn(Failure("timeout", f"ran longer than {timeout:g} s"), locate=True)
+            reason = f"ran longer than {timeout:g} s"
+            self._verdict = Failure("timeout", reason)  # before it is located, which may end the process
+            place = self.child.place()
+            self.condemn(Failure("timeout", f"{reason} (in {place})" if place else reason))
         elif memory is not None and (used := self.child.memory()) > memory:
             self.condemn(Failure("memory", f"used {size_text(used)} of memory, the limit is {size_text(memory)}"))
         return left
 
-    def condemn(self, verdict: Failure, *, locate: bool = False) -> None:
-        """Kill the process and everything it started; its stage gets this failure.
-
-        Args:
-            locate: add the line of a plugin where it is, if it tells.
-        """
-        self._verdict = verdict  # before it is located, which may end the process
-        if locate and (place := self.child.place()):
-            self._verdict = replace(verdict, reason=f"{verdict.reason} (in {place})")
+    def condemn(self, verdict: Failure) -> None:
+        """Kill the process and everything it started; its stage gets this failure."""
+        self._verdict = verdict
         self.child.kill()
 
     def retire(self) -> None:

@@ -53,21 +53,20 @@ STYLE: Any = {
     "image.cmap": "viridis",
 }
 """Settings of matplotlib, the same for every figure: no text is below 7 points."""
-RunStages = Callable[[Sequence[Stage]], StageOutcomes]
-"""Runs the stages that are not stored."""
 
 
 def analyse(
-    session: Session, results: RunResults, specs: Sequence[AnalysisSpec], folder: Path, run: RunStages
+    session: Session,
+    results: RunResults,
+    specs: Sequence[AnalysisSpec],
+    folder: Path,
+    run: Callable[[Sequence[Stage]], StageOutcomes],
 ) -> list[Finding]:
     """Measure what is not measured yet, then present each analysis.
 
     Args:
-        session: the opened suite.
-        results: its results as they stand.
-        specs: the analyses.
         folder: the run folder; tables and figures go to ``analyses`` below it.
-        run: runs stages.
+        run: runs the stages that are not stored.
 
     Returns:
         a finding for each analysis, failed ones too.

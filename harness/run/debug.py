@@ -12,7 +12,6 @@ from pathlib import Path
 
 from harness.engine.devices import CPU
 from harness.engine.process_state import one_thread, terminable
-from harness.errors import UserError, did_you_mean
 from harness.plan.status import needed
 from harness.run.collect import ScoreRow, read_scores
 from harness.run.find import OpenedCell
@@ -21,17 +20,6 @@ from harness.store import STAGE_KINDS, Scratch
 
 ALWAYS = ("train", "score")
 KINDS = tuple(kind for kind in STAGE_KINDS if kind != "analyse")
-
-
-def check_kinds(again: Collection[str]) -> None:
-    """Refuse kinds of stages that no cell has.
-
-    Raises:
-        UserError: the text lists the kinds.
-    """
-    for kind in again:
-        if kind not in KINDS:
-            raise UserError(f"--again {kind}: no such stage{did_you_mean(kind, KINDS)}; there are: {', '.join(KINDS)}")
 
 
 def debug(

@@ -12,9 +12,10 @@ from integration_kit import Workshop, bench
 from torch import nn
 
 from harness.cli.cells import profile_lines
+from harness.cli.output import require_known
 from harness.errors import UserError
 from harness.profile import Limits, profile
-from harness.run.debug import check_kinds, debug
+from harness.run.debug import KINDS, debug
 from harness.run.find import OpenedCell, open_cell
 from harness.run.session import Options
 from harness.suite import Overrides
@@ -118,7 +119,7 @@ def test_stages_on_request_run_again_with_all_that_reads_them(workshop: Workshop
     debug(address(workshop, methods=("EQuAD",), seeds="1"), told.append, again=())
     assert told == []
     with pytest.raises(UserError, match="did you mean 'encode'"):
-        check_kinds(["encod"])
+        require_known("--again", "encod", KINDS)
 
 
 def test_upstream_stages_are_kept_where_asked(workshop: Workshop) -> None:

@@ -66,8 +66,11 @@ class Export:
         results = results.with_rows(row for row in results.rows if row.cell in ids)
         return parse_json_as(RunResults, self.without_places(results.text()))
 
-    def record_text(self) -> str:
-        """The record without the places of this machine; files beyond all folders of the suite's by their names."""
+    def texts(self) -> dict[str, str]:
+        """The results and the record as files, without the places of this machine.
+
+        Of the suite's files those beyond all its folders go by their names.
+        """
         suite = Path(self.record.suite_path)
         depth = len(suite.parts) - 2
         files = {
@@ -75,7 +78,11 @@ class Export:
             for name, digest in self.record.suite_files.items()
         }
         record = replace(self.record, suite_path=suite.name, suite_files=files)
-        return self.without_places(json_text(record, indent=None))
+        return {
+            RESULTS: self.results.text(),
+            "results.csv": rows_to_csv(self.results.rows),
+            "run.json": self.without_places(json_text(record, indent=None)),
+        }
 
     def without_places(self, text: str) -> str:
         """Name files by the folder of the suite or of Python's modules that they are in, others without a folder."""
@@ -113,20 +120,19 @@ class Export:
         path = self.folder / "suite.yaml"
         try:
             suite = parse_yaml(path.read_text(encoding="utf-8"))
+            if not isinstance(suite, dict):
+                raise ValueError("it is not a table")
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: the run's suite cannot be read: {error}") from None
-        if not isinstance(suite, dict):
-            raise UserError(f"{path}: the run's suite is not a table")
         return suite
 
 
 def export_results(export: Export) -> list[Path]:
     """Write ``results.json``, ``results.csv`` and ``run.json``."""
-    paths = [export.output / name for name in (RESULTS, "results.csv", "run.json")]
-    export.results.save(paths[0])
-    write_text(paths[1], rows_to_csv(export.results.rows))
-    write_text(paths[2], export.record_text())
-    return paths
+    texts = export.texts()
+    for name, text in texts.items():
+        write_text(export.output / name, text)
+    return [export.output / name for name in texts]
 
 
 def export_parquet(export: Export) -> list[Path]:
@@ -234,9 +240,7 @@ def export_archive(export: Export) -> list[Path]:
     versions = export.record.provenance.get("versions", {})
     texts = {
         "suite.yaml": export.without_places(yaml_text(suite)),
-        "results.csv": rows_to_csv(export.results.rows),
-        RESULTS: export.results.text(),
-        "run.json": export.record_text(),
+        **export.texts(),
         "environment.txt": _requirements(versions),
         "README.txt": README.format(
             run=run,

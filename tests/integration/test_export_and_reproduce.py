@@ -260,7 +260,7 @@ def test_no_export_names_a_place_of_this_machine(workshop, project, tmp_path_fac
     assert set(record.suite_files) == beside | {f"../../{away.parent.name}/shift 2.txt"}
     far = replace(record, suite_path="/a/b/suite.yaml", suite_files={"../../c/d/shift.txt": "0", "../x.py": "1"})
     export = Export(far, (), Store(workshop.store), top)
-    assert json.loads(export.record_text())["suite_files"] == {"shift.txt": "0", "../x.py": "1"}
+    assert json.loads(export.texts()["run.json"])["suite_files"] == {"shift.txt": "0", "../x.py": "1"}
     commit = record.provenance["repository"]
     assert f", commit {commit['commit']}" in (top / "README.txt").read_text(encoding="utf-8")
     (failed,) = {row.traceback for row in RunResults.load(top / "results.json").rows if row.method == "Raises"}

@@ -18,6 +18,7 @@ from harness.registry.discovery import load_one
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.results.rows import RunResults
 from harness.results.run_record import FOLDER, Finding, load_findings, plain_cell, save_finding
+from harness.run.collect import TIMES
 from harness.run.session import Session
 from harness.safe_io import file_name
 from harness.store import Failure, Stage, Store
@@ -270,14 +271,13 @@ def costs(session: Session) -> list[Cost]:
     for cell in plan.cells:
         for key in plan.ancestry(cell.score):
             users.setdefault(key, []).append((cell.dataset, cell.method, cell.seed))
-    measures = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
     recorded = {key: session.store.record(key) for key in plan.stages}
     return [
         Cost(
             kind=stage.kind,
             title=stage.title,
             cells=tuple(users.get(key, ())),
-            **{name: recorded[key].get(name) for name in measures},
+            **{name: recorded[key].get(name) for name in TIMES},
         )
         for key, stage in plan.stages.items()
     ]

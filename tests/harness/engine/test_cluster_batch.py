@@ -116,8 +116,3 @@ def test_ctrl_c_stays_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     need("dask_jobqueue")
     assert "dask_jobqueue.runner" in sys.modules
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-
-
-def test_a_cluster_is_for_the_dask_engine() -> None:
-    with pytest.raises(UserError, match="--cluster is for --engine dask, not for --engine processes"):
-        EngineOptions("processes", cluster=Profile()).make()

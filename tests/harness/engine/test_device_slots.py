@@ -13,7 +13,6 @@ from toy import Recorder, ToyStore, stage
 from harness.engine import Engine, EngineOptions, devices, run
 from harness.engine.graph import Ready
 from harness.engine.worker import Attempt
-from harness.errors import UserError
 from harness.store import Stage
 
 
@@ -114,17 +113,3 @@ def test_spent_is_told_of_no_other_failure() -> None:
     with Attempt() as attempt:
         raise ValueError("no")
     assert "spent" not in attempt.report.detail
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"jobs_per_device": 2}, "--jobs-per-device goes with"),
-        ({"jobs_per_device": 0, "device": "cuda:0"}, "--jobs-per-device must be positive"),
-        ({"engine": "inline", "device": "cuda"}, "several devices need worker processes"),
-    ],
-)
-@pytest.mark.usefixtures("two_gpus")
-def test_what_an_engine_cannot_do_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        EngineOptions(**options).make()

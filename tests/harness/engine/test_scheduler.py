@@ -15,7 +15,7 @@ from toy import REMEMBERED, Recorder, ToyStore, stage
 
 from harness.engine import EngineOptions, Job, StageOutcomes, run
 from harness.engine.graph import StageGraph
-from harness.errors import DataError, UserError
+from harness.errors import DataError
 from harness.store import Failure, Stage
 
 
@@ -257,30 +257,6 @@ def test_priorities_follow_the_longest_chain() -> None:
     graph = StageGraph([stage("a"), stage("b", "a"), stage("c", "a"), stage("d", "c")])
     assert graph.priorities(lambda _: 1.0) == {"a": 3.0, "b": 1.0, "c": 2.0, "d": 1.0}
     assert graph.dependants["a"] == ["b", "c"]
-
-
-@pytest.mark.parametrize("name", ["process", "Processes", "inlin"])
-def test_an_unknown_engine_gets_the_nearest_name(name: str) -> None:
-    with pytest.raises(UserError, match=f"unknown engine '{name}' .did you mean '(processes|inline)'"):
-        EngineOptions(name).make()
-
-
-@pytest.mark.parametrize("limit", [{"timeout": 5}, {"memory": 10**9}])
-def test_inline_has_no_limits(limit: dict[str, int]) -> None:
-    with pytest.raises(UserError, match="--engine processes"):
-        EngineOptions("inline", **limit).make()
-
-
-@pytest.mark.parametrize(("option", "value"), [("jobs", 0), ("timeout", -1), ("memory", 0)])
-def test_limits_are_positive(option: str, value: int) -> None:
-    with pytest.raises(UserError, match=f"--{option} must be positive, not {value}"):
-        EngineOptions(**{option: value}).make()
-
-
-def test_inline_runs_one_stage_at_a_time() -> None:
-    with pytest.raises(UserError, match="need worker processes"):
-        EngineOptions("inline", jobs=4).make()
-    assert EngineOptions("inline", jobs=1).make().in_process
 
 
 def test_a_cached_run_starts_no_process_and_no_torch(store: ToyStore) -> None:

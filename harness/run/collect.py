@@ -246,11 +246,11 @@ def _failure(record: RunRecord, cell: CellRecord, store: Store) -> Failure | Non
     """Say why a cell has no score: what its own stages met, else the nearest stage it builds on."""
     began, skipped = record.started[:16].replace("T", " "), None
     for key in reversed(list(cell.needs)):
-        failure = record.failures.get(key) or store.failure(key)
+        failure = record.failures.get(key)
+        if failure is None and (failure := store.failure(key)) is not None and failure.since >= began:
+            failure = replace(failure, since="")  # stored since the start of the run, it is of the run itself
         if failure is None:
             continue
-        if failure.since >= began:  # stored since the start of the run, it is of the run itself
-            failure = replace(failure, since="")
         if failure.status == "skipped":
             skipped = failure
         elif key in (cell.train, cell.score):

@@ -116,8 +116,8 @@ def _saved_results(record: RunRecord, store: Store) -> RunResults:
 def _with_data(dataset: DatasetFacts, store: Store, key: str, saved: RunResults) -> DatasetFacts:
     """Add what is known of a dataset only once it is built: from the store, else from the saved results."""
     info = None
-    with suppress(BenchError):
-        if key:
+    if key and store.has(key):
+        with suppress(BenchError):
             artifact = store.open(key)
             info = artifact.read_json("info")
     if not isinstance(info, Mapping):

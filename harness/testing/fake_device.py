@@ -66,7 +66,7 @@ class _Rules(TorchDispatchMode):
             return func(*args, **named)
         name = func.overloadpacket.__name__
         tensors = [value for value in _leaves((*args, *named.values())) if isinstance(value, Tensor)]
-        away = any(isinstance(tensor, _Away) for tensor in tensors)
+        away = _Away in types
         if named.get("device") is not None:
             to = torch.device(named["device"]) == _DEVICE
             away, named["device"] = to, torch.device("cpu") if to else named["device"]
@@ -74,11 +74,11 @@ class _Rules(TorchDispatchMode):
             _check_devices(name, tensors)
         if name == "copy_":
             away = isinstance(tensors[0], _Away)
-        if away:
-            _check_generator(name, args, named)
-        result = func(*_each(_inside, args), **{key: _each(_inside, value) for key, value in named.items()})
+        if away and any(isinstance(value, torch.Generator) for value in (*args, named.get("generator"))):
+            raise RuntimeError(f"'{name}' draws on another device than its generator's, which is on the CPU")
+        result = func(*map(_inside, args), **{key: _inside(value) for key, value in named.items()})
         written = _written(func, args, named)
-        return written if written is not None else _each(_outside, result) if away else result
+        return written if written is not None else _outside(result) if away else result
 
 
 class _Python(TorchFunctionMode):
@@ -103,11 +103,6 @@ def _check_devices(name: str, tensors: Sequence[Tensor]) -> None:
         raise RuntimeError(f"Expected all tensors to be on the same device, but '{name}' got some of the CPU")
 
 
-def _check_generator(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
-    if any(isinstance(value, torch.Generator) for value in (*args, *named.values())):
-        raise RuntimeError(f"'{name}' draws on another device than its generator's, which is on the CPU")
-
-
 def _written(func: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The argument that an operation writes to and returns; None where it returns something new."""
     returned = func._schema.returns
@@ -128,16 +123,17 @@ def _leaves(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def _each(change: Callable[[Any], Any], value: Any) -> Any:
-    """Change an argument or a result, of lists and tuples each item."""
-    return type(value)(_each(change, item) for item in value) if isinstance(value, (list, tuple)) else change(value)
-
-
 def _inside(value: Any) -> Any:
+    """An argument with the tensors on the CPU in place of the device's; of lists and tuples each item."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_inside, value))
     return value.held if isinstance(value, _Away) else value
 
 
 def _outside(value: Any) -> Any:
+    """A result with the device's tensors; of lists and tuples each item."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_outside, value))
     return _Away(value) if isinstance(value, Tensor) and not isinstance(value, _Away) else value
 
 

@@ -61,25 +61,22 @@ def test_proteins_is_split_by_size_as_published(proteins):
     assert [len(graph.x) for graph in other.splits["test"]] == sizes["test"]
 
 
-@pytest.mark.parametrize("attributes", [False, True])
-def test_proteins_is_what_pyg_reads(proteins, attributes):
+def test_proteins_is_what_pyg_reads(proteins):
     from torch_geometric.io import read_tu_data
 
     theirs, slices, _ = read_tu_data(str(proteins / "tu/PROTEINS/raw"), "PROTEINS")
-    dataset = TU(split="random", attributes=attributes)
-    kind = Features("numeric", (4,)) if attributes else Features("categorical", (3,))
-    assert dataset.declare(proteins).node_features == kind
-    raw = dataset.build(proteins)
-    rows = {name: iter(graphs) for name, graphs in raw.splits.items()}
     split = random_split(1113, {"train": 0.8, "val": 0.1, "test": 0.1}, 0)
-    for name, chosen in split.items():
-        for row in chosen:
-            graph = next(rows[name])
-            nodes, edges = slice(*slices["x"][row : row + 2]), slice(*slices["edge_index"][row : row + 2])
-            assert np.array_equal(graph.edge_index, theirs.edge_index[:, edges].numpy())
-            x = graph.x if attributes else np.eye(3)[graph.x[:, 0]]
-            assert np.array_equal(x, theirs.x[nodes, 0 if attributes else 1 :].numpy())
-            assert graph.y == theirs.y[row]
+    for attributes, kind in ((False, Features("categorical", (3,))), (True, Features("numeric", (4,)))):
+        dataset = TU(split="random", attributes=attributes)
+        assert dataset.declare(proteins).node_features == kind
+        raw = dataset.build(proteins)
+        for name, chosen in split.items():
+            for row, graph in zip(chosen, raw.splits[name], strict=True):
+                nodes, edges = slice(*slices["x"][row : row + 2]), slice(*slices["edge_index"][row : row + 2])
+                assert np.array_equal(graph.edge_index, theirs.edge_index[:, edges].numpy())
+                x = graph.x if attributes else np.eye(3)[graph.x[:, 0]]
+                assert np.array_equal(x, theirs.x[nodes, 0 if attributes else 1 :].numpy())
+                assert graph.y == theirs.y[row]
 
 
 def test_the_tiny_set_in_full(tmp_path):

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,7 @@ from harness.data import Array
 from harness.errors import BenchError
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.randomness import seeded
-from harness.registry.catalog import Catalog
+from harness.registry.catalog import Catalog, Entry
 from harness.results.rows import ResultRow, RunResults
 from harness.run.analyses import costs, measured, presented
 from harness.safe_io import json_text, parse_json
@@ -104,9 +105,14 @@ class AnalysisRig(Rig[Analysis, Trial]):
             cells.append(measured(run.session, results, item, self.cls.opens_test, read, copies))
         return Study(self.cls.name, results, tuple(cells), tuple(costs(run.session))) if cells else None
 
+    @cached_property
+    def _entry(self) -> Entry:
+        """The class's row of the catalog, made once, as that reads all the code that the class uses."""
+        return kit_entry(self.cls)
+
     def _chosen(self, run: ToyRun, results: RunResults, part: Part) -> Sequence[ChosenCell]:
         session = run.session
-        catalog = Catalog([*session.catalog, kit_entry(self.cls)])
+        catalog = Catalog([*session.catalog, self._entry])
         component = ComponentSpec("analysis", self.cls.name, self.base)
         spec = AnalysisSpec(self.cls.name, component, part.datasets, part.methods)
         return chosen_cells(spec, session.plan, catalog, results, session.facts)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
@@ -348,7 +348,6 @@ def scratch_folder(name: str) -> Path:
     return Path(folder)
 
 
-@cache
 def kit_entry(cls: type[Component]) -> Entry:
     """Return the catalog's row of a class that need not be registered."""
     file = Path(inspect.getfile(cls)).resolve()

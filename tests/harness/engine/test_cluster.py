@@ -123,6 +123,14 @@ def test_resources(dask: Processes, store: ToyStore) -> None:
         go([stage("x")], store, profile(dask, resources={"train": {"GPU": 2}}))
 
 
+def test_what_ran_code_of_a_plugin_runs_no_other_stage(dask: Processes, store: ToyStore) -> None:
+    plugin = {"qualname": "Mine", "plugin": "/mine.py"}
+    stages = [stage("a"), stage("mine", "a", of=plugin), stage("b", "mine"), stage("c", "b")]
+    go(stages, store, profile(dask, resources={"train": {"GPU": 1}}), body=BODY)
+    a, mine, b, c = (store.runs(item.key) for item in stages)
+    assert a == mine != b == c
+
+
 def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, store: ToyStore) -> None:
     for jobs, slots in ((None, 2), (1, 1), (9, 2)):
         with Dask(EngineOptions(jobs=jobs, cluster=cluster)) as opened:

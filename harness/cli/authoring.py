@@ -82,11 +82,13 @@ def check(
         listed = {kind: {check.__name__: about(check) for check in checks_of(kind)} for kind in kinds}
         answer(json, listed, _rules(listed))
         return
+    from harness.engine.supervisor import prepare_fork_server
     from harness.registry.index import find_components
-    from harness.testing.isolated_checks import check_apart
+    from harness.testing.isolated_checks import PRELOAD, check_apart
 
     if all_components == bool(names):
         raise UserError("name components or plugin files, or say --all")
+    prepare_fork_server(PRELOAD)  # before an edited plugin is read: torch is loaded once for both
     entries = find_components(names or (), sources.plugin or ())
     say(f"checking {counted(len(entries), 'component')} …")
     reports = []

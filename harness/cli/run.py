@@ -61,12 +61,16 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table; analyses are in files.")] = False,
 ) -> None:
     """Run what a suite needs and show its table. What is cached is not run again."""
+    from harness.engine.contract import Job
+    from harness.engine.supervisor import prepare_fork_server
     from harness.plan.status import made_otherwise
     from harness.registry.discovery import plugins_off
     from harness.run.execute import execute
     from harness.run.session import open_session
     from harness.suite.cluster import named_cluster
 
+    if workers.engine == "processes":
+        prepare_fork_server(Job.preload)  # before an edited plugin is read: torch is loaded once for both
     profile = None if cluster is None else named_cluster(cluster)
     session = open_session(suite, folders.session(chosen, tracker or (), quick=quick))
     tell_plugins(session.catalog)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +15,7 @@ from harness.engine.contract import Engine, Job, StageReport
 from harness.engine.devices import CPU
 from harness.engine.failures import failure_of
 from harness.engine.process_state import available_cores
-from harness.engine.supervisor import Child
+from harness.engine.supervisor import Child, prepare_fork_server
 from harness.engine.worker import work
 from harness.safe_io import size_text
 from harness.store import Failure, Stage
@@ -190,7 +189,7 @@ class Processes(Engine):
     def start(self, job: Job) -> None:
         """Take the job; no process starts yet."""
         self._job = job
-        forkserver.set_forkserver_preload(list(job.preload))
+        prepare_fork_server(job.preload)
 
     def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage on an idle worker, or on a new one."""

@@ -25,7 +25,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import psutil
 
@@ -51,6 +51,7 @@ _LOG_CHECK: Final = 0.5  # seconds between two checks of its length
 _MESSAGE_BYTES: Final = 64 << 20  # of what a child may send
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LOST: Final = 255  # what the fork server's client says of a process whose exit code was lost
+_PREPARED: Final[list[float]] = []  # when it was chosen what the fork server loads
 
 
 class Child:
@@ -91,15 +92,11 @@ class Child:
         function: Callable[..., None],
         *arguments: Any,
         log: Path | None = None,
-        output: IO[bytes] | None = None,
-        path: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Child:
         """Start a fresh Python; the arguments are those of :meth:`fork`.
 
         Args:
-            output: a file for what is printed before the log is open; this process's own output where absent.
-            path: where the child looks for modules; as this process where absent.
             environment: its variables; those of this process where absent.
         """
         line, theirs = multiprocessing.Pipe()
@@ -110,13 +107,11 @@ class Child:
                 [sys.executable, "-P", "-c", _PROGRAM, *map(str, descriptors)],
                 pass_fds=descriptors,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
                 env=environment,
                 start_new_session=True,
             )
         with suppress(OSError):  # it ended before it read; `line` will say so
-            line.send(list(sys.path if path is None else path))
+            line.send(list(sys.path))
             line.send((function, arguments, log))
         return cls(process, line, stacks)
 
@@ -298,6 +293,17 @@ def _start(process: BaseProcess) -> None:
             if not left:
                 raise
             time.sleep(_LOOK)  # until the system knows that it is gone
+
+
+def prepare_fork_server(modules: Sequence[str]) -> None:
+    """Choose what the fork server loads before it forks; without effect once it runs."""
+    forkserver.set_forkserver_preload(list(modules))
+    _PREPARED.append(time.time())
+
+
+def forks_have_loaded(files: Iterable[Path]) -> bool:
+    """Return True where the fork server was prepared and these files have not been written since."""
+    return bool(_PREPARED) and all(file.stat().st_mtime < _PREPARED[0] for file in files)
 
 
 def _kill_fork_server() -> None:

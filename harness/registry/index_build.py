@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from harness.component import BUILT_IN, Component
-from harness.engine.supervisor import Child
+from harness.engine.supervisor import Child, forks_have_loaded
 from harness.errors import BenchError
 from harness.registry.catalog import Entry
 from harness.registry.core_files import HARNESS
@@ -45,10 +46,15 @@ def build(sources: Sequence[Source], time_limit: float) -> dict[Source, _Answer]
 
 
 def _build_some(sources: Sequence[Source], found: dict[Source, _Answer], time_limit: float) -> None:
-    """Ask one child process about sources, until it has answered for all or one has broken it."""
+    """Ask one child process about sources, until it has answered for all or one has broken it.
+
+    It is forked from a server that has torch, where a command has prepared one, and is a fresh Python else.
+    """
     path = [str(Path(place).absolute()) for place in [*sys.path, str(HARNESS.parent)]]
-    with tempfile.TemporaryFile() as output:
-        child = Child.spawn(main, list(sources), output=output, path=path)
+    start = Child.fork if forks_have_loaded(HARNESS.rglob("*.py")) else Child.spawn
+    with tempfile.TemporaryDirectory(prefix="bench-index-") as folder:
+        printed = Path(folder) / "printed"
+        child = start(main, list(sources), path, Path.cwd(), dict(os.environ), log=printed)
         try:
             child.receive(_START_LIMIT)
             for source in sources:
@@ -58,22 +64,22 @@ def _build_some(sources: Sequence[Source], found: dict[Source, _Answer], time_li
                 except TimeoutError:
                     reason = f"importing it took more than {time_limit:g} s, at {child.place(str(source.file))}"
                 except EOFError:
-                    reason = f"it ended the process that imports it, which {_ending(child, output)}"
+                    reason = f"it ended the process that imports it, which {_ending(child, printed)}"
                 found[source] = {"reason": reason}
                 return
         except (EOFError, TimeoutError):
-            ending = _ending(child, output)
+            ending = _ending(child, printed)
             raise BenchError(f"cannot read the plugins: the process that imports them {ending}") from None
         finally:
             child.kill()
             child.wait(5)
 
 
-def _ending(child: Child, output: IO[bytes]) -> str:
+def _ending(child: Child, printed: Path) -> str:
     """Say how the process ended, with the last line of what was printed in it."""
     ending = "did not answer in time" if child.wait(5) else child.ending()
-    output.seek(0)
-    lines = output.read().decode("utf-8", "replace").strip().splitlines()
+    text = printed.read_text("utf-8", "replace") if printed.exists() else ""
+    lines = text.strip().splitlines()
     return f"{ending}: {lines[-1][:200]}" if lines else ending
 
 
@@ -172,8 +178,20 @@ def _plain(value: Any) -> Any:
     raise TypeError
 
 
-def main(line: Connection, sources: Sequence[Source]) -> None:
-    """Answer None when ready, then :func:`describe` for each source. Runs in a child process."""
+def main(
+    line: Connection, sources: Sequence[Source], path: Sequence[str], folder: Path, environ: Mapping[str, str]
+) -> None:
+    """Answer None when ready, then :func:`describe` for each source. Runs in a child process.
+
+    Args:
+        path: where it looks for modules.
+        folder: the current folder, and the variables: those of the server that it was forked from may be older.
+        environ: see ``folder``.
+    """
+    sys.path[:] = path
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
     line.send(None)
     for source in sources:
         line.send(json.loads(json.dumps(describe(source), allow_nan=False)))

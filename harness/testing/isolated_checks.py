@@ -13,19 +13,18 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from harness.engine.process_state import switches_kept
-from harness.engine.supervisor import Child
+from harness.engine.supervisor import Child, prepare_fork_server
 from harness.registry.catalog import Entry
 from harness.safe_io import size_text
 from harness.testing.report import Outcome, Report
 
 _POLL = 0.5  # seconds between two looks at the processes' memory
-_PRELOAD = ("harness.engine.preload", "harness.testing.checks", "sklearn.cluster", "sklearn.metrics")
+PRELOAD = ("harness.engine.preload", "harness.testing.checks", "sklearn.cluster", "sklearn.metrics")
 """Loaded once for all processes; most checks need all of these."""
 _IMPORT = ("import", "The component can be imported.")
 _PRINTED, _LONGEST = 8, 200  # lines that a report shows, and their length
@@ -42,7 +41,7 @@ def check_apart(
         limit: seconds that the checks of one component may take.
         memory: bytes of resident memory that they may take.
     """
-    forkserver.set_forkserver_preload(list(_PRELOAD))
+    prepare_fork_server(PRELOAD)
     waiting, running = deque(enumerate(entries)), dict[int, _Check]()
     done: dict[int, Report] = {}
     with tempfile.TemporaryDirectory(prefix="bench-check-") as logs:

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 from docs_kit import ROOT, Desk
 
+from harness.engine.contract import Job
+from harness.engine.supervisor import prepare_fork_server
+
 sys.path.append(str(ROOT / "docs"))  # for site_hooks
 
 
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     os.environ.setdefault("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
+    prepare_fork_server(Job.preload)  # plugins of the pages are read in forks, as by a run; each would load torch anew
     return Desk(tmp_path_factory.mktemp("docs"))
 
 

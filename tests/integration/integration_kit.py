@@ -16,6 +16,8 @@ import pytest
 
 from harness.cli.main import main
 from harness.engine import EngineOptions
+from harness.engine.contract import Job
+from harness.engine.supervisor import prepare_fork_server
 from harness.results.rows import RunResults
 from harness.run.collect import collect
 from harness.run.execute import RunOutcome, execute
@@ -49,8 +51,12 @@ methods:
 
 @pytest.fixture(scope="session", autouse=True)
 def index_cache() -> None:
-    """Keep the index of components between tests, away from the user's own."""
+    """Keep the index of components between tests, away from the user's own, and read plugins in forks, as a run does.
+
+    A fresh Python for each of their files would load torch anew.
+    """
     os.environ.setdefault("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
+    prepare_fork_server(Job.preload)
 
 
 @dataclass

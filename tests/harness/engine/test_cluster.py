@@ -126,7 +126,7 @@ def test_resources(dask: Processes, store: ToyStore) -> None:
 def test_what_ran_code_of_a_plugin_runs_no_other_stage(dask: Processes, store: ToyStore) -> None:
     plugin = {"qualname": "Mine", "plugin": "/mine.py"}
     stages = [stage("a"), stage("mine", "a", of=plugin), stage("b", "mine"), stage("c", "b")]
-    go(stages, store, profile(dask, resources={"train": {"GPU": 1}}), body=BODY)
+    go(stages, store, profile(dask, resources={"train": {"GPU": 1}}))
     a, mine, b, c = (store.runs(item.key) for item in stages)
     assert a == mine != b == c
 

@@ -16,6 +16,9 @@ import psutil
 import pytest
 from plugin_kit import install, write_plugin
 
+from harness.engine import supervisor
+from harness.engine.contract import Job
+from harness.engine.supervisor import forks_have_loaded, prepare_fork_server
 from harness.errors import UserError
 from harness.plan.components import Components
 from harness.registry import discovery as registry
@@ -31,6 +34,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An empty cache, and no built-in plugins: these tests bring their own."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(registry, "built_in_sources", list)
+    monkeypatch.setattr(supervisor, "_PREPARED", [])
     return tmp_path / "cache" / "index"
 
 
@@ -147,6 +151,17 @@ def test_a_comment_rebuilds_but_makes_nothing_stale(tmp_path: Path, built: list[
     assert before.get("dataset", "a") == after.get("dataset", "a")
 
 
+def test_a_fork_that_has_loaded_older_code_describes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "core.py"
+    file.touch()
+    os.utime(file, (1, 1))
+    assert not forks_have_loaded([file]), "no fork server was prepared"
+    prepare_fork_server(Job.preload)
+    assert forks_have_loaded([file])
+    os.utime(file, (time.time() + 1, time.time() + 1))
+    assert not forks_have_loaded([file])
+
+
 def test_what_describes_plugins_counts(cache: Path, tmp_path: Path) -> None:
     load_catalog([write_plugin(tmp_path / "a.py", "a")])
     followed = {Path(file).name for record in cache.glob("*.json") for file in json.loads(record.read_text())["files"]}
@@ -183,9 +198,12 @@ BROKEN = {
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("forked", [False, True])
 def test_broken_distributions_are_reported_and_the_others_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: list[str], forked: bool
 ) -> None:
+    if forked:
+        prepare_fork_server(Job.preload)
     folder = site(monkeypatch, tmp_path)
     for name, (text, _) in BROKEN.items():
         install(folder, f"dist-{name}", f"plugin_{name}")
@@ -386,6 +404,7 @@ def test_a_default_that_is_computed_enters_the_digest_and_is_what_a_worker_gets(
         "@hookimpl\ndef bench_register(register):\n    register(Mine)\n"
     )
     catalogs = []
+    prepare_fork_server(Job.preload)  # which may run, with older variables
     for weight in ("1", "2"):
         monkeypatch.setenv("BENCH_CACHE", str(tmp_path / f"cache of {weight}"))
         monkeypatch.setenv("WEIGHT", weight)

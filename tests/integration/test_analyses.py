@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration_kit import TOY, Workshop
+from integration_kit import HERE, TOY, Workshop
 
 from harness.results.run_record import load_findings
 
@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 
 ANALYSES = """\
 analyses:
-  Groups: groups
+  Groups: {use: groups, quartiles: 3, smallest: 1}
   CMD: {use: cmd, methods: [ERM, EQuAD]}
   Map: {use: tsne, graphs: 15}
   Votes: logits
@@ -63,35 +63,50 @@ def bench_register(register):
 '''
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A workshop whose store has the cells of the toy suite; analyses of them alone are left to run."""
+    made = Workshop(tmp_path_factory.mktemp("analyses"))
+    made.write(TOY)
+    made.write(PEEK, "peek.py")
+    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
+    made.run()
+    return made
+
+
 @pytest.fixture
-def findings(workshop):
+def findings(shop):
     """Run a suite with analyses and read what its folder holds, by label."""
 
     def run(analyses):
-        outcome = workshop.run(workshop.write(TOY + analyses))
+        outcome = shop.run(shop.write(TOY + analyses, "analysed.yaml"))
         return outcome, {found.label: (found, folder) for found, folder in load_findings(outcome.folder)}
 
     return run
 
 
+@pytest.fixture(scope="module")
+def analysed(shop):
+    """The suite with every analysis, once run, and what its folder holds, by label."""
+    outcome = shop.run(shop.write(TOY + ANALYSES, "every.yaml"))
+    return outcome, {found.label: (found, folder) for found, folder in load_findings(outcome.folder)}
+
+
 @pytest.fixture
-def peek(workshop):
-    (workshop.folder / "peek.py").write_text(PEEK, encoding="utf-8")
-    workshop.write(TOY.replace("[toy_plugin.py]", "[toy_plugin.py, peek.py]"), "peeking.yaml")
+def peek(shop):
+    text = TOY.replace("[toy_plugin.py]", "[toy_plugin.py, peek.py]")
 
     def run(where):
-        text = (workshop.folder / "peeking.yaml").read_text(encoding="utf-8")
-        outcome = workshop.run(
-            workshop.write(f"{text}analyses:\n  Peek: {{use: peek, where: {where}}}\n  Time: runtime\n")
-        )
+        peeking = f"{text}analyses:\n  Peek: {{use: peek, where: {where}}}\n  Time: runtime\n"
+        outcome = shop.run(shop.write(peeking, "peeking.yaml"))
         return outcome, outcome.findings[0]
 
     return run
 
 
 @pytest.mark.timeout(180)
-def test_every_analysis_gives_a_table_and_a_figure(findings, workshop):
-    outcome, found = findings(ANALYSES)
+def test_every_analysis_gives_a_table_and_a_figure(analysed, shop):
+    outcome, found = analysed
     assert outcome.exit_code == 0
     assert {label: one.status for label, (one, _) in found.items()} == dict.fromkeys(
         ["Groups", "CMD", "Map", "Votes", "Kept", "Frozen", "Time", "Forest", "Curves"], "ok"
@@ -105,8 +120,8 @@ def test_every_analysis_gives_a_table_and_a_figure(findings, workshop):
         drawn = (folder / "figure.svg").read_text(encoding="utf-8")
         assert re.search(r'<g id="patch_1">\s*<path [^>]*style="fill: none"', drawn), "a drawing has no background"
         assert re.search(r'width="(237.6|496.8)pt"', drawn), "it is as wide as a column or a page"
-    again = workshop.run()
-    assert workshop.ran() == []
+    again = shop.run(shop.folder / "every.yaml")
+    assert shop.ran() == []
     assert [one.rows for one in again.findings] == [one.rows for one, _ in found.values()]
     assert _figures(again.folder) == _figures(outcome.folder)
 
@@ -115,8 +130,8 @@ def _figures(folder):
     return [path.read_bytes() for path in sorted(folder.glob("analyses/*/figure.svg"))]
 
 
-def test_groups_weighed_by_their_size_give_the_table_value(findings):
-    outcome, found = findings("analyses:\n  Groups: {use: groups, quartiles: 3, smallest: 1}\n")
+def test_groups_weighed_by_their_size_give_the_table_value(analysed):
+    outcome, found = analysed
     rows = [row for row in found["Groups"][0].rows if row[1] == "ERM"]
     values = {row[3]: (row[4], row[5] / 100) for row in rows if not row[3].startswith("worst")}
     score = np.mean(
@@ -130,8 +145,8 @@ def test_groups_weighed_by_their_size_give_the_table_value(findings):
     assert found["Groups"][0].opens == ("test labels", "base")
 
 
-def test_curves_are_those_of_the_trainings(findings):
-    outcome, found = findings("analyses:\n  Curves: curves\n")
+def test_curves_are_those_of_the_trainings(analysed):
+    outcome, found = analysed
     best = {row[1]: row[4] for row in found["Curves"][0].rows}
     for method in ("ERM", "EQuAD"):
         rows = [
@@ -140,20 +155,16 @@ def test_curves_are_those_of_the_trainings(findings):
         assert best[method] == pytest.approx(100 * np.mean(rows))
 
 
-def test_only_what_changed_is_measured_again(findings, workshop):
-    findings("analyses:\n  CMD: {use: cmd, methods: [ERM]}\n  Kept: quantifiers\n")
+@pytest.mark.usefixtures("analysed")
+def test_only_what_changed_is_measured_again(findings, shop):
     findings("analyses:\n  CMD: {use: cmd, methods: [ERM], moments: 3}\n  Kept: quantifiers\n")
-    assert workshop.ran() == ["cmd of ERM on Toy, seed 1", "cmd of ERM on Toy, seed 2"]
+    assert shop.ran() == ["cmd of ERM on Toy, seed 1", "cmd of ERM on Toy, seed 2"]
 
 
-def test_methods_without_a_pipeline_are_left_out_where_one_is_needed(findings):
-    _, found = findings("analyses:\n  Kept: quantifiers\n")
-    assert {row[1] for row in found["Kept"][0].rows} == {"EQuAD"}
-
-
-def test_a_kept_quantifier_is_told_from_the_others(findings):
-    _, found = findings("analyses:\n  Kept: quantifiers\n")
-    (kept,) = [row for row in found["Kept"][0].rows if row[2] == "kept"]
+def test_methods_without_a_pipeline_have_no_quantifiers_and_a_kept_one_is_told(analysed):
+    rows = analysed[1]["Kept"][0].rows
+    assert {row[1] for row in rows} == {"EQuAD"}
+    (kept,) = [row for row in rows if row[2] == "kept"]
     assert kept[3] == 4  # two per seed
 
 
@@ -184,9 +195,9 @@ def test_a_failing_analysis_leaves_cells_and_other_analyses_alone(peek, where, r
     assert outcome.exit_code == 1
 
 
-def test_failed_cells_are_left_out(workshop):
+def test_failed_cells_are_left_out(shop):
     text = TOY.replace("IRM: {baseline: irm, envs: random(2)}", "Bad: {baseline: {use: misbehave, how: raise}}")
-    outcome = workshop.run(workshop.write(text + "analyses:\n  Groups: groups\n"))
+    outcome = shop.run(shop.write(text + "analyses:\n  Groups: groups\n", "failing.yaml"))
     assert {row[1] for row in outcome.findings[0].rows} == {"ERM", "EQuAD"}
 
 
@@ -199,47 +210,51 @@ def test_a_missing_matplotlib_is_a_remark(findings, monkeypatch):
     assert not list(folder.glob("figure.*"))
 
 
-def test_the_command_analyses_a_run_that_is_there(workshop):
-    workshop.run()
-    done = workshop.command("analyse", "toy", "groups", "--set", "quartiles=2", "--methods", "ERM", "--json")
+@pytest.fixture(scope="module")
+def plain(shop):
+    """The folder of a run without analyses, which commands find by its name."""
+    return shop.run(shop.write(TOY.replace("name: toy", "name: plain"), "plain.yaml")).folder
+
+
+def test_the_command_analyses_a_run_that_is_there(shop, plain):
+    done = shop.command("analyse", "plain", "groups", "--set", "quartiles=2", "--methods", "ERM", "--json")
     (found,) = json.loads(done.stdout)["analyses"]
     assert {row[1] for row in found["rows"]} == {"ERM"}
     assert math.isclose(sum(row[4] for row in found["rows"] if "nodes" in row[3]), 23)
-    workshop.command("analyse", "toy", "groups", "--methods", "ERM")
-    text = workshop.command("analyse", "toy", "runtime").stdout
+    shop.command("analyse", "plain", "groups", "--methods", "ERM")
+    text = shop.command("analyse", "plain", "runtime").stdout
     assert "Analysis: runtime" in text
     assert "Figure: " in text
-    (run,) = (workshop.store / "runs").iterdir()
-    assert [finding.label for finding, _ in load_findings(run)] == ["groups", "runtime"]
-    shown = workshop.command("report", "toy", "--format", "markdown").stdout
+    assert [finding.label for finding, _ in load_findings(plain)] == ["groups", "runtime"]
+    shown = shop.command("report", "plain", "--format", "markdown").stdout
     assert "Analysis: groups" in shown
     assert "Analysis: runtime" in shown
-    assert len(json.loads(workshop.command("report", "toy", "--json").stdout)["analyses"]) == 2
+    assert len(json.loads(shop.command("report", "plain", "--json").stdout)["analyses"]) == 2
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["analyse", "toy", "group"], "did you mean 'groups'?"),
-        (["analyse", "toy", "groups", "--set", "quartile=2"], "did you mean 'quartiles'?"),
-        (["analyse", "toy", "groups", "--methods", "ERN"], "fits none of the suite's methods (did you mean 'ERM'?)"),
-        (["analyse", "toy"], "the suite has no 'analyses'"),
+        (["analyse", "plain", "group"], "did you mean 'groups'?"),
+        (["analyse", "plain", "groups", "--set", "quartile=2"], "did you mean 'quartiles'?"),
+        (["analyse", "plain", "groups", "--methods", "ERN"], "fits none of the suite's methods (did you mean 'ERM'?)"),
+        (["analyse", "plain"], "the suite has no 'analyses'"),
     ],
 )
-def test_a_wrong_command_line_is_told(workshop, words, message):
-    workshop.run(seeds="1", methods=["ERM"])
-    done = workshop.command(*words, check=False)
+@pytest.mark.usefixtures("plain")
+def test_a_wrong_command_line_is_told(shop, words, message):
+    done = shop.command(*words, check=False)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_quiet_run_prints_the_table_and_names_the_files(workshop: Workshop) -> None:
+def test_a_quiet_run_prints_the_table_and_names_the_files(shop: Workshop) -> None:
     """Whole tables of analyses, and the notes of a run, stood below the table."""
-    workshop.write(f"{TOY}analyses: {{Cost: runtime}}\n")
-    done = workshop.command("run", "suite.yaml", "--engine", "inline", "--quiet")
+    shop.write(f"{TOY}analyses: {{Cost: runtime}}\n", "quiet.yaml")
+    done = shop.command("run", "quiet.yaml", "--engine", "inline", "--quiet")
     assert "Cost" not in done.stdout
     (line,) = [line for line in done.stderr.splitlines() if not line.startswith("code of this suite")]
     assert line.startswith("analysis Cost: ")
     assert (Path(line.partition(": ")[2]) / "table.csv").is_file()
-    assert "Cost" in workshop.command("run", "suite.yaml", "--engine", "inline").stdout
+    assert "Cost" in shop.command("run", "quiet.yaml", "--engine", "inline").stdout

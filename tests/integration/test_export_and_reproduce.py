@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from integration_kit import ROOT, TOY
+from integration_kit import HERE, ROOT, TOY, Workshop
 
 from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
@@ -113,16 +113,24 @@ def project(workshop):
     return folder
 
 
-@pytest.fixture
-def tuned(workshop):
-    (workshop.folder / "heavy.py").write_text(PLUGIN, encoding="utf-8")
-    (workshop.folder / "_weights.py").write_text(HELPER, encoding="utf-8")
-    return workshop.run(workshop.write(TUNED))
+def heavy(workshop):
+    workshop.write(PLUGIN, "heavy.py")
+    workshop.write(HELPER, "_weights.py")
 
 
-def test_selected_configurations_are_a_suite_that_gives_the_same_numbers(workshop, tuned):
-    workshop.command("export", "tuned", "-o", "out", "--what", "suite")
-    (path,) = (workshop.folder / "out").glob("selected-*.yaml")
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """A workshop with a search that was run, and the run."""
+    made = Workshop(tmp_path_factory.mktemp("tuned"))
+    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
+    heavy(made)
+    return made, made.run(made.write(TUNED))
+
+
+def test_selected_configurations_are_a_suite_that_gives_the_same_numbers(tuned):
+    workshop, outcome = tuned
+    workshop.command("export", "tuned", "-o", "selected", "--what", "suite")
+    (path,) = (workshop.folder / "selected").glob("selected-*.yaml")
     suite = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert all("tune" not in method for method in suite["methods"].values())
     again = workshop.run(path)
@@ -135,35 +143,37 @@ def test_selected_configurations_are_a_suite_that_gives_the_same_numbers(worksho
             if r.checkpoint == "best@val" and (r.selected or not only_selected)
         }
 
-    assert chosen(again.results, False) == chosen(tuned.results, True)
+    assert chosen(again.results, False) == chosen(outcome.results, True)
 
 
-def test_the_archive_runs_where_nothing_else_is(workshop, tuned, tmp_path_factory, values):
-    workshop.command("export", "tuned", "-o", "out", "--what", "archive")
-    (packed,) = (workshop.folder / "out").glob("*.tar.gz")
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
+def test_the_archive_runs_where_nothing_else_is(tuned, tmp_path, values):
+    workshop = Workshop(shutil.copytree(tuned[0].folder, tmp_path / "copy"))
+    outcome = workshop.run()
+    workshop.command("export", outcome.record.id, "-o", "archive", "--what", "archive")
+    (packed,) = (workshop.folder / "archive").glob("*.tar.gz")
     with tarfile.open(packed) as archive:
-        archive.extractall(elsewhere, filter="data")
-    (top,) = elsewhere.iterdir()
+        archive.extractall(tmp_path / "elsewhere", filter="data")
+    (top,) = (tmp_path / "elsewhere").iterdir()
     assert {path.name for path in top.iterdir()} == {
         *("suite.yaml", "results.csv", "results.json", "run.json", "environment.txt", "README.txt", "plugins")
     }
-    for path in (workshop.folder / "heavy.py", workshop.folder / "_weights.py", workshop.folder / "toy_plugin.py"):
-        path.unlink()
-    assert values(workshop.run(top / "suite.yaml").results) == values(tuned.results)
+    for name in ("heavy.py", "_weights.py", "toy_plugin.py"):
+        (workshop.folder / name).unlink()
+    assert values(workshop.run(top / "suite.yaml").results) == values(tuned[1].results)
     assert workshop.ran() == []  # the keys do not depend on where the plugins lie
 
 
-def test_parquet_has_every_row_or_names_the_extra(workshop, tuned):
-    done = workshop.command("export", "tuned", "-o", "out", "--what", "results,parquet", check=False)
+def test_parquet_has_every_row_or_names_the_extra(tuned):
+    workshop, outcome = tuned
+    done = workshop.command("export", "tuned", "-o", "tables", "--what", "results,parquet", check=False)
     try:
         from pyarrow import parquet
     except ImportError:
         assert done.returncode == 2
         assert "equad-bench[parquet]" in done.stderr
-        assert not (workshop.folder / "out").exists()
+        assert not (workshop.folder / "tables").exists()
     else:
-        assert parquet.read_table(workshop.folder / "out" / "results.parquet").num_rows == len(tuned.results.rows)
+        assert parquet.read_table(workshop.folder / "tables" / "results.parquet").num_rows == len(outcome.results.rows)
 
 
 def test_a_cell_is_reproduced_bit_for_bit_without_touching_the_store(workshop):
@@ -177,31 +187,22 @@ def test_a_cell_is_reproduced_bit_for_bit_without_touching_the_store(workshop):
     assert len(found["scores"]) == 4
     after = sorted(str(path) for path in workshop.store.rglob("*") if path.is_file() and "index" not in str(path))
     assert after == before
-
-
-def test_other_code_is_told_and_counts_as_not_reproduced(workshop):
-    (workshop.folder / "heavy.py").write_text(PLUGIN, encoding="utf-8")
-    (workshop.folder / "_weights.py").write_text(HELPER, encoding="utf-8")
-    outcome = workshop.run(
-        workshop.write(TUNED.replace(", tune: {model.layers: [1, 2], train.lr: [1e-3, 1e-2]}", "")),
-        seeds="1",
-        methods=["Heavy"],
-    )
-    (cell,) = outcome.record.cells
-    (workshop.folder / "_weights.py").write_text("WEIGHT = -3.0\n", encoding="utf-8")
-    done = workshop.command("reproduce", cell.id, "--engine", "inline", check=False, apart=True)
-    assert done.returncode == 1
-    assert "source of baseline heavy changed" in done.stdout
-    assert done.stdout.strip().endswith("identical: false")
-
-
-def test_an_unknown_cell_is_told(workshop):
-    outcome = workshop.run(workshop.write(TOY), seeds="1", methods=["ERM"])
-    (cell,) = outcome.record.cells
     wrong = cell.id[:-1] + ("0" if cell.id[-1] != "0" else "1")
     done = workshop.command("reproduce", wrong, check=False)
     assert done.returncode == 2
     assert cell.id in done.stderr
+
+
+def test_other_code_is_told_and_counts_as_not_reproduced(workshop):
+    heavy(workshop)
+    suite = workshop.write(TUNED.replace(", tune: {model.layers: [1, 2], train.lr: [1e-3, 1e-2]}", ""))
+    outcome = workshop.run(suite, seeds="1", methods=["Heavy"])
+    (cell,) = outcome.record.cells
+    workshop.write("WEIGHT = -3.0\n", "_weights.py")
+    done = workshop.command("reproduce", cell.id, "--engine", "inline", check=False)
+    assert done.returncode == 1
+    assert "source of baseline heavy changed" in done.stdout
+    assert done.stdout.strip().endswith("identical: false")
 
 
 def test_files_that_a_suite_names_are_its_own_from_every_folder(workshop, project, tmp_path_factory, values):

@@ -3,79 +3,85 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
-from integration_kit import TOY, Workshop, bench
+from integration_kit import HERE, TOY, Workshop, bench
 
 from harness.engine import EngineOptions
 from harness.run.execute import RunOutcome
 from harness.store import Failure
 
-SUITE = TOY.split("methods:")[0] + (
-    "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n"
-).replace("seeds: [1, 2]", "seeds: [1]")
-SMALL = TOY.split("methods:")[0] + "methods:\n  ERM: {baseline: erm}\n"
-BOTH = SMALL + "  IRM: {baseline: irm, envs: random(2)}\n"
-
-
-def run(workshop: Workshop, how: str, *words: str) -> dict[str, dict]:
-    workshop.write(SUITE.replace("HOW", how))
-    done = workshop.command("run", "suite.yaml", "--json", "--seeds", "1", *words, check=False)
-    assert done.returncode == 1, done.stderr
-    return {row["method"]: row for row in json.loads(done.stdout)["rows"]}
-
-
-@pytest.mark.parametrize(
-    ("how", "words", "status", "reason"),
-    [
-        ("raise", (), "failed", "ValueError: no such thing (toy_plugin.py:"),
-        ("exit", (), "failed", "SystemExit: 3"),
-        ("die", (), "failed", "exit code 9 (something calls os._exit, or crashed)"),
-        ("loop", ("--timeout", "8"), "timeout", "ran longer than 8 s (in toy_plugin.py:"),
-        ("memory", ("--memory", "1500M"), "memory", "of memory, the limit is 1.5 GB"),
-        ("diverge", (), "diverged", "not finite"),
-    ],
+HEAD = TOY.split("methods:")[0]
+SUITE = (HEAD + "methods:\n  Good: {baseline: erm}\n  Bad: {baseline: {use: misbehave, how: HOW}}\n").replace(
+    "seeds: [1, 2]", "seeds: [1]"
 )
-def test_a_bad_cell_is_reported_and_the_good_one_finishes(workshop: Workshop, how, words, status, reason) -> None:
-    rows = run(workshop, how, "--jobs", "2", *words)
+SMALL = HEAD + "methods:\n  ERM: {baseline: erm}\n"
+INLINE = ("--engine", "inline")
+BAD = {
+    "raise": ("failed", "ValueError: no such thing (toy_plugin.py:"),
+    "exit": ("failed", "SystemExit: 3"),
+    "die": ("failed", "exit code 9 (something calls os._exit, or crashed)"),
+    "loop": ("timeout", "ran longer than 8 s (in toy_plugin.py:"),
+    "diverge": ("diverged", "not finite"),
+}
+HOG = {"memory": ("memory", "of memory, the limit is 1.5 GB")}
+
+
+@pytest.mark.parametrize(("bad", "limit"), [(BAD, ("--timeout", "8")), (HOG, ("--memory", "1500M"))])
+def test_bad_cells_are_reported_and_the_good_one_finishes(
+    workshop: Workshop, bad: dict[str, tuple[str, str]], limit: tuple[str, str]
+) -> None:
+    more = [f"  {how}: {{baseline: {{use: misbehave, how: {how}}}}}\n" for how in bad]
+    workshop.write(SUITE.partition("  Bad:")[0] + "".join(more))
+    done = workshop.command("run", "suite.yaml", "--json", "--jobs", "2", *limit, check=False)
+    assert done.returncode == 1, done.stderr
+    rows = {row["method"]: row for row in json.loads(done.stdout)["rows"]}
     assert rows["Good"]["status"] == "ok"
     assert rows["Good"]["mean"] is not None
-    assert rows["Bad"]["status"] == status
-    assert reason in rows["Bad"]["reason"]
+    for how, (status, reason) in bad.items():
+        assert rows[how]["status"] == status
+        assert reason in rows[how]["reason"]
 
 
-def test_debug_shows_the_traceback_also_of_a_stored_failure(workshop: Workshop) -> None:
-    workshop.write(SUITE.replace("HOW", "raise"))
-    plain = workshop.command("run", "suite.yaml", check=False).stderr
+@pytest.fixture(scope="module")
+def raised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workshop, str]:
+    """A workshop whose store keeps a failure, and what the run that failed printed."""
+    made = Workshop(tmp_path_factory.mktemp("raised"))
+    made.write(SUITE.replace("HOW", "raise"))
+    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
+    done = made.command("run", "suite.yaml", *INLINE, check=False)
+    return made, done.stderr + done.stdout
+
+
+def test_debug_shows_the_traceback_also_of_a_stored_failure(raised: tuple[Workshop, str]) -> None:
+    workshop, plain = raised
     assert "Traceback" not in plain
     (summary,) = (line for line in plain.splitlines() if " stages run, " in line)
-    assert "2 failed, 2 skipped" in summary
+    assert "1 failed, 1 skipped" in summary
     assert "--debug shows tracebacks" in summary
-    told = workshop.command("run", "suite.yaml", "--debug", check=False).stderr
+    told = workshop.command("run", "suite.yaml", "--debug", *INLINE, check=False).stderr
     assert "train Bad on Toy, seed 1" in told
     assert "toy_plugin.py" in told
     assert "ValueError: no such thing" in told
 
 
-def test_a_stored_failure_says_that_it_is_old_and_how_to_try_again(workshop: Workshop) -> None:
-    workshop.write(SUITE.replace("HOW", "raise"))
-    fresh = workshop.command("run", "suite.yaml", "--engine", "inline", check=False)
-    assert "retry-failed" not in fresh.stderr + fresh.stdout
-    again = workshop.command("run", "suite.yaml", "--engine", "inline", check=False)
+def test_a_stored_failure_says_that_it_is_old_and_how_to_try_again(raised: tuple[Workshop, str]) -> None:
+    """What builds on it is not to run either: scores of such trainings counted as work, with a time of their own."""
+    workshop, fresh = raised
+    assert "retry-failed" not in fresh
+    again = workshop.command("run", "suite.yaml", *INLINE, check=False)
     line = next(line for line in again.stderr.splitlines() if "] failed train Bad" in line)
     assert re.search(
         r"no such thing \(toy_plugin.py:\d+\) \(stored \S+ \S+ UTC; --retry-failed runs it again\) in", line
     )
-    assert "; 2 failures of an earlier run, not tried again without --retry-failed; --debug" in again.stderr
+    assert "; 1 failure of an earlier run, not tried again without --retry-failed; --debug" in again.stderr
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
     told = rf"Failed in an earlier run \({moment}\) and not tried again \(Bad\); bench run --retry-failed does\."
     assert re.search(told, again.stdout)
@@ -83,9 +89,13 @@ def test_a_stored_failure_says_that_it_is_old_and_how_to_try_again(workshop: Wor
     page = Path(again.stderr.rpartition("report: ")[2].strip()).read_text(encoding="utf-8")
     assert "--retry-failed runs it again)" in page
     planned = workshop.command("plan", "suite.yaml").stdout
+    assert "\nnothing to run\n" in planned
+    assert "\nfailed: 1 score stage: needs a stage that failed\n" in planned
     assert re.search(rf"\n    stored {moment}; `bench run` runs it again with --retry-failed", planned)
     first = min(folder.name for folder in (workshop.store / "runs").iterdir())
     assert "earlier run" not in workshop.command("report", first).stdout, "its failures are its own"
+    assert workshop.run(engine=EngineOptions("inline", retry_failed=True)).exit_code == 1
+    assert [kind for kind, stage, _ in workshop.events if stage == "train"].count("started") == 1
 
 
 def test_a_missing_package_is_no_result(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,16 +115,6 @@ def test_a_missing_package_is_no_result(workshop: Workshop, monkeypatch: pytest.
 
 def failed(outcome: RunOutcome) -> list[Failure]:
     return [failure for failure in outcome.record.failures.values() if failure.status != "skipped"]
-
-
-def test_a_stored_failure_is_not_run_again_unless_asked(workshop: Workshop) -> None:
-    suite = workshop.write(SUITE.replace("HOW", "raise"))
-    assert workshop.run(suite).exit_code == 1
-    again = workshop.run(suite)
-    assert again.exit_code == 1
-    assert [kind for kind, stage, _ in workshop.events if stage == "train"].count("started") == 0
-    workshop.run(suite, EngineOptions("inline", retry_failed=True))
-    assert [kind for kind, stage, _ in workshop.events if stage == "train"].count("started") == 2
 
 
 def test_a_one_class_test_split_reads_undefined(workshop: Workshop) -> None:
@@ -171,71 +171,3 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(workshop: Workshop) -> None
     rows = {row["method"]: row for row in report["rows"]}
     assert rows["Good"]["n"] >= 1
     assert rows["Bad"]["status"] == "missing"
-
-
-@pytest.mark.parametrize("after", [2.0, 4.0])
-def test_a_killed_parent_leaves_nothing_behind_and_the_next_run_completes(workshop: Workshop, values, after) -> None:
-    workshop.write(BOTH)
-    process = subprocess.Popen(
-        bench("run", "suite.yaml", "--jobs", "2"),
-        cwd=workshop.folder,
-        env=workshop.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    time.sleep(after)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    resumed = values(workshop.run().results)
-    fresh = Workshop(workshop.folder / "fresh")
-    fresh.folder.mkdir()
-    (fresh.folder / "toy_plugin.py").write_bytes((workshop.folder / "toy_plugin.py").read_bytes())
-    assert values(fresh.run(fresh.write(BOTH)).results) == resumed
-    deadline = time.monotonic() + 20
-    while _members(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not _members(process.pid)
-
-
-def _members(group: int) -> list[str]:
-    """Living processes of a process group."""
-    told = subprocess.run(
-        ["ps", "-o", "pid=,stat=,args=", "-g", str(group)], capture_output=True, text=True, check=False
-    )
-    return [line for line in told.stdout.splitlines() if " Z" not in line]
-
-
-def test_two_runs_at_once_share_the_work(workshop: Workshop) -> None:
-    workshop.write(BOTH)
-    processes = [
-        subprocess.Popen(
-            bench("run", "suite.yaml", "--jobs", "1", "--json"),
-            cwd=workshop.folder,
-            env=workshop.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    ended = [process.communicate(timeout=200) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], ended
-    tables = [json.loads(out)["rows"] for out, _ in ended]
-    assert [(row["method"], row["values"]) for row in tables[0]] == [
-        (row["method"], row["values"]) for row in tables[1]
-    ]
-    finished = [line.split("] ", 1)[1] for _, err in ended for line in err.splitlines() if "finished" in line]
-    titles = [line.rsplit(" in ", 1)[0] for line in finished]
-    assert all(" s of wall time" in line for line in finished), finished
-    assert len(titles) == len(set(titles))
-    assert "sound, 0 problems" in workshop.command("cache", "verify").stdout
-
-
-def test_what_builds_on_a_stored_failure_is_not_to_run(workshop: Workshop) -> None:
-    """Scores of trainings with a stored failure counted as work, with a time of their own."""
-    workshop.write(SUITE.replace("HOW", "raise"))
-    workshop.command("run", "suite.yaml", "--engine", "inline", check=False)
-    planned = workshop.command("plan", "suite.yaml").stdout
-    assert "\nnothing to run\n" in planned
-    assert "\nfailed: 2 score stages: needs a stage that failed\n" in planned

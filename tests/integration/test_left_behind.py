@@ -60,24 +60,24 @@ def words(process: psutil.Process) -> list[str]:
         return []
 
 
-@pytest.mark.parametrize("detach", [False, True])
 @pytest.mark.parametrize(
-    ("then", "size", "options", "status"),
+    ("kinds", "limits"),
     [
-        ("ends", 1, (), "ok"),
-        ("waits", 1, ("--timeout", "4"), "timeout"),
-        ("waits", 2_000_000_000, ("--memory", "1500M"), "memory"),
+        ({"ok": "then: ends", "timeout": "then: waits"}, ("--timeout", "8")),
+        ({"memory": "then: waits, size: 1500000000"}, ("--memory", "1500M")),
     ],
 )
-def test_nothing_is_left(
-    workshop: Workshop, tmp_path: Path, detach: bool, then: str, size: int, options: tuple[str, ...], status: str
-) -> None:
+def test_nothing_is_left(workshop: Workshop, tmp_path: Path, kinds: dict[str, str], limits: tuple[str, ...]) -> None:
     workshop.write(PLUGIN, "leaver.py")
-    values = f"detach: {str(detach).lower()}, size: {size}, then: {then}, mark: {tmp_path}/mark"
-    workshop.write(f"{SUITE}methods:\n  Leaver: {{baseline: {{use: leaver, {values}}}}}\n")
-    done = workshop.command("run", "suite.yaml", "--jobs", "1", "--json", *options, check=False)
-    (row,) = json.loads(done.stdout)["rows"]
-    assert row["status"] == status, row
+    rows = [
+        f"  {status} {detach}: {{baseline: {{use: leaver, {kind}, detach: {detach}, mark: {tmp_path}/mark}}}}\n"
+        for status, kind in kinds.items()
+        for detach in ("false", "true")
+    ]
+    workshop.write(f"{SUITE}methods:\n{''.join(rows)}")
+    done = workshop.command("run", "suite.yaml", "--json", "--jobs", "2", *limits, check=False)
+    told = {row["method"]: row["status"] for row in json.loads(done.stdout)["rows"]}
+    assert told == {f"{status} {detach}": status for status in kinds for detach in ("false", "true")}
     time.sleep(0.2)
     assert started(f"{tmp_path}/mark") == []
 

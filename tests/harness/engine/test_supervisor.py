@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.engine import supervisor
+from harness.engine.contract import Job
 from harness.engine.supervisor import Child
 
 
@@ -70,3 +72,17 @@ def test_a_fork_server_that_is_killed_is_started_again(monkeypatch: pytest.Monke
     child = Child.fork(answer)
     assert child.receive(60) == "here"
     assert not child.wait(10)
+
+
+def test_files_written_since_the_fork_server_was_prepared_are_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_PREPARED", [])
+    file = tmp_path / "core.py"
+    file.touch()
+    os.utime(file, (1, 1))
+    assert not supervisor.forks_have_loaded([file]), "no fork server was prepared"
+    supervisor.prepare_fork_server(Job.preload)
+    assert supervisor.forks_have_loaded([file])
+    os.utime(file, (time.time() + 1, time.time() + 1))
+    assert not supervisor.forks_have_loaded([file])

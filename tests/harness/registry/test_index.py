@@ -18,7 +18,7 @@ from plugin_kit import install, write_plugin
 
 from harness.engine import supervisor
 from harness.engine.contract import Job
-from harness.engine.supervisor import forks_have_loaded, prepare_fork_server
+from harness.engine.supervisor import prepare_fork_server
 from harness.errors import UserError
 from harness.plan.components import Components
 from harness.registry import discovery as registry
@@ -149,17 +149,6 @@ def test_a_comment_rebuilds_but_makes_nothing_stale(tmp_path: Path, built: list[
     after = load_catalog([path])
     assert built == ["a", "a"]
     assert before.get("dataset", "a") == after.get("dataset", "a")
-
-
-def test_a_fork_that_has_loaded_older_code_describes_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "core.py"
-    file.touch()
-    os.utime(file, (1, 1))
-    assert not forks_have_loaded([file]), "no fork server was prepared"
-    prepare_fork_server(Job.preload)
-    assert forks_have_loaded([file])
-    os.utime(file, (time.time() + 1, time.time() + 1))
-    assert not forks_have_loaded([file])
 
 
 def test_what_describes_plugins_counts(cache: Path, tmp_path: Path) -> None:

@@ -71,16 +71,8 @@ def test_an_entry_tells_all_without_an_import(tmp_path: Path) -> None:
     assert entry.defaults == {"size": 7}
     declared = entry.hparams["size"]
     assert (declared.type, declared.low, declared.search, declared.help) == ("int", 1, (1, 2), "how many")
-    assert entry.traits == {
-        "listed": [],
-        "family": "",
-        "names_code": [],
-        "names_files": [],
-        "oracle": [],
-        "probes": {},
-        "unused": [],
-        "upstream": {},
-    }
+    lists: dict[str, object] = {key: [] for key in ("listed", "names_code", "names_files", "oracle", "unused")}
+    assert entry.traits == {**lists, "family": "", "probes": {}, "upstream": {}}
     assert len(entry.digest) == 64
     assert load_catalog([path]).get("dataset", "mine") == entry, "the same from the cache"
 

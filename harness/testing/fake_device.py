@@ -55,11 +55,6 @@ class _Away(Tensor):
 class _Rules(TorchDispatchMode):
     """Runs every operation on the CPU and enforces the device's rules."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled, and torch's guard against it takes as long as the rules."""
-        return False
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = dict(kwargs or {})
         if _Away not in types and named.get("device") is None:

@@ -127,7 +127,7 @@ def test_what_ran_code_of_a_plugin_runs_no_other_stage(dask: Processes, store: T
     plugin = {"qualname": "Mine", "plugin": "/mine.py"}
     stages = [stage("a"), stage("mine", "a", of=plugin), stage("b", "mine"), stage("c", "b")]
     go(stages, store, profile(dask, resources={"train": {"GPU": 1}}))
-    a, mine, b, c = (store.runs(item.key) for item in stages)
+    a, mine, b, c = (store.ran(item.key) for item in stages)
     assert a == mine != b == c
 
 

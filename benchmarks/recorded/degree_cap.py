@@ -10,7 +10,8 @@ import torch
 from harness import Analysis, Findings, Register, Study, hookimpl
 
 if TYPE_CHECKING:
-    from harness import TrainedCell
+    from harness import MeasuredCell, TrainedCell
+    from harness.graphs import Batch
 
 
 class DegreeCap(Analysis):
@@ -62,12 +63,17 @@ def _answers(cell: TrainedCell, split: str, most: int) -> np.ndarray[Any, Any]:
     found = []
     with torch.no_grad():
         for batch in cell.graphs(split).batches(256):
-            place = torch.arange(batch.num_edges) - batch.indptr[batch.edge_index[1]]
-            found.append(cell.learner(batch.keep_edges(place < most)).argmax(1))
+            found.append(cell.learner(capped(batch, most)).argmax(1))
     return torch.cat(found).numpy()
 
 
-def _accuracies(cell: Any, split: str, base: int | str) -> tuple[float, float]:
+def capped(batch: Batch, most: int) -> Batch:
+    """Return the same nodes, each with its first incoming edges, ``most`` of them or fewer."""
+    place = torch.arange(batch.num_edges) - batch.indptr[batch.edge_index[1]]
+    return batch.keep_edges(place < most)
+
+
+def _accuracies(cell: MeasuredCell, split: str, base: int | str) -> tuple[float, float]:
     """Accuracy on the graphs of a base (0, 1, 2, or all), as they are and with capped degrees."""
     labels = cell.labels(split)
     chosen = np.ones(len(labels), bool) if base == "all" else cell.oracle("base", split) == base

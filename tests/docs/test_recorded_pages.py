@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness.engine import EngineOptions
+from harness.graphs import Batch
 from harness.results.record import load_record
 from harness.run.execute import execute
 from harness.run.session import Options, open_session
@@ -26,6 +28,22 @@ def test_tables_are_what_the_record_has(page: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     text = page.read_text(encoding="utf-8")
     assert importlib.import_module("record").with_tables(text) == text
+
+
+def test_the_degree_cap_takes_edges_of_hubs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "recorded"))
+    star, path = [(leaf, 0) for leaf in range(1, 6)], [(7, 6), (8, 7), (6, 8)]
+    source, target = torch.tensor(star + path).T
+    batch = Batch(
+        x=torch.ones(9, 1),
+        edge_index=torch.stack([source, target]),
+        batch=torch.tensor([0] * 6 + [1] * 3),
+        ptr=torch.tensor([0, 6, 9]),
+        indptr=torch.bincount(target + 1, minlength=10).cumsum(0),
+        index=torch.arange(2),
+    )
+    found = importlib.import_module("degree_cap").capped(batch, 2)
+    assert found.edge_index.T.tolist() == [[1, 0], [2, 0], *map(list, path)]
 
 
 def test_numbers_of_the_readme_stand_in_a_recorded_table() -> None:

@@ -16,6 +16,7 @@ from harness.results.record import load_record
 from harness.run.execute import execute
 from harness.run.session import Options, open_session
 from harness.suite.overrides import Overrides
+from plugins.datasets._shapes import ladder, tree, wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "results").glob("*.md"))
@@ -30,20 +31,34 @@ def test_tables_are_what_the_record_has(page: Path, monkeypatch: pytest.MonkeyPa
     assert importlib.import_module("record").with_tables(text) == text
 
 
-def test_the_degree_cap_takes_edges_of_hubs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_edges_are_the_hubs_and_the_random_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "recorded"))
-    star, path = [(leaf, 0) for leaf in range(1, 6)], [(7, 6), (8, 7), (6, 8)]
-    source, target = torch.tensor(star + path).T
-    batch = Batch(
-        x=torch.ones(9, 1),
+    shifts = importlib.import_module("spmotif_shifts")
+    star = batch_of(6, [(leaf, 0) for leaf in range(1, 6)])
+    assert shifts.capped(star, 2).edge_index.T.tolist() == [[1, 0], [2, 0]]
+
+    house = [(0, 1), (0, 3), (1, 2), (2, 3), (1, 4), (2, 4)]
+    for number, base in enumerate((tree(2, 3), ladder(8), wheel(15))):
+        joint, noise = (2, base.nodes), {(3, 9), (4, base.nodes), (5, base.nodes + 3)}
+        pairs = base.pairs | {(base.nodes + one, base.nodes + other) for one, other in house} | {joint} | noise
+        for both_ways in (False, True):
+            batch = batch_of(base.nodes + 5, [*pairs, *((v, u) for u, v in pairs if both_ways)])
+            ((found, _, extra),) = shifts.random_pairs(batch)
+            assert (found, set(extra)) == (number, noise)
+            kept = {tuple(sorted(edge)) for edge in shifts.without_noise(batch, [1, 1, 1]).edge_index.T.tolist()}
+            assert kept == pairs - set(extra[1:])
+
+
+def batch_of(nodes: int, edges: list[tuple[int, int]]) -> Batch:
+    source, target = torch.tensor(sorted(edges, key=lambda edge: edge[1])).T
+    return Batch(
+        x=torch.ones(nodes, 1),
         edge_index=torch.stack([source, target]),
-        batch=torch.tensor([0] * 6 + [1] * 3),
-        ptr=torch.tensor([0, 6, 9]),
-        indptr=torch.bincount(target + 1, minlength=10).cumsum(0),
-        index=torch.arange(2),
+        batch=torch.zeros(nodes, dtype=torch.long),
+        ptr=torch.tensor([0, nodes]),
+        indptr=torch.bincount(target + 1, minlength=nodes + 1).cumsum(0),
+        index=torch.zeros(1, dtype=torch.long),
     )
-    found = importlib.import_module("degree_cap").capped(batch, 2)
-    assert found.edge_index.T.tolist() == [[1, 0], [2, 0], *map(list, path)]
 
 
 def test_numbers_of_the_readme_stand_in_a_recorded_table() -> None:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from harness.graphs import Batch
+from harness.nn.losses import check_terms
 from harness.testing.rig import noting_draws
 from harness.training.bases import Learner
 
@@ -86,6 +87,7 @@ class Watch:
 
         def watched(batch: Batch) -> dict[str, Tensor]:
             terms = loss(batch)
+            check_terms(learner, terms)  # as training says it: below, torch would speak of shapes alone
             self.terms.update(terms)
             for name, term in terms.items():
                 if not bool(torch.isfinite(term.detach()).all()):

@@ -132,6 +132,36 @@ def test_running_statistics_follow_the_prediction_or_the_learner_says_why_not(le
     assert all(text.startswith(start) for text, start in zip(found, told, strict=True)), found
 
 
+class LossOfEachGraph(learners.Sound):
+    """Forgets the mean."""
+
+    name = "loss-of-each-graph"
+
+    def loss(self, batch):
+        return {"erm": self.risk(self(batch), batch)}
+
+
+class LossWithoutName(learners.Sound):
+    """Returns the number alone."""
+
+    name = "loss-without-name"
+
+    def loss(self, batch):
+        return self.risk(self(batch), batch).mean()
+
+
+@pytest.mark.parametrize(
+    ("learner", "told"),
+    [
+        (LossOfEachGraph, "baseline 'loss-of-each-graph', loss, 'erm': expected a tensor of one number, found Tensor of"),
+        (LossWithoutName, "LossWithoutName.loss returned Tensor; it must return the loss terms by name"),
+    ],
+)
+def test_loss_terms_of_a_wrong_kind_are_told_as_in_a_run(learner, told):
+    (outcome,) = check_component(learner).with_status("failed")
+    assert told in " ".join(str(outcome).split())
+
+
 def test_a_component_that_ends_the_process_fails_its_checks_alone():
     report = check_component(learners.Exits)
     assert not report.passed

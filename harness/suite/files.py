@@ -47,7 +47,8 @@ def find_suite(name_or_path: str | Path) -> Path:
     if name in known:
         return suites_folder() / f"{name}.yaml"
     what = "is a folder" if path.is_dir() else "does not exist"
-    hint = did_you_mean(name, known) or did_you_mean(str(path), map(str, path.parent.glob("*.y*ml")))
+    near = [file for file in path.parent.glob("*.y*ml") if file.is_file() and did_you_mean(path.stem, [file.stem])]
+    hint = did_you_mean(name, known) or did_you_mean(str(path), map(str, near))
     raise UserError(f"{name_or_path} {what}, and no installed suite has this name{hint}; there are: {', '.join(known)}")
 
 

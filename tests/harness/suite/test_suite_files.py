@@ -49,6 +49,18 @@ def test_a_suite_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         find_suite(tmp_path)
 
 
+def test_no_file_is_proposed_that_only_ends_alike_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ref.yaml").touch()
+    (tmp_path / "dir.yaml").mkdir()
+    for name in ("nothere.yaml", "dir.yaml"):
+        with pytest.raises(UserError) as told:
+            find_suite(name)
+        assert "did you mean" not in str(told.value)
+
+
 def test_a_pipe_is_no_suite(tmp_path: Path) -> None:
     """What ``bench run <(…)`` gives is empty when it is read again."""
     os.mkfifo(tmp_path / "fifo.yaml")

@@ -67,6 +67,12 @@ def no_file(path: Path) -> str:
     return "" if stat.S_ISREG(mode) else "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
 
 
+def no_plugin_file(path: Path) -> str:
+    """Say why a path can be no plugin file; empty where it can."""
+    named = path.suffix == ".py" and "." not in path.stem
+    return no_file(path) or ("" if named else "is no Python file with one dot in its name, such as method.py")
+
+
 def visible(text: str) -> str:
     r"""Write out as ``\u001b`` what would steer a terminal or turn the reading direction.
 

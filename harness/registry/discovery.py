@@ -27,7 +27,7 @@ from harness.registry.importing import (
 )
 from harness.registry.planned_code import KeptCode, planned_code
 from harness.registry.source_digest import Code, read_code
-from harness.safe_io import no_file
+from harness.safe_io import no_plugin_file
 
 GROUP = "equad_bench"
 NO_PLUGINS = "BENCH_NO_PLUGINS"
@@ -110,10 +110,8 @@ def file_source(path: Path) -> Source:
         UserError: there is no such file, or its name cannot be a module's.
     """
     file = path.resolve()
-    if why := no_file(file):
+    if why := no_plugin_file(file):
         raise UserError(f"plugin file {why}: {file}")
-    if file.suffix != ".py" or "." in file.stem:
-        raise UserError(f"plugin file {file}: a plugin is a Python file with one dot in its name, such as method.py")
     return Source(str(file), f"{single_package(file.parent)}.{file.stem}", file, file.parent)
 
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from harness.errors import UserError, did_you_mean
-from harness.safe_io import no_file
+from harness.safe_io import no_file, no_plugin_file
 from harness.store import hash_file
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, describe
 from harness.suite.yaml import MAX_BYTES, read_file
@@ -141,7 +141,7 @@ class Gathered:
                 self._read(found, shown, (*above, here))
         for item in _names(own, "plugins"):
             file = Path(os.path.normpath((path.parent / str(item.value)).absolute()))
-            if why := no_file(file):
+            if why := no_plugin_file(file):
                 problems.add(item.place, f"plugin file {why}: {file}")
             else:
                 self.plugins.append((file, item.place))

@@ -144,6 +144,12 @@ def test_include_faults(faults: Faults) -> None:
 def test_plugin_faults(faults: Faults, load: Load, catalog: Catalog, tmp_path: Path) -> None:
     text = HEAD + DATA + ERM + "plugins: [mine.py]\n"
     assert faults(text)[0].startswith(f"6:11: plugin file not found: {tmp_path}/mine.py")
+    told = faults(text.replace("mine.py", "my.own.py, suite.yaml"))
+    why = "is no Python file with one dot in its name, such as method.py"
+    assert told == [
+        f"6:11: plugin file not found: {tmp_path}/my.own.py",
+        f"6:22: plugin file {why}: {tmp_path}/suite.yaml",
+    ]
     assert load(text, files={"mine.py": "x = 1\n"}).plugins == (tmp_path / "mine.py",)
     broken = Catalog(catalog, [BrokenPlugin("mine", str(tmp_path / "mine.py"), "SyntaxError in line 1")])
     with pytest.raises(SuiteError, match=r"6:11: the plugin .* could not be loaded: SyntaxError in line 1"):

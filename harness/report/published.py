@@ -137,7 +137,9 @@ def _compare_recorded(table: ResultTable) -> PublishedComparison:
         f"{_DIFFERENCE} paired by seed where both have two or more in common, else Welch's. {_WITHIN}",
     ]
     caption = told if cells else ["The record has none of these rows on these data."]
-    caption += [f"Recorded on these data, and not here: {listing(others)}."] if others else []
+    if others:
+        caption += [f"Recorded on these data, and not here: {listing(others)}."]
+        caption += ["bench compare-to-record puts those that are comparable beside these rows."]
     return PublishedComparison(RECORD, "The record of this repository", rows=tuple(cells), caption=tuple(caption))
 
 

@@ -183,6 +183,7 @@ def test_without_a_row_in_the_record_the_report_says_so(ours, recorded) -> None:
     recorded()
     told = render(make_report(ours(), ReportOptions(published="record")), "plain")
     assert "The record has none of these rows on these data." in told
+    assert "not here: ERM, IRM.\nbench compare-to-record puts those that are comparable beside these rows." in told
 
 
 def test_a_file_of_the_record_reads_as_the_run_was(recorded) -> None:

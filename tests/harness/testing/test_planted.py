@@ -153,7 +153,10 @@ class LossWithoutName(learners.Sound):
 @pytest.mark.parametrize(
     ("learner", "told"),
     [
-        (LossOfEachGraph, "baseline 'loss-of-each-graph', loss, 'erm': expected a tensor of one number, found Tensor of"),
+        (
+            LossOfEachGraph,
+            "baseline 'loss-of-each-graph', loss, 'erm': expected a tensor of one number, found Tensor of",
+        ),
         (LossWithoutName, "LossWithoutName.loss returned Tensor; it must return the loss terms by name"),
     ],
 )

@@ -263,7 +263,8 @@ class _Loader:
         try:
             declared = self.declare(part.spec)
         except BenchError as error:
-            self.problems.add(part.place, f"dataset '{label}': {error}")
+            told = "; ".join(str(error).splitlines())  # what to fetch has lines, a fault has one
+            self.problems.add(part.place, f"dataset '{label}': {told}")
             return None
         family = protocol.table("families").table(str(part.entry.traits.get("family", "")))
         settings: Flat = {}

@@ -137,7 +137,7 @@ def declare(spec: ComponentSpec) -> Declaration:
     if spec.name == "bonded":
         return Declaration(Task("multiclass", 3), features, Features("categorical", (3,)))
     if spec.name == "ogb" and spec.params.get("dataset") == "absent":
-        raise DataError("absent.csv is missing; put it at /data/absent.csv")
+        raise DataError("absent.csv is missing\nput it at /data/absent.csv")
     if spec.name == "toxic":
         return Declaration(Task("multitask", 2, 12, "rocauc"), features)
     if spec.name == "drugood":

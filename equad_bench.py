@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from pathlib import Path
 
 GRACE = 5.0
 """Seconds that threads and exit handlers have after a command has ended."""
+INTERRUPTED = 130
 
 
 def main() -> None:
@@ -32,7 +34,11 @@ def main() -> None:
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
         raise
+    except KeyboardInterrupt:  # a further Ctrl-C, while the command ended after the first
+        code = INTERRUPTED
+        raise SystemExit(code) from None
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # how it ends is settled, and within the time of grace
         last = threading.Timer(GRACE, _leave, [code])
         last.daemon = True
         last.start()

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from integration_kit import TOY, Workshop
 
+ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = """
 import os, subprocess, sys, time
 from harness import Baseline, hookimpl, hparam
@@ -106,3 +107,24 @@ def test_a_thread_in_the_parent_keeps_no_command_from_ending(
     )
     assert done.returncode == code, done.stderr
     assert done.stderr.endswith("note: what a plugin left running is ended: 'ticker'\n")
+
+
+AGAIN = """
+import atexit, os, signal, sys
+import equad_bench, harness.cli
+
+def command():
+    raise {"exit": SystemExit(130), "interrupt": KeyboardInterrupt()}[sys.argv[1]]
+
+harness.cli.main = command
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+equad_bench.main()
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "interrupt"])
+def test_a_further_interrupt_while_the_command_ends_leaves_no_traceback(how: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN, how], cwd=ROOT, capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stderr) == (130, "")

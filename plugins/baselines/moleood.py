@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from harness import Baseline, Batch, Register, UserError, hookimpl, hparam
-from harness.nn import environment_mean, has_label, labelled_environments, per_sample_loss
+from harness.nn import environment_mean, has_label, labelled_environments, per_sample_loss, pool
 
 
 class MoleOOD(Baseline):
@@ -18,9 +18,9 @@ class MoleOOD(Baseline):
         L = strength * 1/P sum_e mean_{i in e} l_i + deviation * mean_i | l_i - c_i |.
 
     Where the dataset gives molecules' fragments (its ``fragments: brics``), h = sum_j a_j s_j with a the softmax over
-    the molecule's fragments of (W_q h_G) . (W_k s_j) / sqrt(d) and s_j a second network's embedding of fragment j;
-    otherwise h = h_G. Yang et al., *Learning Substructure Invariance for Out-of-Distribution Molecular
-    Representations*, NeurIPS 2022.
+    the molecule's fragments of (W_q h_G) . (W_k s_j) / sqrt(d) and s_j a second network's embedding of fragment j,
+    both means over nodes whatever the suite's readout; otherwise h = h_G, by the suite's. Yang et al., *Learning
+    Substructure Invariance for Out-of-Distribution Molecular Representations*, NeurIPS 2022.
     """
 
     name = "moleood"
@@ -56,11 +56,17 @@ class MoleOOD(Baseline):
         return self.info.has_parts and self.substructures != "none"
 
     def embed(self, batch: Batch) -> Tensor:
-        h = super().embed(batch)
         if not self.attends:
-            return h
+            return super().embed(batch)
+        return self.attend(*self.means(batch), batch)
+
+    def means(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(B, d) molecules and (F, d) fragments, as means over nodes.
+
+        Of sums, a score grows with the atoms of both: the softmax then takes one fragment and has no gradient.
+        """
         parts: Any = batch.parts
-        return self.attend(h, self.pool(self.part_backbone(parts), parts), batch)
+        return pool(self.backbone(batch), batch, "mean"), pool(self.part_backbone(parts), parts, "mean")
 
     def attend(self, h: Tensor, parts: Tensor, batch: Batch) -> Tensor:
         """(B, d) weighted sums of the fragments' embeddings (F, d); see :meth:`attention`."""

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from learner_kit import MULTICLASS, MULTITASK, TinyBackbone, gradients, graphs, make, raw_graphs, reached, same, train
@@ -128,8 +129,7 @@ PARTS = with_parts(PACKED)
 
 
 def weights(made, batch):
-    h = made.pool(made.backbone(batch), batch)
-    return made.attention(h, made.pool(made.part_backbone(batch.parts), batch.parts), batch)
+    return made.attention(*made.means(batch), batch)
 
 
 def test_attention_sums_to_one_over_a_molecules_own_fragments():
@@ -143,7 +143,7 @@ def test_attention_sums_to_one_over_a_molecules_own_fragments():
 def test_attention_is_the_masked_softmax_over_all_fragments_of_the_batch():
     """The form of the paper: every fragment scored for every molecule, foreign ones masked."""
     made, batch = attending().eval(), PARTS.batch(torch.arange(12))
-    h, parts = made.pool(made.backbone(batch), batch), made.pool(made.part_backbone(batch.parts), batch.parts)
+    h, parts = made.means(batch)
     score = made.query(h) @ made.key(parts).t() / math.sqrt(6)
     foreign = batch.parts_of.unsqueeze(0) != torch.arange(12).unsqueeze(1)
     dense = score.masked_fill(foreign, -math.inf).softmax(1)
@@ -165,7 +165,7 @@ def test_one_fragment_is_all_of_the_attention():
     batch = PackedGraphs.pack(raw).batch(torch.arange(12))
     made = attending().eval()
     assert torch.allclose(weights(made, batch), torch.ones(12))
-    assert torch.allclose(made.embed(batch), made.pool(made.part_backbone(batch.parts), batch.parts), atol=1e-6)
+    assert torch.allclose(made.embed(batch), made.means(batch)[1], atol=1e-6)
 
 
 def test_large_scores_do_not_overflow():
@@ -173,6 +173,22 @@ def test_large_scores_do_not_overflow():
     with torch.no_grad():
         made.query.weight.mul_(1e6)
     assert torch.isfinite(made(batch)).all()
+
+
+def repeated(graph, times):
+    """The disjoint union of copies of a graph."""
+    edges = [graph.edge_index + copy * len(graph.x) for copy in range(times)]
+    return replace(graph, x=np.concatenate([graph.x] * times), edge_index=np.concatenate(edges, axis=1))
+
+
+def test_attention_does_not_sharpen_with_the_number_of_atoms():
+    """By the suite's readout, a sum, scores would grow with the square of the size, and the softmax saturate."""
+    made = attending().eval()
+    raw = [replace(graph, parts=[one_node(graph), graph]) for graph in raw_graphs(PACKED)]
+    larger = [replace(repeated(graph, 50), parts=[repeated(part, 50) for part in graph.parts]) for graph in raw]
+    small, large = (PackedGraphs.pack(graphs).batch(torch.arange(12)) for graphs in (raw, larger))
+    assert torch.allclose(weights(made, small), weights(made, large), atol=1e-5)
+    assert torch.allclose(made.embed(small), made.embed(large), atol=1e-5)
 
 
 def test_all_networks_learn_from_each_term():

@@ -29,7 +29,7 @@ def main() -> None:
     print(f"{'ids':<60}{'env':>5}{'graphs':>8}" + "".join(f"{part:>8}" for part in given.parts))
     for stage in session.plan.stages.values():
         if stage.kind == "annotate" and session.store.has(stage.key):
-            show(session, stage.title, stage.key, stage.payload["data"], given.parts)
+            show(session, stage.title, stage.key, stage.payload.data, given.parts)
 
 
 def show(session: Session, title: str, key: str, data: str, parts: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from harness import Batch, Features, Register, hookimpl, hparam
-from harness.nn import BatchNorm, GCNConv, edge_ends, make_front, neighbour_sum
+from harness.nn import BatchNorm, GCNConv, edge_ends, make_front, neighbour_sum, pool
 from plugins.baselines._debiased import Debiased, amplified
 
 
@@ -22,9 +22,10 @@ class DisC(Debiased):
 
     where L_G is L_D with z_b, and the label of GCE, taken from another graph of the batch; it starts after the share
     ``swap_start`` of the epochs. Masks c multiply messages and node features of the causal branch, 1 - c those of the
-    bias branch. Features that are not numbers are embedded first, by each branch for itself. The form in GALA's code,
-    which other tables call DisC, is ``disc-gala``. Citation: Fan, Wang, Mo, Shi and Tang, *Debiasing Graph Neural
-    Networks via Learning Disentangled Causal Substructure*, NeurIPS 2022.
+    bias branch; both embeddings are means over nodes, whatever the suite's readout. Features that are not numbers are
+    embedded first, by each branch for itself. The form in GALA's code, which other tables call DisC, is ``disc-gala``.
+    Citation: Fan, Wang, Mo, Shi and Tang, *Debiasing Graph Neural Networks via Learning Disentangled Causal
+    Substructure*, NeurIPS 2022.
     """
 
     name = "disc"
@@ -40,6 +41,7 @@ class DisC(Debiased):
         choices=["gcn", "residual"],
         help="layers of the masks' network: plain GCN, or the authors' residual ones",
     )
+    pooling: str = hparam("mean", choices=["mean", "suite"], help="readout: the method's, or the suite's")
     probes = {"swap_start": {"swap_start": 0.0}}
 
     def build(self) -> None:
@@ -57,7 +59,15 @@ class DisC(Debiased):
         x = self.front(batch.x) * node, self.bias_front(batch.x) * (1 - node)
         causal = self.backbone(batch, x=x[0], edge_weight=edge)
         bias = self.bias_backbone(batch, x=x[1], edge_weight=1 - edge)
-        return self.pool(causal, batch), self.pool(bias, batch)
+        return self.read(causal, batch), self.read(bias, batch)
+
+    def read(self, nodes: Tensor, batch: Batch) -> Tensor:
+        """(B, d) graph embeddings from (N, d).
+
+        Of sums, logits grow with the nodes until the bias branch is sure of one class for all graphs: the generalised
+        cross-entropy has no gradient there, and W is then 0 or 1 by the label alone.
+        """
+        return pool(nodes, batch, "mean" if self.pooling == "mean" else self.readout)
 
     def predict_causal(self, z_c: Tensor, z_b: Tensor) -> Tensor:
         """(B, C) logits of the causal classifier, which does not train z_b."""

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -61,6 +62,12 @@ def raw_graphs(packed):
         RawGraph(packed.x[nodes[i] : nodes[i + 1]].numpy(), packed.edge_index[:, edges[i] : edges[i + 1]].numpy(), 0)
         for i in range(len(packed))
     ]
+
+
+def repeated(graph, times):
+    """The disjoint union of copies of a graph."""
+    edges = [graph.edge_index + copy * len(graph.x) for copy in range(times)]
+    return replace(graph, x=np.concatenate([graph.x] * times), edge_index=np.concatenate(edges, axis=1))
 
 
 def make(

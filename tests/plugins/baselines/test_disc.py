@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_kit import BINARY, MULTICLASS, graphs, make, reached, same, train
+from learner_kit import BINARY, MULTICLASS, graphs, make, raw_graphs, reached, repeated, same, train
 from learner_kit import gradients as gradients_of
 
 from harness import Features, PackedGraphs, RawGraph
@@ -154,6 +154,16 @@ def test_prediction_reads_the_graphs_own_bias_embedding():
     learner = make(DisC).eval()
     z_c, z_b = learner.branches(BATCH)
     assert torch.equal(learner(BATCH), learner.head(torch.cat([z_c, z_b], 1)))
+
+
+def test_embeddings_do_not_grow_with_the_number_of_nodes():
+    """By the suite's readout, a sum, they would, and the bias branch's loss has no gradient at large logits."""
+    larger = PackedGraphs.pack([repeated(graph, 50) for graph in raw_graphs(PACKED)]).batch(torch.arange(12))
+    learner, sums = make(DisC).eval(), make(DisC, pooling="suite").eval()
+    for small, large in zip(learner.branches(BATCH), learner.branches(larger), strict=True):
+        assert torch.allclose(small, large, atol=1e-5)
+    for small, large in zip(sums.branches(BATCH), sums.branches(larger), strict=True):
+        assert torch.allclose(50 * small, large, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["categorical", "none"])

@@ -3,10 +3,21 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from learner_kit import MULTICLASS, MULTITASK, TinyBackbone, gradients, graphs, make, raw_graphs, reached, same, train
+from learner_kit import (
+    MULTICLASS,
+    MULTITASK,
+    TinyBackbone,
+    gradients,
+    graphs,
+    make,
+    raw_graphs,
+    reached,
+    repeated,
+    same,
+    train,
+)
 
 from harness import Features, PackedGraphs, UserError
 from harness.testing.toys import one_node
@@ -173,12 +184,6 @@ def test_large_scores_do_not_overflow():
     with torch.no_grad():
         made.query.weight.mul_(1e6)
     assert torch.isfinite(made(batch)).all()
-
-
-def repeated(graph, times):
-    """The disjoint union of copies of a graph."""
-    edges = [graph.edge_index + copy * len(graph.x) for copy in range(times)]
-    return replace(graph, x=np.concatenate([graph.x] * times), edge_index=np.concatenate(edges, axis=1))
 
 
 def test_attention_does_not_sharpen_with_the_number_of_atoms():

@@ -79,12 +79,12 @@ def test_the_readme_method_becomes_a_row(desk: Desk) -> None:
     (block,) = [block for block in blocks("yaml") if block.page.name == "README.md" and "vrex.py" in block.text]
     results = desk.run(block.text, Overrides(seeds="1", epochs=1))
     assert value_of(results, "My V-REx") is not None
-    assert [data.fingerprint for data in results.datasets] == [
+    assert {data.fingerprint for data in results.datasets} == {
         data.fingerprint
         for one in load_record()
         if one.results.suite == "recorded-small"
         for data in one.results.datasets
-    ]
+    }
 
 
 def test_the_plugin_suite_runs(desk: Desk) -> None:

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from harness import MeasuredCell, TrainedCell
     from harness.graphs import Batch
 
-_TRAITS = ("degrees", "random", "both")
-
 
 class SizeShifts(Analysis):
     """Accuracy by base on graphs as they are and with fewer edges; nothing is trained again.
 
-    ``degrees``: no node takes in more edges than any node of the training graphs, which the hub of a large wheel does.
-    ``random``: no graph has more random edges (the generator adds 5 % of a graph's edges) than any training graph of
+    Degrees as in training: no node takes in more edges than any node of the training graphs, which the hub of a large wheel does.
+    Random edges as in training: no graph has more random edges (the generator adds 5 % of a graph's edges) than any training graph of
     its base.
     """
 
@@ -56,7 +54,7 @@ class SizeShifts(Analysis):
             for split in cells[0].test_splits:
                 for base in ("all", *range(cells[0].task.num_classes)):
                     per_seed = 100 * np.array([_accuracies(cell, split, base) for cell in cells])
-                    spreads = per_seed.std(0, ddof=1) if len(cells) > 1 else [None] * (1 + len(_TRAITS))
+                    spreads = per_seed.std(0, ddof=1) if len(cells) > 1 else [None] * per_seed.shape[1]
                     numbers = (number for pair in zip(per_seed.mean(0), spreads, strict=True) for number in pair)
                     rows.append((dataset, method, split, base, *numbers, len(cells)))
         kinds = ("accuracy", "degrees as in training", "random edges as in training", "both as in training")
@@ -65,7 +63,7 @@ class SizeShifts(Analysis):
 
 
 def _answers(cell: TrainedCell, split: str, most: int, noise: list[int]) -> np.ndarray[Any, Any]:
-    """(3, n) predicted classes of a split's graphs with fewer edges: see :data:`_TRAITS`."""
+    """(3, n) predicted classes of a split's graphs by capped degrees, by fewer random edges, and by both."""
     found: list[list[Tensor]] = [[], [], []]
     with torch.no_grad():
         for batch in cell.graphs(split).batches(256):

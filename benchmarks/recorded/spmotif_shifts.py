@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class SizeShifts(Analysis):
     """Accuracy by base on graphs as they are and with fewer edges; nothing is trained again.
 
-    Degrees as in training: no node takes in more edges than any node of the training graphs, which the hub of a large wheel does.
-    Random edges as in training: no graph has more random edges (the generator adds 5 % of a graph's edges) than any training graph of
-    its base.
+    Degrees as in training: no node takes in more edges than any node of the training graphs, which the hub of a large
+    wheel does. Random edges as in training: no graph has more random edges (the generator adds 5 % of a graph's edges)
+    than any training graph of its base.
     """
 
     name = "size-shifts"

@@ -77,8 +77,8 @@ def _differences(table: ResultTable, computed: Statistics) -> TextTable:
     ]
     if count:
         sentences.append(
-            f"{SIGNIFICANT}: the interval excludes zero. Not corrected for multiple comparisons: of {count} interval{'s' * (count > 1)} "
-            f"about {count * (1 - LEVEL):.1f} would exclude zero by chance alone."
+            f"{SIGNIFICANT}: the interval excludes zero. Not corrected for multiple comparisons: of {count} "
+            f"interval{'s' * (count > 1)} about {count * (1 - LEVEL):.1f} would exclude zero by chance alone."
         )
     return _by_cell(f"Differences to {computed.reference}", table, texts, sentences)
 

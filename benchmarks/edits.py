@@ -212,7 +212,9 @@ def table(tallies: dict[str, Tally]) -> str:
     """Runs, edits, artifacts and differences by engine."""
     lines = ["| engine | runs | edits | runs with exit code 0 | artifacts compared | differences |"]
     lines.append("|---|" + "---:|" * 5)
-    rows = {name: (t.runs, t.edits, t.completed, t.stages, len(t.differences)) for name, t in tallies.items()}
+    rows: dict[str, tuple[int, ...]] = {
+        name: (t.runs, t.edits, t.completed, t.stages, len(t.differences)) for name, t in tallies.items()
+    }
     rows["all"] = tuple(map(sum, zip(*rows.values(), strict=True)))
     return "\n".join([*lines, *("| " + " | ".join([name, *map(str, row)]) + " |" for name, row in rows.items())])
 

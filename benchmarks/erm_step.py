@@ -52,7 +52,8 @@ class PyGGIN(nn.Module):
         x = data.x
         for conv in self.convs:
             x = conv((x.relu(), x), data.edge_index)
-        return self.head(global_add_pool(x, data.batch, size=data.num_graphs))
+        logits: Tensor = self.head(global_add_pool(x, data.batch, size=data.num_graphs))
+        return logits
 
 
 def _mlp(in_dim: int, hidden: int) -> nn.Module:

@@ -127,7 +127,7 @@ class Field:
 
 def content(store: Store) -> dict[str, str]:
     """Checksums of all files of all artifacts, and the values of the latest table."""
-    found = {}
+    found: dict[str, str] = {}
     for info in listing(store):
         meta = store.meta(info.key)
         assert meta is not None

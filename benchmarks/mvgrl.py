@@ -16,9 +16,10 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -106,9 +107,9 @@ def pygcl(graphs: Sequence[RawGraph], batch: int, hidden: int, layers: int, batc
     return side
 
 
-def _forever(loader: object) -> Iterator[object]:
+def _forever(loader: Iterable[Any]) -> Iterator[Any]:
     while True:
-        yield from loader  # type: ignore[attr-defined]
+        yield from loader
 
 
 def products(graphs: PackedGraphs, batch: int, hidden: int, layers: int) -> Side:

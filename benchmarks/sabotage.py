@@ -71,7 +71,7 @@ def failing_writes(rng: random.Random, number: int, fired: Path, *, for_good: bo
             real_mkdir(self, *rest, **more)
 
         Path.write_text, Path.open, Path.replace, Path.mkdir = write_text, open_, replace, mkdir  # type: ignore[method-assign, assignment]
-        safetensors.torch.save_file = save_file
+        safetensors.torch.save_file = save_file  # type: ignore[assignment]
 
     return harm
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_RESULTS = {"votes", "environments", "irm_gradients", "record"}
+OF_RESULTS = {"environments", "irm_gradients", "record"}
 """Scripts whose figures stand in docs/results."""
 REPORT = ROOT / "benchmarks" / "report.py"
 PAGE = """\
@@ -75,21 +73,6 @@ def test_a_name_that_no_block_has_is_told(tmp_path: Path) -> None:
     code, errors = _report("--page", str(page), "nothing-like-it")
     assert code == 1
     assert "no block of" in errors
-
-
-def test_benchmarks_import_what_is_there() -> None:
-    """Nothing else runs them all: a name that was moved or renamed would show only at the next measurement."""
-    lost = []
-    for file in sorted((ROOT / "benchmarks").glob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("harness", "plugins"):
-                module = importlib.import_module(str(node.module))
-                lost += [
-                    f"{file.name}: {node.module}.{alias.name}"
-                    for alias in node.names
-                    if not hasattr(module, alias.name) and not find_spec(f"{node.module}.{alias.name}")
-                ]
-    assert lost == []
 
 
 def test_planning_measures_what_the_screen_of_a_plan_needs(

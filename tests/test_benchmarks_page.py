@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_RESULTS = {"environments", "irm_gradients", "record"}
+OF_RESULTS = {"environments", "optimum", "irm_gradients", "record"}
 """Scripts whose figures stand in docs/results."""
 REPORT = ROOT / "benchmarks" / "report.py"
 PAGE = """\

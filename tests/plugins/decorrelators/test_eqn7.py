@@ -1,6 +1,9 @@
 """Eqn. 7 against hand-computed values, its switches, and its identity with ERM where it must and must not hold."""
 
+import importlib
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -170,3 +173,18 @@ def test_labels_with_a_trailing_axis_give_the_same_loss():
     batch.y = batch.y.unsqueeze(1)
     found = learner.loss(batch)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_the_computed_optimum_is_that_of_the_implemented_loss(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
+    optimum = importlib.import_module("optimum")
+    p = optimum.joint(0.8, 0.9)
+    cells = (p * 600).round().long()
+    y, motif, base = cells.nonzero().repeat_interleave(cells[cells > 0], 0).T
+    learner = make(Eqn7, gamma=optimum.GAMMA)
+    learner.model_weights = torch.ones(1)
+    batch = SimpleNamespace(y=y, spurious=(p.sum(1) / p.sum((0, 1))).T[base].unsqueeze(1))
+    logits = optimum.optima(0.8, 0.9)["with Eqn. 7, λ/K 1"].log().requires_grad_()
+    z = logits[:, motif, base].T
+    (F.cross_entropy(z, y) + learner.invariance(z, batch)).backward()
+    torch.testing.assert_close(logits.grad, torch.zeros(3, 3, 3), atol=1e-6, rtol=0)

@@ -10,11 +10,16 @@ from torch import Tensor
 
 from harness.graphs import Batch
 
+GOLDEN = 5**0.5 % 1
+"""Multiples of it, whole parts left out, lie evenly in [0, 1): see :func:`top_k_edges`."""
+
 
 def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "up") -> Tensor:
     """Return (E,) bool: the highest-scoring ratio · E_g edges of each graph, at least one where it has any.
 
-    Ties go to the edge that comes first, so the split is deterministic. Every directed edge counts for itself.
+    Equal scores, which constant node features give to many edges, fall in an order that mixes a graph's edges: by
+    position, all ties would go to nodes with low numbers, in generated graphs the base's. Every directed edge counts
+    for itself.
 
     Args:
         scores: (E,) one finite score per edge; only their order matters.
@@ -28,12 +33,12 @@ def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "
     wanted = counts.double() * ratio
     whole = torch.ceil(wanted - 1e-9) if rounding == "up" else torch.floor(wanted + 1e-9)
     quota = whole.long().clamp(min=1).minimum(counts)
+    place = torch.arange(graph.numel(), device=scores.device) - (counts.cumsum(0) - counts)[graph]
+    mixed = torch.argsort(((place + 1).double() * GOLDEN).frac())
     # Two stable sorts instead of one over graph-shifted scores: no resolution is lost to large scores or batches.
-    order = torch.sort(scores.detach(), descending=True, stable=True).indices
+    order = mixed[torch.sort(scores.detach()[mixed], descending=True, stable=True).indices]
     order = order[torch.sort(graph[order], stable=True).indices]
-    ranked = graph[order]
-    rank = torch.arange(ranked.numel(), device=scores.device) - (counts.cumsum(0) - counts)[ranked]
-    return torch.zeros_like(graph, dtype=torch.bool).index_put_((order,), rank < quota[ranked])
+    return torch.zeros_like(graph, dtype=torch.bool).index_put_((order,), place < quota[graph])
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,10 @@ class GIL(Baseline):
         L = mean_e R_e + penalty * 1/P sum_e ||grad R_e - mean_e' grad R_e'||^2
 
     over the P environments with two graphs or more; the penalty is IGA's (Koyama and Yamaguchi, arXiv:2008.01883),
-    differentiated twice, and zero for P < 2. The mask is hard on the way forward and sigmoid(score) on
-    the way back, for kept and dropped edges alike; BatchNorm sees the nodes of the invariant parts alone. Variant parts
-    are embedded by the classifier's network in evaluation mode without gradient, nodes without variant edges left out.
+    differentiated twice, and zero for P < 2. The mask is hard on the way forward and sigmoid(score) on the way back,
+    for kept and dropped edges alike; BatchNorm sees the nodes of the invariant parts alone. With ``split: soft`` both
+    parts hold all edges, weighted by sigmoid(score) and sigmoid(-score). Variant parts are embedded by the
+    classifier's network in evaluation mode without gradient, nodes without variant edges left out.
     Citation: Li, Zhang, Wang and Zhu, *Learning Invariant Graph Representations for Out-of-Distribution
     Generalization*, NeurIPS 2022.
     """
@@ -40,8 +41,18 @@ class GIL(Baseline):
     penalty: float = hparam(
         1e-3, low=0.0, search=[1e-5, 1e-3, 1e-1], weight_of="variance", help="weight of the gradients' variance"
     )
+    split: str = hparam(
+        "hard",
+        choices=["hard", "soft"],
+        help="the invariant part: the top share of the edges, or all edges, only weighted",
+    )
     ratio: float = hparam(
-        0.25, low=0.01, high=1.0, search=[0.25, 0.4, 0.6, 0.8], help="share of each graph's edges that are invariant"
+        0.25,
+        low=0.01,
+        high=1.0,
+        search=[0.25, 0.4, 0.6, 0.8],
+        active={"split": ["hard"]},
+        help="share of each graph's edges that are invariant",
     )
     clusters: int = hparam(3, low=2, search=[2, 3, 4], help="number of environments to infer")
     cluster_per: str = hparam("epoch", choices=["epoch", "batch"], help="cluster all training graphs, or each batch")
@@ -79,14 +90,16 @@ class GIL(Baseline):
             return scores
         return instance_norm(scores.unsqueeze(1), batch.batch[source], batch.num_graphs).squeeze(1)
 
-    def split(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def cut(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the invariant edges (E,) as truth values, and as numbers with the gradient of the soft mask (E,)."""
         scores = self.scores(batch)
         kept, soft = top_k_edges(scores, batch, self.ratio), scores.sigmoid()
         return kept, kept.to(soft.dtype) + (soft - soft.detach())
 
     def embed(self, batch: Batch) -> Tensor:
-        kept, mask = self.split(batch)
+        if self.split == "soft":
+            return self.pool(self.backbone(batch, edge_weight=self.scores(batch).sigmoid()), batch)
+        kept, mask = self.cut(batch)
         part = subgraph(batch, kept)
         # On all edges, so that dropped ones have a gradient too; the nodes of the invariant part see nothing of them.
         with normalised_by({batch.num_edges: part.edges, batch.num_nodes: part.nodes}, self.backbone):
@@ -96,7 +109,9 @@ class GIL(Baseline):
     def variant(self, batch: Batch) -> Tensor:
         """(B, d) embeddings of the variant parts; zeros where there is none. In evaluation mode, without gradient."""
         with evaluating(self), torch.no_grad():
-            part = subgraph(batch, ~self.split(batch)[0], without_edges="empty")
+            if self.split == "soft":
+                return self.pool(self.backbone(batch, edge_weight=(-self.scores(batch)).sigmoid()), batch)
+            part = subgraph(batch, ~self.cut(batch)[0], without_edges="empty")
             if part.edges.numel() == 0:
                 return torch.zeros(batch.num_graphs, self.backbone.out_dim, device=batch.x.device)
             return self.pool(self.backbone(part.batch), part.batch)

@@ -56,9 +56,20 @@ def test_the_highest_scores_of_each_graph_are_kept():
     assert mask.tolist() == [False, True, True, True, False, True]
 
 
-def test_ties_go_to_the_first_edges():
-    batch = pack(chain(4), chain(4))
-    assert top_k_edges(torch.zeros(8), batch, 0.5).tolist() == [True, True, False, False] * 2
+@pytest.mark.parametrize("edges", [12, 36, 200])
+def test_ties_favour_no_part_of_a_graph(edges):
+    """In generated graphs the base's edges come first and the motif's last."""
+    kept = top_k_edges(torch.zeros(2 * edges), pack(chain(edges), chain(edges)), 0.25)
+    first, again = kept.reshape(2, edges)
+    assert first.equal(again)
+    assert int(first.sum()) == edges // 4
+    quarters = first.reshape(4, -1).sum(1)
+    assert int(quarters.max() - quarters.min()) <= 1
+
+
+def test_ties_do_not_depend_on_the_other_graphs():
+    alone = top_k_edges(torch.zeros(9), pack(chain(9)), 0.5)
+    assert top_k_edges(torch.zeros(14), pack(chain(5), chain(9)), 0.5)[5:].equal(alone)
 
 
 def test_an_outlier_score_does_not_disturb_other_graphs():

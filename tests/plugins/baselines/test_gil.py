@@ -105,7 +105,7 @@ def test_the_penalty_is_differentiated_twice():
 @pytest.mark.parametrize("ratio", [0.25, 0.6])
 def test_masks_part_each_graphs_edges_and_keep_the_ceiling_of_the_share(scorer, ratio):
     learner = make(GIL, scorer=scorer, ratio=ratio)
-    kept, mask = learner.split(BATCH)
+    kept, mask = learner.cut(BATCH)
     owner = BATCH.batch[BATCH.edge_index[0]]
     for g in range(12):
         count = int((owner == g).sum())
@@ -161,7 +161,7 @@ class NormedEverywhere(TinyBackbone):
 def test_the_prediction_is_that_of_the_invariant_subgraph_by_itself(backbone, training):
     """In training too, where a norm that saw the other nodes would give other embeddings."""
     learner, twin = (make(GIL, backbone=backbone, ratio=0.3).train(training) for _ in range(2))
-    part = subgraph(BATCH, learner.split(BATCH)[0])
+    part = subgraph(BATCH, learner.cut(BATCH)[0])
     assert len(part.nodes) < BATCH.num_nodes
     alone = twin.head(twin.pool(twin.backbone(part.batch), part.batch))
     torch.testing.assert_close(learner(BATCH), alone, rtol=1e-4, atol=1e-5)
@@ -184,11 +184,21 @@ def test_nodes_outside_are_normalised_by_those_inside():
     torch.testing.assert_close(norm(x).mean(0), torch.full((3,), 0.5, dtype=torch.float64))
 
 
+def test_soft_parts_weigh_every_edge_and_train_the_mask():
+    learner = make(GIL, split="soft").eval()
+    weight = learner.scores(BATCH).sigmoid()
+    torch.testing.assert_close(learner.embed(BATCH), learner.pool(learner.backbone(BATCH, edge_weight=weight), BATCH))
+    left = learner.pool(learner.backbone(BATCH, edge_weight=1 - weight), BATCH)
+    torch.testing.assert_close(learner.variant(BATCH), left)
+    found = gradients_of(learner, learner.loss(BATCH)["erm"])
+    assert all(reached(found, module) for module in ("masker", "backbone", "head"))
+
+
 def test_dropped_edges_have_a_gradient_as_well():
     learner = make(GIL, ratio=0.5)
-    kept, mask = learner.split(BATCH)
+    kept, mask = learner.cut(BATCH)
     mask.retain_grad()
-    object.__setattr__(learner, "split", lambda _: (kept, mask))
+    object.__setattr__(learner, "cut", lambda _: (kept, mask))
     learner.risk(learner(BATCH), BATCH).mean().backward()
     assert (mask.grad[kept] != 0).any()
     assert (mask.grad[~kept] != 0).any()
@@ -204,7 +214,7 @@ def test_variant_embeddings_leave_modes_statistics_and_gradients_alone():
     assert not learner.head.training
     assert same(before, learner.state_dict())
     learner.eval()
-    part = subgraph(BATCH, ~learner.split(BATCH)[0], without_edges="empty")
+    part = subgraph(BATCH, ~learner.cut(BATCH)[0], without_edges="empty")
     assert torch.allclose(rows, learner.pool(learner.backbone(part.batch), part.batch), atol=1e-5)
 
 

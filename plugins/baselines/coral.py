@@ -13,8 +13,8 @@ class Coral(EnvironmentPenalty):
         L = mean_i l_i + strength * mean over pairs e < f of [ |mu_e - mu_f|^2 / d + |S_e - S_f|_F^2 / d^2 ]
 
     Covariances are over n - 1, of environments with two graphs or more. The mean over pairs of squared distances is
-    computed as twice the variance (over P - 1). The term grows with the fourth power of the embeddings: of sums over nodes
-    it needs weights near 0.001, as in DrugOOD. Sun and Saenko, *Deep CORAL*, ECCV Workshops 2016; for several
+    computed as twice the variance (over P - 1). The term grows with the fourth power of the embeddings: of sums over
+    nodes it needs weights near 0.001, as in DrugOOD. Sun and Saenko, *Deep CORAL*, ECCV Workshops 2016; for several
     environments as in Gulrajani and Lopez-Paz, *In Search of Lost Domain Generalization*, ICLR 2021.
     """
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from harness.graphs import Batch
 
-GOLDEN = 5**0.5 % 1
+_GOLDEN = 5**0.5 % 1
 """Multiples of it, whole parts left out, lie evenly in [0, 1): see :func:`top_k_edges`."""
 
 
@@ -34,7 +34,7 @@ def top_k_edges(scores: Tensor, batch: Batch, ratio: float, *, rounding: str = "
     whole = torch.ceil(wanted - 1e-9) if rounding == "up" else torch.floor(wanted + 1e-9)
     quota = whole.long().clamp(min=1).minimum(counts)
     place = torch.arange(graph.numel(), device=scores.device) - (counts.cumsum(0) - counts)[graph]
-    mixed = torch.argsort(((place + 1).double() * GOLDEN).frac())
+    mixed = torch.argsort(((place + 1).double() * _GOLDEN).frac())
     # Two stable sorts instead of one over graph-shifted scores: no resolution is lost to large scores or batches.
     order = mixed[torch.sort(scores.detach()[mixed], descending=True, stable=True).indices]
     order = order[torch.sort(graph[order], stable=True).indices]

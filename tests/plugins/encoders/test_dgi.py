@@ -4,49 +4,26 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from encoder_kit import NUMERIC, fitted, small, trees
 
-from harness import Features, PackedGraphs, RawGraph
+from harness import Features
 from harness.errors import DataError
 from harness.nn import local_global_jsd
 from harness.randomness import generator, seeded
 from plugins.encoders.dgi import DGI, Summarised, constant_features, shuffle
 
-NUMERIC = Features("numeric", (3,))
 KINDS = ["bilinear", "dot"]
 NEGATIVES = ["within", "across", "in-batch"]
 
 
-def make_graphs(count, seed=0, low=1, high=12):
-    rng = np.random.default_rng(seed)
-    graphs = []
-    for nodes in rng.integers(low, high, count).tolist():
-        edges = [(int(rng.integers(0, i)), i) for i in range(1, nodes)]
-        index = np.array(edges, np.int64).reshape(-1, 2).T
-        graphs.append(RawGraph(rng.normal(size=(nodes, 3)).astype(np.float32), index, 0))
-    return PackedGraphs.pack(graphs)
-
-
 def constant_graphs(count, *, low=4):
     """All nodes alike, as in EQuAD's SPMotif."""
-    graphs = make_graphs(count, low=low)
+    graphs = trees(count, low=low)
     graphs.x = torch.ones_like(graphs.x)
     return graphs
-
-
-def make_encoder(features=NUMERIC, **values):
-    encoder = DGI(**{"snapshots": [1], "hidden": 8, "layers": 2, "batch_size": 8, **values})
-    encoder.node_features, encoder.edge_features = features, Features("none")
-    encoder.rng = generator(0, "method")
-    return encoder
-
-
-def fitted(encoder, graphs):
-    with seeded(0, "encoder"):
-        return list(encoder.fit(graphs))
 
 
 def make_module(kind="bilinear", readout="mean"):
@@ -59,8 +36,8 @@ def sigmoid_of_mean(nodes, batch):
 
 
 def test_snapshots_come_after_their_epochs_and_embed_every_graph():
-    graphs = make_graphs(17)
-    encoder = make_encoder(snapshots=[3, 1])
+    graphs = trees(17)
+    encoder = small(DGI, snapshots=[3, 1])
     with seeded(0, "encoder"):
         found = [(epoch, encoder.embed(module, graphs)) for epoch, module in encoder.fit(graphs)]
     assert [epoch for epoch, _ in found] == [1, 3]
@@ -72,9 +49,9 @@ def test_snapshots_come_after_their_epochs_and_embed_every_graph():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("negatives", ["within", "across"])
 def test_the_loss_is_the_cross_entropy_of_true_and_corrupted_nodes(negatives, kind):
-    batch = make_graphs(6, low=3).batch(torch.arange(6))
+    batch = trees(6, low=3).batch(torch.arange(6))
     module = make_module(kind)
-    found = make_encoder().loss(module, negatives, batch)
+    found = small(DGI).loss(module, negatives, batch)
     order = shuffle(batch, generator(0, "method"), within=negatives == "within")
     nodes, corrupted = module.nodes(batch.x, batch), module.nodes(batch.x[order], batch)
     summary = sigmoid_of_mean(nodes, batch)
@@ -92,9 +69,9 @@ def test_the_loss_is_the_cross_entropy_of_true_and_corrupted_nodes(negatives, ki
 def test_pygcls_loss_on_one_graph_is_twice_the_cross_entropy_less_a_constant():
     import GCL
 
-    batch = make_graphs(1, low=8).batch(torch.arange(1))
+    batch = trees(1, low=8).batch(torch.arange(1))
     module = make_module("dot")
-    ours = make_encoder().loss(module, "within", batch)
+    ours = small(DGI).loss(module, "within", batch)
     order = shuffle(batch, generator(0, "method"), within=True)
     h, corrupted = module.nodes(batch.x, batch), module.nodes(batch.x[order], batch)
     contrast = GCL.models.SingleBranchContrast(GCL.losses.JSD(), mode="G2L")
@@ -106,39 +83,39 @@ def test_pygcls_loss_on_a_batch_is_that_of_in_batch_negatives():
     """PyGCL looks at no corrupted node where it is given a batch of graphs."""
     import GCL
 
-    batch = make_graphs(6, low=3).batch(torch.arange(6))
+    batch = trees(6, low=3).batch(torch.arange(6))
     module = make_module("dot")
     h = module.nodes(batch.x, batch)
     g = module.discriminator(sigmoid_of_mean(h, batch))
     contrast = GCL.models.SingleBranchContrast(GCL.losses.JSD(), mode="G2L")
     theirs = [contrast(h=h, g=g, batch=batch.batch, hn=hn) for hn in (None, torch.randn_like(h))]
     assert torch.equal(*theirs)
-    ours = make_encoder().loss(module, "in-batch", batch)
+    ours = small(DGI).loss(module, "in-batch", batch)
     torch.testing.assert_close(2 * ours - 2 * math.log(2), theirs[0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(local_global_jsd(g, h, batch.batch), theirs[0], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("negatives", NEGATIVES)
 def test_a_discriminator_that_tells_nothing_apart_has_a_loss_of_ln_2(negatives):
-    batch = make_graphs(6).batch(torch.arange(6))
+    batch = trees(6).batch(torch.arange(6))
     module = make_module()
     torch.nn.init.zeros_(module.discriminator.weight)
-    assert make_encoder().loss(module, negatives, batch).item() == pytest.approx(math.log(2), abs=1e-6)
+    assert small(DGI).loss(module, negatives, batch).item() == pytest.approx(math.log(2), abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("negatives", NEGATIVES)
 def test_the_loss_reaches_every_parameter(negatives, kind):
-    batch = make_graphs(8, low=3).batch(torch.arange(8))
+    batch = trees(8, low=3).batch(torch.arange(8))
     module = make_module(kind)
-    make_encoder().loss(module, negatives, batch).backward()
+    small(DGI).loss(module, negatives, batch).backward()
     still = [name for name, parameter in module.named_parameters() if not parameter.grad.abs().sum() > 0]
     # a bias before BatchNorm is taken out by it
     assert [name for name in still if not name.endswith("mlp.0.bias")] == []
 
 
 def test_a_shuffle_within_graphs_leaves_each_graphs_nodes_to_it():
-    batch = make_graphs(30).batch(torch.arange(30))
+    batch = trees(30).batch(torch.arange(30))
     rng = torch.Generator().manual_seed(0)
     for _ in range(3):
         order = shuffle(batch, rng, within=True)
@@ -151,7 +128,7 @@ def test_a_shuffle_within_graphs_leaves_each_graphs_nodes_to_it():
 
 
 def test_every_order_within_a_graph_is_equally_likely():
-    batch = make_graphs(2, low=3, high=4).batch(torch.arange(2))
+    batch = trees(2, low=3, high=4).batch(torch.arange(2))
     rng = torch.Generator().manual_seed(1)
     seen = torch.stack([shuffle(batch, rng, within=True) for _ in range(1200)])
     _, counts = torch.unique(seen, dim=0, return_counts=True)
@@ -168,17 +145,17 @@ def test_on_constant_features_a_shuffle_leaves_the_loss_at_ln_2_or_above(negativ
         torch.manual_seed(seed)
         module = Summarised(NUMERIC, 8, 2, 0.0, "bilinear", "mean")
         torch.nn.init.normal_(module.discriminator.weight, std=3.0)
-        assert make_encoder().loss(module, negatives, batch).item() >= math.log(2) - 1e-6
+        assert small(DGI).loss(module, negatives, batch).item() >= math.log(2) - 1e-6
 
 
 @pytest.mark.parametrize("negatives", ["within", "across"])
 def test_on_constant_features_other_graphs_nodes_are_the_negatives_and_a_flag_says_so(negatives):
     graphs = constant_graphs(64)
-    encoder = make_encoder(negatives=negatives, snapshots=[40], batch_size=32, lr=0.01)
+    encoder = small(DGI, negatives=negatives, snapshots=[40], batch_size=32, lr=0.01)
     ((_, module),) = fitted(encoder, graphs)
     assert len(encoder.flags) == 1
     assert "shuffling changes nothing" in encoder.flags[0]
-    fresh = make_encoder(negatives="in-batch", snapshots=[40], batch_size=32, lr=0.01)
+    fresh = small(DGI, negatives="in-batch", snapshots=[40], batch_size=32, lr=0.01)
     ((_, other),) = fitted(fresh, graphs)
     assert fresh.flags == []
     assert all(torch.equal(value, other.state_dict()[name]) for name, value in module.state_dict().items())
@@ -187,7 +164,7 @@ def test_on_constant_features_other_graphs_nodes_are_the_negatives_and_a_flag_sa
 
 
 def test_a_second_fit_repeats_no_flag():
-    encoder, graphs = make_encoder(), constant_graphs(8)
+    encoder, graphs = small(DGI), constant_graphs(8)
     for _ in range(2):
         assert encoder.effective_negatives(graphs) == "in-batch"
     assert len(encoder.flags) == 1
@@ -195,31 +172,31 @@ def test_a_second_fit_repeats_no_flag():
 
 def test_features_that_differ_between_graphs_only():
     """Shuffled within graphs nothing changes; shuffled across the batch it does."""
-    graphs = make_graphs(8)
+    graphs = trees(8)
     sizes = graphs.node_ptr.diff()
     graphs.x = torch.repeat_interleave(torch.arange(8.0), sizes).unsqueeze(1).expand(-1, 3).contiguous()
     assert constant_features(graphs, within=True)
     assert not constant_features(graphs, within=False)
-    assert make_encoder(negatives="within").effective_negatives(graphs) == "in-batch"
-    assert make_encoder(negatives="across").effective_negatives(graphs) == "across"
+    assert small(DGI, negatives="within").effective_negatives(graphs) == "in-batch"
+    assert small(DGI, negatives="across").effective_negatives(graphs) == "across"
 
 
 def test_one_node_that_differs_is_enough_for_a_shuffle():
     graphs = constant_graphs(8)
     graphs.x[-1, 0] = 2.0
     assert not constant_features(graphs, within=True)
-    assert make_encoder().effective_negatives(graphs) == "within"
+    assert small(DGI).effective_negatives(graphs) == "within"
 
 
 def test_no_features_and_codes():
-    graphs = make_graphs(10)
+    graphs = trees(10)
     graphs.x = torch.empty(graphs.x.size(0), 0)
-    encoder = make_encoder(features=Features("none"))
+    encoder = small(DGI, features=Features("none"))
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.flags
     assert encoder.embed(module, graphs).isfinite().all()
     graphs.x = torch.arange(2 * len(graphs.x)).reshape(-1, 2) % 4
-    encoder = make_encoder(features=Features("categorical", (4, 5)))
+    encoder = small(DGI, features=Features("categorical", (4, 5)))
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.flags == []
     assert encoder.embed(module, graphs).shape == (10, 8)
@@ -227,7 +204,7 @@ def test_no_features_and_codes():
 
 @pytest.mark.parametrize("readout", ["mean", "sum"])
 def test_the_embedding_is_the_readout_of_the_nodes(readout):
-    batch = make_graphs(5).batch(torch.arange(5))
+    batch = trees(5).batch(torch.arange(5))
     module = make_module(readout=readout).eval()
     nodes = module.nodes(batch.x, batch)
     expected = torch.stack([getattr(nodes[batch.batch == graph], readout)(0) for graph in range(5)])
@@ -237,8 +214,8 @@ def test_the_embedding_is_the_readout_of_the_nodes(readout):
 
 
 def test_training_lowers_the_loss():
-    graphs = make_graphs(64, low=6)
-    encoder = make_encoder(snapshots=[40], batch_size=32, lr=0.01)
+    graphs = trees(64, low=6)
+    encoder = small(DGI, snapshots=[40], batch_size=32, lr=0.01)
     ((_, module),) = fitted(encoder, graphs)
     with torch.no_grad():
         assert encoder.loss(module, "within", graphs.batch(torch.arange(64))) < math.log(2) - 0.02
@@ -246,33 +223,24 @@ def test_training_lowers_the_loss():
 
 @pytest.mark.parametrize("negatives", NEGATIVES)
 def test_one_seed_gives_the_same_bits_whatever_the_global_state(negatives):
-    graphs = make_graphs(20)
-    first = fitted(make_encoder(dropout=0.3, negatives=negatives), graphs)[0][1].state_dict()
+    graphs = trees(20)
+    first = fitted(small(DGI, dropout=0.3, negatives=negatives), graphs)[0][1].state_dict()
     torch.rand(5)
-    second = fitted(make_encoder(dropout=0.3, negatives=negatives), graphs)[0][1].state_dict()
+    second = fitted(small(DGI, dropout=0.3, negatives=negatives), graphs)[0][1].state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_one_graph_is_refused():
     with pytest.raises(DataError, match="needs two; found 1"):
-        fitted(make_encoder(), make_graphs(1))
-
-
-def test_graphs_without_edges_and_of_one_node():
-    rng = np.random.default_rng(0)
-    none = np.zeros((2, 0), np.int64)
-    graphs = PackedGraphs.pack([RawGraph(rng.normal(size=(n, 3)).astype(np.float32), none, 0) for n in (1, 1, 2, 4)])
-    encoder = make_encoder()
-    ((_, module),) = fitted(encoder, graphs)
-    assert encoder.embed(module, graphs).isfinite().all()
+        fitted(small(DGI), trees(1))
 
 
 @pytest.mark.parametrize("negatives", NEGATIVES)
 def test_running_statistics_are_those_of_the_graphs_that_are_embedded(negatives):
-    graphs = make_graphs(6, low=4)
+    graphs = trees(6, low=4)
     batch = graphs.batch(torch.arange(6))
     module, alone = make_module(), make_module()
-    make_encoder().loss(module, negatives, batch)
+    small(DGI).loss(module, negatives, batch)
     alone(batch)
     for name, value in alone.state_dict().items():
         assert torch.equal(module.state_dict()[name], value), name

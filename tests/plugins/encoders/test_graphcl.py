@@ -8,11 +8,12 @@ import sys
 import numpy as np
 import pytest
 import torch
+from encoder_kit import fitted, small
 
 from harness import Features, PackedGraphs, RawGraph
 from harness.errors import DivergedError, UserError
 from harness.nn import pool
-from harness.randomness import generator, seeded
+from harness.randomness import seeded
 from plugins.encoders import graphcl
 from plugins.encoders.graphcl import Contrast, GraphCL
 
@@ -28,22 +29,10 @@ def make_graphs(sizes, seed=0):
     return PackedGraphs.pack(graphs)
 
 
-def make_encoder(features=None, **values):
-    encoder = GraphCL(**{"snapshots": [1], "hidden": 8, "layers": 2, "batch_size": 8, **values})
-    encoder.node_features = features or Features("numeric", (3,))
-    encoder.rng = generator(0, "method")
-    return encoder
-
-
-def fitted(encoder, graphs):
-    with seeded(0, "encoder"):
-        return list(encoder.fit(graphs))
-
-
 @pytest.mark.parametrize("pool_of", [["node-drop", "subgraph"], ["mask"], ALL])
 def test_snapshots_and_embeddings(pool_of):
     graphs = make_graphs(range(1, 18))
-    encoder = make_encoder(augmentations=pool_of, snapshots=[1, 2])
+    encoder = small(GraphCL, augmentations=pool_of, snapshots=[1, 2])
     found = fitted(encoder, graphs)
     assert [epoch for epoch, _ in found] == [1, 2]
     matrix = encoder.embed(found[-1][1], graphs)
@@ -52,16 +41,16 @@ def test_snapshots_and_embeddings(pool_of):
 
 
 def test_two_augmentations_of_a_batch_differ_and_all_occur():
-    encoder = make_encoder()
+    encoder = small(GraphCL)
     drawn = [tuple(encoder._draw()) for _ in range(200)]
     assert all(first != second for first, second in drawn)
     assert {name for pair in drawn for name in pair} == set(ALL)
     assert len(set(drawn)) == 12
-    assert make_encoder(augmentations=["mask"])._draw() == ["mask", "mask"]
+    assert small(GraphCL, augmentations=["mask"])._draw() == ["mask", "mask"]
 
 
 def test_both_views_are_changed(monkeypatch):
-    encoder = make_encoder(augmentations=["node-drop", "subgraph"])
+    encoder = small(GraphCL, augmentations=["node-drop", "subgraph"])
     module = Contrast(encoder.node_features, 8, 2, 0.0)
     batch = make_graphs([20, 30]).batch(torch.arange(2))
     sizes = []
@@ -75,7 +64,7 @@ def test_both_views_are_changed(monkeypatch):
 
 
 def test_a_dropped_node_is_not_in_the_readout():
-    encoder = make_encoder(ratio=0.5)
+    encoder = small(GraphCL, ratio=0.5)
     batch = make_graphs([10, 10]).batch(torch.arange(2))
     view = encoder._changed(batch, "node-drop")
     assert pool(torch.ones(view.num_nodes, 1), view).flatten().tolist() == [5, 5]
@@ -85,8 +74,14 @@ def test_a_dropped_node_is_not_in_the_readout():
 @pytest.mark.parametrize("exclude", [False, True])
 def test_tiny_graphs_strong_changes_and_a_low_temperature_stay_finite(name, exclude):
     graphs = make_graphs([1, 2, 1, 2, 1])
-    encoder = make_encoder(
-        augmentations=[name], ratio=0.9, subgraph_ratio=0.1, temperature=0.01, exclude_positive=exclude, snapshots=[5]
+    encoder = small(
+        GraphCL,
+        augmentations=[name],
+        ratio=0.9,
+        subgraph_ratio=0.1,
+        temperature=0.01,
+        exclude_positive=exclude,
+        snapshots=[5],
     )
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).isfinite().all()
@@ -103,7 +98,7 @@ def test_the_embedding_lies_before_the_projection_and_outside_the_batch():
 
 
 def test_the_loss_reaches_every_parameter_also_the_embedding_of_codes():
-    encoder = make_encoder(features=Features("categorical", (4, 5)))
+    encoder = small(GraphCL, features=Features("categorical", (4, 5)))
     graphs = make_graphs([6] * 8)
     graphs.x = torch.randint(0, 4, (48, 2), generator=torch.Generator().manual_seed(0))
     module = Contrast(encoder.node_features, 8, 2, 0.0)
@@ -113,7 +108,7 @@ def test_the_loss_reaches_every_parameter_also_the_embedding_of_codes():
 
 
 def test_masking_codes_does_not_turn_them_into_category_zero():
-    encoder = make_encoder(features=Features("categorical", (2,)), augmentations=["mask"], ratio=1.0)
+    encoder = small(GraphCL, features=Features("categorical", (2,)), augmentations=["mask"], ratio=1.0)
     graphs = make_graphs([4, 4])
     graphs.x = torch.zeros(8, 1, dtype=torch.int64)
     module = Contrast(encoder.node_features, 8, 1, 0.0)
@@ -126,52 +121,36 @@ def test_masking_codes_does_not_turn_them_into_category_zero():
 
 def test_training_lowers_the_loss():
     graphs = make_graphs(list(range(5, 37)))
-    encoder = make_encoder(snapshots=[1, 25], batch_size=32, lr=5e-3)
+    encoder = small(GraphCL, snapshots=[1, 25], batch_size=32, lr=5e-3)
     losses = []
     with seeded(0, "encoder"):
         for _, module in encoder.fit(graphs):
-            probe = make_encoder()
+            probe = small(GraphCL)
             batch = graphs.batch(torch.arange(32))
             losses.append(np.mean([probe._loss(module, batch).item() for _ in range(10)]))
     assert losses[1] < losses[0]
 
 
-def test_one_seed_gives_the_same_bits():
-    graphs = make_graphs([5, 9, 7, 8])
-    first = fitted(make_encoder(snapshots=[3]), graphs)[0][1].state_dict()
-    torch.rand(3)
-    second = fitted(make_encoder(snapshots=[3]), graphs)[0][1].state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
 @pytest.mark.parametrize("count", [2, 9, 65])
 def test_a_last_batch_of_one_graph_is_left_out(count):
     graphs = make_graphs([4] * count)
-    encoder = make_encoder(batch_size=64 if count == 65 else 8)
+    encoder = small(GraphCL, batch_size=64 if count == 65 else 8)
     ((_, module),) = fitted(encoder, graphs)
     assert len(encoder.embed(module, graphs)) == count
-
-
-def test_graphs_without_edges():
-    none = np.zeros((2, 0), np.int64)
-    graphs = PackedGraphs.pack([RawGraph(np.ones((n, 3), np.float32), none, 0) for n in (1, 1, 2, 4)])
-    encoder = make_encoder(snapshots=[6])
-    ((_, module),) = fitted(encoder, graphs)
-    assert encoder.embed(module, graphs).isfinite().all()
 
 
 def test_a_loss_that_is_not_finite_is_a_diverged_training():
     graphs = make_graphs([4] * 8)
     graphs.x[:] = float("nan")
     with pytest.raises(DivergedError):
-        fitted(make_encoder(), graphs)
+        fitted(small(GraphCL), graphs)
 
 
 def test_unknown_augmentations_are_refused():
     with pytest.raises(UserError, match="node-drop"):
         GraphCL(augmentations=["drop"])
     with pytest.raises(UserError, match="augmentations"):
-        fitted(make_encoder(augmentations=[]), make_graphs([3, 3]))
+        fitted(small(GraphCL, augmentations=[]), make_graphs([3, 3]))
 
 
 def test_the_encoders_need_neither_pyg_nor_pygcl():

@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from encoder_kit import NUMERIC, fitted, small, trees
 
-from harness import Features, PackedGraphs, RawGraph
+from harness import Features
 from harness.errors import DataError, DivergedError
 from harness.nn import pool
 from harness.randomness import generator, seeded
 from plugins.encoders.infograph import InfoGraph, LocalGlobal
-
-NUMERIC = Features("numeric", (3,))
-
-
-def make_graphs(count, seed=0, low=1, high=12):
-    rng = np.random.default_rng(seed)
-    graphs = []
-    for nodes in rng.integers(low, high, count).tolist():
-        edges = [(int(rng.integers(0, i)), i) for i in range(1, nodes)]
-        index = np.array(edges, np.int64).reshape(-1, 2).T
-        graphs.append(RawGraph(rng.normal(size=(nodes, 3)).astype(np.float32), index, 0))
-    return PackedGraphs.pack(graphs)
-
-
-def make_encoder(features=NUMERIC, **values):
-    encoder = InfoGraph(**{"snapshots": [1], "hidden": 8, "layers": 2, "batch_size": 8, **values})
-    encoder.node_features, encoder.edge_features = features, Features("none")
-    encoder.rng = generator(0, "method")
-    return encoder
-
-
-def fitted(encoder, graphs):
-    with seeded(0, "encoder"):
-        return list(encoder.fit(graphs))
 
 
 def make_module(layers=2, prior=False):
@@ -46,8 +22,8 @@ def make_module(layers=2, prior=False):
 
 
 def test_snapshots_come_after_their_epochs_and_embed_every_graph():
-    graphs = make_graphs(17)
-    encoder = make_encoder(snapshots=[3, 1], layers=3)
+    graphs = trees(17)
+    encoder = small(InfoGraph, snapshots=[3, 1], layers=3)
     with seeded(0, "encoder"):
         found = [(epoch, encoder.embed(module, graphs)) for epoch, module in encoder.fit(graphs)]
     assert [epoch for epoch, _ in found] == [1, 3]
@@ -57,7 +33,7 @@ def test_snapshots_come_after_their_epochs_and_embed_every_graph():
 
 
 def test_a_nodes_vector_holds_the_outputs_of_all_layers():
-    batch = make_graphs(5).batch(torch.arange(5))
+    batch = trees(5).batch(torch.arange(5))
     module = make_module(layers=3).eval()
     x, expected = batch.x, []
     source, target = batch.edge_index
@@ -68,7 +44,7 @@ def test_a_nodes_vector_holds_the_outputs_of_all_layers():
 
 
 def test_the_embedding_is_the_sum_of_the_nodes_before_the_projection():
-    batch = make_graphs(5).batch(torch.arange(5))
+    batch = trees(5).batch(torch.arange(5))
     module = make_module().eval()
     nodes = module.nodes(batch)
     expected = torch.stack([nodes[batch.batch == graph].sum(0) for graph in range(5)])
@@ -90,9 +66,9 @@ def test_projections_are_three_layers_with_a_linear_shortcut():
 def test_the_loss_equals_pygcls():
     import GCL
 
-    batch = make_graphs(6, low=3).batch(torch.arange(6))
+    batch = trees(6, low=3).batch(torch.arange(6))
     module = make_module()
-    encoder = make_encoder()
+    encoder = small(InfoGraph)
     nodes = module.nodes(batch)
     contrast = GCL.models.SingleBranchContrast(GCL.losses.JSD(), mode="G2L")
     h, g = module.node_projection(nodes), module.graph_projection(pool(nodes, batch))
@@ -106,8 +82,8 @@ def test_the_loss_equals_pygcls():
 
 
 def test_the_order_of_graphs_in_a_batch_does_not_change_the_loss():
-    graphs = make_graphs(8)
-    module, encoder = make_module(), make_encoder()
+    graphs = trees(8)
+    module, encoder = make_module(), small(InfoGraph)
     order = torch.randperm(8, generator=torch.Generator().manual_seed(3))
     one, other = (encoder._loss(module, graphs.batch(ids)) for ids in (torch.arange(8), order))
     torch.testing.assert_close(one, other)
@@ -115,9 +91,9 @@ def test_the_order_of_graphs_in_a_batch_does_not_change_the_loss():
 
 @pytest.mark.parametrize("prior", [0.0, 0.1])
 def test_the_loss_reaches_every_parameter(prior):
-    batch = make_graphs(8, low=3).batch(torch.arange(8))
+    batch = trees(8, low=3).batch(torch.arange(8))
     module = make_module(prior=prior > 0)
-    make_encoder(prior=prior)._loss(module, batch).backward()
+    small(InfoGraph, prior=prior)._loss(module, batch).backward()
     still = [name for name, parameter in module.named_parameters() if not parameter.grad.abs().sum() > 0]
     # a bias before BatchNorm is taken out by it
     assert [name for name in still if not name.endswith("mlp.0.bias")] == []
@@ -149,58 +125,48 @@ def test_the_encoder_works_against_the_discriminator_unless_told_otherwise():
 
 
 def test_the_priors_weight_and_noise():
-    batch = make_graphs(6, low=3).batch(torch.arange(6))
+    batch = trees(6, low=3).batch(torch.arange(6))
     module = make_module(prior=True)
-    plain = make_encoder()._loss(module, batch)
-    encoder = make_encoder(prior=0.3)
+    plain = small(InfoGraph)._loss(module, batch)
+    encoder = small(InfoGraph, prior=0.3)
     noise = torch.rand(6, 16, generator=generator(0, "method"))
     expected = plain + 0.3 * module.prior(noise, module(batch), adversarial=True)
     torch.testing.assert_close(encoder._loss(module, batch), expected)
 
 
 def test_without_a_prior_there_is_no_discriminator():
-    graphs = make_graphs(9)
-    ((_, module),) = fitted(make_encoder(), graphs)
+    graphs = trees(9)
+    ((_, module),) = fitted(small(InfoGraph), graphs)
     assert not any(name.startswith("discriminator") for name, _ in module.named_parameters())
 
 
 def test_training_lowers_the_loss_below_zero():
-    graphs = make_graphs(64, low=4)
-    encoder = make_encoder(snapshots=[25], batch_size=32, lr=5e-3)
+    graphs = trees(64, low=4)
+    encoder = small(InfoGraph, snapshots=[25], batch_size=32, lr=5e-3)
     ((_, module),) = fitted(encoder, graphs)
     with torch.no_grad():
         assert encoder._loss(module, graphs.batch(torch.arange(64))) < -0.1
 
 
-def test_embeddings_do_not_depend_on_companions():
-    graphs = make_graphs(12)
-    encoder = make_encoder()
-    ((_, module),) = fitted(encoder, graphs)
-    together = encoder.embed(module, graphs)
-    with torch.no_grad():
-        alone = torch.cat([module(graphs.batch(torch.tensor([i]))) for i in range(12)])
-    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("prior", [0.0, 0.1])
 def test_one_seed_gives_the_same_bits_whatever_the_global_state(prior):
-    graphs = make_graphs(20)
-    first = fitted(make_encoder(dropout=0.3, prior=prior), graphs)[0][1].state_dict()
+    graphs = trees(20)
+    first = fitted(small(InfoGraph, dropout=0.3, prior=prior), graphs)[0][1].state_dict()
     torch.rand(5)
-    second = fitted(make_encoder(dropout=0.3, prior=prior), graphs)[0][1].state_dict()
+    second = fitted(small(InfoGraph, dropout=0.3, prior=prior), graphs)[0][1].state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_one_graph_cannot_be_contrasted():
     with pytest.raises(DataError, match="needs two; found 1"):
-        fitted(make_encoder(), make_graphs(1))
+        fitted(small(InfoGraph), trees(1))
 
 
 def test_a_loss_that_is_not_finite_is_a_diverged_training():
-    graphs = make_graphs(10)
+    graphs = trees(10)
     graphs.x[3] = float("nan")
     with pytest.raises(DivergedError, match="epoch 1 is not finite"):
-        fitted(make_encoder(), graphs)
+        fitted(small(InfoGraph), graphs)
 
 
 @pytest.mark.parametrize(
@@ -212,20 +178,11 @@ def test_a_loss_that_is_not_finite_is_a_diverged_training():
     ids=["none", "categorical"],
 )
 def test_other_features(features, x):
-    graphs = make_graphs(10)
+    graphs = trees(10)
     graphs.x = x(graphs.x.size(0))
-    encoder = make_encoder(features=features)
+    encoder = small(InfoGraph, features=features)
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).shape == (10, 16)
-
-
-def test_graphs_without_edges():
-    rng = np.random.default_rng(0)
-    none = np.zeros((2, 0), np.int64)
-    graphs = PackedGraphs.pack([RawGraph(rng.normal(size=(n, 3)).astype(np.float32), none, 0) for n in (1, 1, 2, 4)])
-    encoder = make_encoder(prior=0.1)
-    ((_, module),) = fitted(encoder, graphs)
-    assert encoder.embed(module, graphs).isfinite().all()
 
 
 def test_large_scores_of_the_prior_stay_finite():

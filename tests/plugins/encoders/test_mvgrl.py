@@ -5,45 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from encoder_kit import NUMERIC, fitted, small, trees
 
 from harness import DivergedError, Features, PackedGraphs, RawGraph
 from harness.errors import DataError, UserError
 from harness.graphs import Diffusion, batch_blocks
 from harness.nn import local_global_jsd, pool
-from harness.randomness import generator, seeded
+from harness.randomness import seeded
 from plugins.encoders.mvgrl import MVGRL, TwoViews
 
-NUMERIC = Features("numeric", (3,))
 VIEWS = ["adjacency-ppr", "adjacency-heat", "ppr-heat"]
-
-
-def make_graphs(count, seed=0, low=1, high=15):
-    rng = np.random.default_rng(seed)
-    graphs = []
-    for nodes in rng.integers(low, high, count).tolist():
-        edges = [(int(rng.integers(0, i)), i) for i in range(1, nodes)]
-        index = np.array(edges, np.int64).reshape(-1, 2).T
-        graphs.append(RawGraph(rng.normal(size=(nodes, 3)).astype(np.float32), index, 0))
-    return PackedGraphs.pack(graphs)
-
-
-def make_encoder(features=NUMERIC, **values):
-    encoder = MVGRL(**{"snapshots": [1], "hidden": 8, "layers": 2, "batch_size": 8, **values})
-    encoder.node_features, encoder.edge_features = features, Features("none")
-    encoder.rng = generator(0, "method")
-    return encoder
-
-
-def fitted(encoder, graphs):
-    with seeded(0, "encoder"):
-        return list(encoder.fit(graphs))
 
 
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("views", VIEWS)
 def test_snapshots_come_after_their_epochs_and_embed_every_graph(views, weighted):
-    graphs = make_graphs(17)
-    encoder = make_encoder(views=views, diffusion_weights=weighted, snapshots=[3, 1])
+    graphs = trees(17)
+    encoder = small(MVGRL, views=views, diffusion_weights=weighted, snapshots=[3, 1])
     with seeded(0, "encoder"):
         found = []
         for epoch, module in encoder.fit(graphs):
@@ -55,8 +33,8 @@ def test_snapshots_come_after_their_epochs_and_embed_every_graph(views, weighted
 
 @pytest.mark.parametrize("views", VIEWS)
 def test_cached_embeddings_equal_those_computed_from_the_batch_alone(views):
-    graphs = make_graphs(12)
-    encoder = make_encoder(views=views)
+    graphs = trees(12)
+    encoder = small(MVGRL, views=views)
     ((_, module),) = fitted(encoder, graphs)
     cached = encoder.embed(module, graphs)
     with torch.no_grad():
@@ -68,11 +46,11 @@ def test_cached_embeddings_equal_those_computed_from_the_batch_alone(views):
 
 def test_embeddings_are_those_of_the_graphs_that_are_handed_over():
     """The cache belongs to one set of graphs; another of the same sizes must not be read from it."""
-    first, second = make_graphs(9, seed=0), make_graphs(9, seed=1)
-    encoder = make_encoder()
+    first, second = trees(9, seed=0), trees(9, seed=1)
+    encoder = small(MVGRL)
     ((_, module),) = fitted(encoder, first)
     encoder.embed(module, first)
-    fresh = make_encoder()
+    fresh = small(MVGRL)
     torch.testing.assert_close(encoder.embed(module, second), fresh.embed(module, second))
 
 
@@ -81,7 +59,7 @@ def test_an_isolated_last_node_does_not_shift_its_neighbours_in_the_batch():
     edges = np.array([[0, 1], [1, 2]], np.int64)
     graphs = [RawGraph(rng.normal(size=(nodes, 3)).astype(np.float32), edges, 0) for nodes in (4, 3, 5, 3)]
     packed = PackedGraphs.pack(graphs)
-    encoder = make_encoder(batch_size=4)
+    encoder = small(MVGRL, batch_size=4)
     ((_, module),) = fitted(encoder, packed)
     module.eval()
     with torch.no_grad():
@@ -90,7 +68,7 @@ def test_an_isolated_last_node_does_not_shift_its_neighbours_in_the_batch():
 
 
 def test_the_embedding_is_the_sum_of_both_projected_views():
-    batch = make_graphs(5).batch(torch.arange(5))
+    batch = trees(5).batch(torch.arange(5))
     module = TwoViews(NUMERIC, 8, 2, 0.0, [None, Diffusion("ppr")]).eval()
     first, second = (module.graph_projection(pool(nodes, batch)) for nodes in module.nodes(batch))
     torch.testing.assert_close(module(batch), first + second)
@@ -98,7 +76,7 @@ def test_the_embedding_is_the_sum_of_both_projected_views():
 
 
 def test_identical_views_and_weights_give_equal_halves():
-    batch = make_graphs(6).batch(torch.arange(6))
+    batch = trees(6).batch(torch.arange(6))
     module = TwoViews(NUMERIC, 8, 2, 0.0, [Diffusion("ppr"), Diffusion("ppr")])
     module.encoders[1].load_state_dict(module.encoders[0].state_dict())
     first, second = module.nodes(batch)
@@ -108,14 +86,14 @@ def test_identical_views_and_weights_give_equal_halves():
 
 
 def test_the_order_of_graphs_in_a_batch_does_not_change_the_loss():
-    graphs = make_graphs(8)
+    graphs = trees(8)
     module = TwoViews(NUMERIC, 8, 2, 0.0, [None, Diffusion("heat")])
     order = torch.randperm(8, generator=torch.Generator().manual_seed(3))
     torch.testing.assert_close(module.loss(graphs.batch(torch.arange(8))), module.loss(graphs.batch(order)))
 
 
 def test_the_loss_reaches_every_parameter():
-    batch = make_graphs(8, low=3).batch(torch.arange(8))
+    batch = trees(8, low=3).batch(torch.arange(8))
     module = TwoViews(NUMERIC, 8, 2, 0.0, [None, Diffusion("ppr")])
     module.loss(batch).backward()
     still = [name for name, parameter in module.named_parameters() if not parameter.grad.abs().sum() > 0]
@@ -128,7 +106,7 @@ def test_the_second_view_is_a_gin_on_the_diffusion(weighted):
     """A message-by-message sum over PyGCL's edge list gives the same node vectors."""
     import GCL
 
-    graphs = make_graphs(6, low=4)
+    graphs = trees(6, low=4)
     batch = graphs.batch(torch.arange(6))
     module = TwoViews(NUMERIC, 8, 2, 0.0, [None, Diffusion("ppr", weighted=weighted)]).eval()
     (source, target), weights = GCL.augmentors.functional.compute_ppr(batch.edge_index, alpha=0.2, eps=1e-4)
@@ -143,7 +121,7 @@ def test_the_second_view_is_a_gin_on_the_diffusion(weighted):
 def test_the_loss_equals_pygcls_on_its_own_view():
     import GCL
 
-    batch = make_graphs(6, low=4).batch(torch.arange(6))
+    batch = trees(6, low=4).batch(torch.arange(6))
     module = TwoViews(NUMERIC, 8, 2, 0.0, [None, Diffusion("ppr", weighted=False)])
     h1, h2 = module.nodes(batch)
     g1, g2 = (module.graph_projection(pool(h, batch)) for h in (h1, h2))
@@ -154,7 +132,7 @@ def test_the_loss_equals_pygcls_on_its_own_view():
 
 
 def test_weights_of_the_diffusion_matter():
-    graphs = make_graphs(6, low=4)
+    graphs = trees(6, low=4)
     batch = graphs.batch(torch.arange(6))
     module = TwoViews(NUMERIC, 8, 2, 0.0, [None, Diffusion("ppr")])
     batch.cache["blocks"] = [None, batch_blocks(batch, Diffusion("ppr", weighted=False))]
@@ -164,8 +142,8 @@ def test_weights_of_the_diffusion_matter():
 
 
 def test_training_lowers_the_loss_below_zero():
-    graphs = make_graphs(64, low=4)
-    encoder = make_encoder(snapshots=[1, 30], batch_size=32, lr=5e-3)
+    graphs = trees(64, low=4)
+    encoder = small(MVGRL, snapshots=[1, 30], batch_size=32, lr=5e-3)
     losses = []
     with seeded(0, "encoder"), torch.no_grad():
         for _, module in _with_grad(encoder.fit(graphs)):
@@ -184,44 +162,36 @@ def _with_grad(steps):
         yield item
 
 
-def test_one_seed_gives_the_same_bits_whatever_the_global_state():
-    graphs = make_graphs(20)
-    first = fitted(make_encoder(dropout=0.3), graphs)[0][1].state_dict()
-    torch.rand(5)
-    second = fitted(make_encoder(dropout=0.3), graphs)[0][1].state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
 @pytest.mark.parametrize("count", [2, 9, 17])
 def test_a_last_batch_of_one_graph_is_left_out(count):
-    graphs = make_graphs(count)
-    encoder = make_encoder(batch_size=8)
+    graphs = trees(count)
+    encoder = small(MVGRL, batch_size=8)
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).isfinite().all()
 
 
 def test_one_graph_cannot_be_contrasted():
     with pytest.raises(DataError, match="needs two; found 1"):
-        fitted(make_encoder(), make_graphs(1))
+        fitted(small(MVGRL), trees(1))
 
 
 def test_no_snapshot_is_refused():
     with pytest.raises(UserError, match="snapshots"):
-        fitted(make_encoder(snapshots=[]), make_graphs(4))
+        fitted(small(MVGRL, snapshots=[]), trees(4))
 
 
 def test_a_loss_that_is_not_finite_is_a_diverged_training():
-    graphs = make_graphs(10)
+    graphs = trees(10)
     graphs.x[3] = float("nan")
     with pytest.raises(DivergedError, match="epoch 1 is not finite"):
-        fitted(make_encoder(), graphs)
+        fitted(small(MVGRL), graphs)
 
 
 def test_the_scale_of_the_input_does_not_end_training():
     """A loss of a million is as good as any other: nothing compares it with a constant."""
-    graphs = make_graphs(16)
+    graphs = trees(16)
     graphs.x *= 1e6
-    ((epoch, _),) = fitted(make_encoder(lr=0.0, snapshots=[2]), graphs)
+    ((epoch, _),) = fitted(small(MVGRL, lr=0.0, snapshots=[2]), graphs)
     assert epoch == 2
 
 
@@ -230,30 +200,30 @@ def test_graphs_without_edges(views):
     rng = np.random.default_rng(0)
     none = np.zeros((2, 0), np.int64)
     graphs = PackedGraphs.pack([RawGraph(rng.normal(size=(n, 3)).astype(np.float32), none, 0) for n in (1, 1, 2, 4)])
-    encoder = make_encoder(views=views)
+    encoder = small(MVGRL, views=views)
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).isfinite().all()
 
 
 def test_categorical_features_are_embedded():
-    graphs = make_graphs(10)
+    graphs = trees(10)
     graphs.x = torch.randint(0, 4, (graphs.x.size(0), 2), generator=torch.Generator().manual_seed(0))
-    encoder = make_encoder(features=Features("categorical", (4, 5)))
+    encoder = small(MVGRL, features=Features("categorical", (4, 5)))
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).shape == (10, 8)
 
 
 def test_no_node_features():
-    graphs = make_graphs(10)
+    graphs = trees(10)
     graphs.x = torch.empty(graphs.x.size(0), 0)
-    encoder = make_encoder(features=Features("none"))
+    encoder = small(MVGRL, features=Features("none"))
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).isfinite().all()
 
 
 def test_weights_survive_a_round_trip_into_a_fresh_module():
-    graphs = make_graphs(10)
-    encoder = make_encoder(views="adjacency-heat")
+    graphs = trees(10)
+    encoder = small(MVGRL, views="adjacency-heat")
     ((_, module),) = fitted(encoder, graphs)
     other = TwoViews(NUMERIC, 8, 2, 0.0, encoder.recipes())
     other.load_state_dict(module.state_dict())

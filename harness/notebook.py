@@ -77,7 +77,7 @@ def open_suite(
 
 
 def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
-    """Read the latest run of a suite by its name or file, or a run by its id, from the store; nothing is run.
+    """Read a suite's latest complete run (else its latest) by its name or file, or a run by its id; nothing is run.
 
     Raises:
         UserError: there is none.

@@ -33,7 +33,7 @@ class Groups(Analysis):
     opens_test = True
     oracle_where_there = frozenset({"base"})
 
-    quartiles: int = hparam(4, low=2, help="parts of equal number of graphs by size")
+    quartiles: int = hparam(4, low=2, help="parts by size, of about equal number of graphs")
     smallest: int = hparam(20, low=1, help="environments with fewer test graphs are pooled")
 
     def present(self, study: Study) -> Findings:

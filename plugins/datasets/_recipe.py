@@ -153,7 +153,7 @@ class BaseMotif(Dataset):
             change = "reduced" if sum(counts) < sum(full) else "enlarged"
             found.append(f"{change}: {'/'.join(map(str, counts))} of {'/'.join(map(str, full))} graphs per class")
         if made.splits["test"].ladders != usual.splits["test"].ladders:
-            found.append("test graphs of training size (published: large)")
+            found.append("test graphs of validation's size (published: large)")
         if made.undirected:
             found.append("undirected (published: one-direction edges)")
         if made.features != usual.features:

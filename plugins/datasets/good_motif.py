@@ -59,8 +59,9 @@ class GOODMotif(Dataset):
     cycle 1, crane 2; with probability ``label_noise`` it is drawn anew from all three, in every part.
 
     ``covariate``: bases (or sizes) of validation and of test do not occur in training. ``concept``: they are the same
-    throughout, and go with the motif in 99, 97 and 95 % of the three training environments, in 30 % of ``ood_val`` and
-    in none of ``ood_test``. ``no_shift``: train, val and test are drawn alike, without environments.
+    throughout, and go with the motif with probability .99, .97 and .95 in the three training environments, .3 in
+    ``ood_val`` and 0 in ``ood_test``; else they are drawn from all three. ``no_shift``: train, val and test are drawn
+    alike, without environments.
 
     Ours, where GOOD leaves it to chance: motifs and environments are balanced exactly. The random streams are our own,
     so graphs match the published ones in distribution, not one by one.

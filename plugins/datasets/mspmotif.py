@@ -18,7 +18,7 @@ class MSPMotif(recipes.BaseMotif):
     name, so that they are equal; that is the default here.
 
     Variants: ``published`` has the tree heights of CIGA, GALA and EQuAD, with their slip, ``clean`` heights 0 to 2 for
-    every class. GALA's and EQuAD's own files of this set cannot be read by their loaders.
+    every class in train and validation. GALA's and EQuAD's own files of this set cannot be read by their loaders.
 
     The random streams are our own, so graphs match the published ones in distribution, not one by one.
     """

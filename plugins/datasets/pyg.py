@@ -45,7 +45,7 @@ class PyG(Dataset):
 
     The class runs once, in a process of its own with global generators seeded with 0; its graphs are kept as plain
     arrays in the store, and their content enters the key, until its code, raw files, arguments, the files named in
-    ``watch`` or the versions of torch and PyG change. Nothing is downloaded. Files that the class keeps are read as
+    ``watch`` or the versions of torch, PyG and NumPy change. Files that the class keeps are read as
     pickles, which can run code, in that process alone: take classes and their files from whom you trust.
 
     The number of nodes is that of the rows of ``x``, else ``num_nodes``; it is never guessed from the edges. One label

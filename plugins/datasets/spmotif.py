@@ -34,7 +34,7 @@ class SPMotif(recipes.BaseMotif):
       random features, tree heights 0 to 2 in train and validation.
     - ``clean``: ``published`` with tree heights 0 to 2 for every class in train and validation.
 
-    ``test_size`` takes the shift in size out of the test: ``same`` draws bases as small as those of training, and
+    ``test_size`` takes the shift in size out of the test: ``same`` draws bases as small as those of validation, and
     ``both`` has that split, ``test-same-size``, beside the published one.
 
     The random streams are our own, so graphs match the published ones in distribution, not one by one.
@@ -51,7 +51,7 @@ class SPMotif(recipes.BaseMotif):
     test_size: str = hparam(
         "published",
         choices=("published", "same", "both"),
-        help="bases of test graphs: large, as in training, or a split of each",
+        help="bases of test graphs: large, as in validation, or a split of each",
     )
     num_per_class: list[int] | None = hparam(
         None, low=1, help="graphs per class in train, validation and test; none: as the variant has them"

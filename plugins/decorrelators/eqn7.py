@@ -20,10 +20,6 @@ class Eqn7(Decorrelator):
 
     Both terms read the same logits; probabilities and weights are constants. Citation: Yao et al., *Empowering Graph
     Invariance Learning with Deep Spurious Infomax*, ICML 2024.
-
-    The paper leaves several readings open, and the public code departs from it; each is a switch whose default is
-    our reading of the paper. In the public code with several quantifiers (``detach_multi``) the term is a copy
-    without gradient, so that its training is ERM whatever the strength.
     """
 
     name = "eqn7"

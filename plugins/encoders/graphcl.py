@@ -23,12 +23,9 @@ class GraphCL(Encoder):
     are drawn from ``augmentations`` and differ (with one name in the list both views use it). The embedding is the
     readout before the projection. EQuAD's ablation uses it in place of infomax.
 
-    Deviations from the public code, where the first view is the graph itself, the subgraph never extends beyond the
-    seed's neighbours, edges are only deleted, and the loss goes from the first view to the second, without the
-    positive pair in the denominator: here both views are changed, subgraphs grow, removed edges are replaced by others
-    within the graph, and the loss goes in both directions with the positive pair, unless ``one_direction`` and
-    ``exclude_positive``. Dropped nodes leave the readout. Attributes are masked after the embedding of categorical
-    features, as zero; on constant features a masked node still differs from the others.
+    Subgraphs grow as far as the share asks, and removed edges are replaced by others within the graph. Dropped nodes
+    leave the readout. Attributes are masked after the embedding of categorical features, as zero; on constant features
+    a masked node still differs from the others.
     """
 
     name = "graphcl"

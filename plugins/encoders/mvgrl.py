@@ -24,11 +24,6 @@ class MVGRL(Encoder):
     Infomax*, ICML 2024, section 4.1). Two GINs with weights of their own, one per view, give node vectors h and sums
     g; two residual MLPs, shared by the views, project nodes and graphs. The loss is half the sum of the two
     Jensen-Shannon contrasts J(g1, h2) and J(g2, h1); the embedding is the sum of the projected graph vectors.
-
-    Deviations. EQuAD's text names PageRank and heat kernel as the two views, while MVGRL and EQuAD's code pair the
-    graph itself with one diffusion: ``views`` offers all three. The public code drops the diffusion's weights;
-    ``diffusion_weights: false`` does the same. Each graph is diffused by itself, once, with its true number of
-    nodes; PyGCL inverts the whole batch in every step and guesses that number from the edges.
     """
 
     name = "mvgrl"

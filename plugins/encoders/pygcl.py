@@ -57,11 +57,8 @@ class PyGCL(Encoder):
     nodes of all graphs in the batch are negatives. Augmentors are written as calls, ``EdgeRemoving(pe=0.2)``; a list
     applies them in order. The graph's vector is the sum of its nodes'; the embedding is that sum before the projector.
 
-    Losses and augmentors are PyGCL's own code. Mended are: sizes that it guesses from the edges; dropped nodes, which
-    it leaves in the readout; its N x N mask of G2L; with ``intraview_negs``, an anchor that is its own negative;
-    BootstrapLatent, which is the agreement, summed over a graph's nodes, and here minus its mean; FeatureDropout, which
-    keeps what it should drop. A graph of which two views would have no node in common keeps all. Augmentors that mix
-    graphs or invert the whole batch are refused; TripletMargin, which does not run, is left out.
+    Losses and augmentors are PyGCL's own code, but for what ``pygcl.deviations.yaml`` lists. A graph of which two views
+    would have no node in common keeps all. Augmentors that mix graphs or invert the whole batch are refused.
     """
 
     name = "pygcl"

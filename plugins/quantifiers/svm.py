@@ -22,8 +22,7 @@ class SVM(Quantifier):
     the paper.
 
     Fewer folds are used where a class has fewer than five rows, and no calibration where one has a single row; the
-    result says so. Deviations from the public code: features are standardised, and the primal problem is solved
-    (deterministic; the dual solver does not converge on raw embeddings and is a hundred times slower).
+    result says so. Features are standardised, and the primal problem is solved, which is deterministic.
     """
 
     name = "svm"

@@ -182,12 +182,12 @@ def _garbage(garbage: Garbage, *, removed: bool) -> Iterator[str]:
 
 
 def push(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
-    """Copy artifacts of this store to another one. Exit code 1 if one was refused."""
+    """Copy artifacts and runs of this store to another one. Exit code 1 if one was refused."""
     _copy(target, names, folders.session(chosen), pushing=True, json=json)
 
 
 def pull(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
-    """Copy what suites need from another store. Exit code 1 if one was refused."""
+    """Copy artifacts and runs of another store to this one. Exit code 1 if one was refused."""
     _copy(target, names, folders.session(chosen), pushing=False, json=json)
 
 

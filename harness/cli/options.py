@@ -67,7 +67,7 @@ Suite = Annotated[
 CellOrSuite = Annotated[
     str,
     typer.Argument(
-        help="Id of a cell, as reports name it, or a suite: its first cell that fits.",
+        help="Id of a cell, as the HTML report shows it, or a suite: its first cell that fits.",
         metavar="CELL|SUITE",
         autocompletion=complete_cells_or_suites,
     ),
@@ -75,7 +75,9 @@ CellOrSuite = Annotated[
 Run = Annotated[
     str,
     typer.Argument(
-        help="A suite (its latest complete run) or the id of a run.", metavar="SUITE|RUN", autocompletion=complete_runs
+        help="A suite (its latest complete run, else the latest) or a run's id.",
+        metavar="SUITE|RUN",
+        autocompletion=complete_runs,
     ),
 ]
 Config = Annotated[

@@ -107,14 +107,14 @@ def compare(
     checkpoint: Checkpoint = "suite",
     datasets: Datasets = None,
     methods: Methods = None,
-    force: Annotated[bool, typer.Option("--force", help="Compare although protocol or data differ.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Compare although protocol, settings or data differ.")] = False,
     store: StoreDir = None,
     second_store: Annotated[
         Path | None, typer.Option("--second-store", help="Store of the second run.", show_default="--store")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare two runs, paired by dataset, method and seed. Refused where protocol or data differ."""
+    """Compare two runs, paired by dataset, method and seed. Refused where protocol, settings or data differ."""
     from harness.report.comparison import comparison_table, render_comparison
     from harness.results.aggregate import build_table
     from harness.results.compare import Side, narrowed

@@ -32,7 +32,7 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show which stages a run would execute, why, and for how long. Runs nothing."""
+    """Show which stages a run would execute, why, and for how long. Runs no stage."""
     from harness.plan.status import made_otherwise, survey
     from harness.run.find import needed_before
     from harness.run.session import open_session
@@ -146,7 +146,7 @@ def _in_full(statuses: list[StageStatus]) -> Iterator[str]:
 
 
 def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = False) -> None:
-    """Check a suite and the data it needs. Every fault is reported with its place. Runs nothing."""
+    """Check a suite and the data it needs. Every fault is reported with its place. Runs no stage."""
     from harness.errors import Problem, SuiteError, UserError
     from harness.run.session import open_session
 

@@ -65,7 +65,7 @@ _VALUES = (
     HParam("store", "str", None, help="the store's folder as workers see it, where it differs"),
     HParam("data", "str", None, help="the data folder as workers see it, where it differs"),
     HParam("retries", "int", None, low=0, help="how often a stage runs again because its worker was lost"),
-    HParam("wait", "float", None, low=0, help="seconds to wait for the first worker, or for a lost scheduler"),
+    HParam("wait", "float", None, low=0, help="seconds to wait for the first worker, and for workers that were lost"),
     HParam("options", "dict", None, help="of Dask's class: LocalCluster, SLURMCluster, PBSCluster, LSFCluster"),
 )
 _TEXT = {"anyOf": [{"type": "string"}, {"type": "number"}]}

@@ -97,7 +97,7 @@ def test_the_caption_tells_the_size_of_test_graphs():
     both, same_size = (SPMotif(test_size=size).declare(None) for size in ("both", "same"))
     assert [name for name, role in both.splits.items() if role == "test"] == ["test", "test-same-size"]
     assert not both.departures
-    assert same_size.departures == ("test graphs of training size (published: large)",)
+    assert same_size.departures == ("test graphs of validation's size (published: large)",)
 
 
 def test_base_goes_with_the_label_as_often_as_declared(published):

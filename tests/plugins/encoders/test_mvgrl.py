@@ -162,6 +162,14 @@ def _with_grad(steps):
         yield item
 
 
+def test_one_seed_gives_the_same_bits_with_dropout():
+    graphs = trees(20)
+    first = fitted(small(MVGRL, dropout=0.3), graphs)[0][1].state_dict()
+    torch.rand(5)
+    second = fitted(small(MVGRL, dropout=0.3), graphs)[0][1].state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
 @pytest.mark.parametrize("count", [2, 9, 17])
 def test_a_last_batch_of_one_graph_is_left_out(count):
     graphs = trees(count)

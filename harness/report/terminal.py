@@ -38,7 +38,7 @@ def print_table(table: TextTable, console: Console) -> None:
     if table.shown:
         console.print(drawn)
     for paragraph in notes(table, LEGEND):
-        console.print(visible(paragraph), markup=False, highlight=False)
+        console.print(visible(paragraph), markup=False, highlight=False, emoji=False)
 
 
 def _drawn(table: TextTable) -> Table:

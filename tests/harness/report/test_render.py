@@ -312,3 +312,10 @@ def test_a_wide_terminal_gets_a_table_with_bold_and_underline(paper_run):
     assert re.search(r"\x1b\[4m *52\.00 ± 2\.00", text)
     assert "Bold: best, underlined: second best of a column; equal means share a mark." in text
     assert "[1] IRM on SPMotif_0.60" in text
+
+
+def test_a_terminal_shows_no_pictures_for_words_between_colons(make_run):
+    stream = io.StringIO()
+    run = make_run({"A": {"D": ["failed: method.py:100: " + "x" * 40]}}, seeds=(1,))
+    print_report(make_report(run), Console(file=stream, force_terminal=True, width=140, _environ={}))
+    assert "method.py:100: x" in stream.getvalue()

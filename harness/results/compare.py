@@ -37,7 +37,9 @@ class Side:
 
 
 def narrowed(results: RunResults, datasets: Sequence[str], methods: Sequence[str]) -> RunResults:
-    """Return the results with only the datasets and methods that match one of the patterns; all without patterns.
+    """Return the results with only the datasets and methods that fit one of the globs; all without globs.
+
+    A glob that equals a label takes that label literally.
 
     Raises:
         UserError: a pattern matches nothing.
@@ -48,10 +50,13 @@ def narrowed(results: RunResults, datasets: Sequence[str], methods: Sequence[str
 
 
 def _matching(labels: list[str], patterns: Sequence[str], what: str, run: str) -> set[str]:
+    taken = set() if patterns else set(labels)
     for pattern in patterns:
-        if not any(fnmatchcase(label, pattern) for label in labels):
+        found = [label for label in labels if label == pattern] or [x for x in labels if fnmatchcase(x, pattern)]
+        if not found:
             raise UserError(f"'{pattern}' fits no {what} of run {run}{did_you_mean(pattern, labels)}")
-    return {label for label in labels if not patterns or any(fnmatchcase(label, pattern) for pattern in patterns)}
+        taken.update(found)
+    return taken
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,8 @@ class CellPair:
 
     @property
     def identical(self) -> bool:
-        """True if there are pairs of values and all of them are equal to the bit."""
-        present = [pair for pair in self.values if None not in pair]
-        return bool(present) and all(first == second for first, second in present)
+        """True if there are values, and every seed has the same on both sides to the bit, or none on either."""
+        return self.difference.n > 0 and all(first == second for first, second in self.values)
 
 
 @dataclass(frozen=True)

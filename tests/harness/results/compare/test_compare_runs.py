@@ -78,6 +78,14 @@ def test_nothing_has_changed() -> None:
     assert compare(side(), side("r2")).notes == ()
 
 
+def test_a_seed_that_a_side_lost_is_a_change() -> None:
+    lost = side("r2", {"ERM": {"A": [0.5, 0.51, "boom"]}, "IRM": {"A": [0.6, 0.61, 0.63]}})
+    found = compare(side(), lost)
+    assert (found.pairs[0].identical, found.identical) == (False, False)
+    assert "Nothing has changed" not in render_comparison(found, "plain")
+    assert compare(lost, replace(lost, record=replace(lost.record, id="r3"))).identical
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -143,6 +151,12 @@ def test_narrowing_leaves_out_what_differs() -> None:
     assert [pair.label for pair in pairs] == ["A"]
     with pytest.raises(UserError, match=r"'C' fits no column of run r1"):
         narrowed(first.results, ["C"], [])
+
+
+def test_a_name_with_brackets_is_that_name() -> None:
+    results = side("r1", {"ERM [1]": {"A": [0.5] * 3}, "ERM 1": {"A": [0.5] * 3}}).results
+    assert narrowed(results, [], ["ERM [1]"]).methods == ("ERM [1]",)
+    assert narrowed(results, [], ["ERM [0-9]"]).methods == ("ERM 1",)
 
 
 def test_sources_values_and_versions_are_noted() -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from harness.data import in_distribution
 from harness.results.rows import MethodFacts, ResultRow, RunResults
-from harness.results.selection import Choice, ScoreTable, choose, rule_of
+from harness.results.selection import Choice, ScoreTable, choose, deciding_split, rule_of
 from harness.results.summary import Summary, mean, paired_difference
 from harness.suite.settings import checkpoint_word
 
@@ -178,7 +178,7 @@ def _row(scores: ScoreTable, entry: MethodFacts, column: Column, checkpoint: str
     rule, split = rule_of(results, entry, checkpoint), results.validation_split(entry)
     seeds, shaped = results.seeds, entry.shaped_by_validation
     if choice.config_id is None:
-        outcome = _unchosen(scores, entry, rule, split, choice)
+        outcome = _unchosen(scores, entry, rule, deciding_split(results, entry, column.split), choice)
         test = validation = Summary((None,) * len(seeds))
         uses_labels = bool(shaped)
     else:

@@ -111,13 +111,18 @@ def rule_of(results: RunResults, entry: MethodFacts, checkpoint: str | None = No
     return checkpoint_rule(checkpoint or entry.select.checkpoint, results.validation_split(entry))
 
 
+def deciding_split(results: RunResults, entry: MethodFacts, test: str) -> str:
+    """Return the split whose scores choose a method's configuration: the test split only by the rule ``oracle``."""
+    return test if entry.select.config == "oracle" else results.validation_split(entry)
+
+
 def choose(scores: ScoreTable, entry: MethodFacts, test: str, checkpoint: str | None = None) -> Choice:
     """Choose the configuration of a method on a dataset, for the table's column of one test split.
 
     By the rule ``mean-val`` the best mean over seeds on the validation split decides. By ``oracle`` that on the test
     split does: an upper bound, flagged wherever it is shown, never a default.
     """
-    split = test if entry.select.config == "oracle" else scores.results.validation_split(entry)
+    split = deciding_split(scores.results, entry, test)
     candidates = scores.candidates(entry, split, rule_of(scores.results, entry, checkpoint))
     choice = best_mean(candidates)
     return replace(choice, provisional=choice.provisional or entry.pending > 0)
@@ -165,7 +170,7 @@ def lost_candidates(results: RunResults) -> Iterator[tuple[str, str]]:
                     lost[entry.method, config_id, row.status].append(row)
     for (method, config_id, status), rows in lost.items():
         reasons = list(dict.fromkeys(row.reason.partition("\n")[0] for row in rows if row.reason))
-        more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+        more = f" (and {len(reasons) - 1} other reason{'s' if len(reasons) > 2 else ''})" if len(reasons) > 1 else ""
         cells = f"{len(rows)} cell{'s' if len(rows) > 1 else ''} {status}"
         datasets = ", ".join(dict.fromkeys(row.dataset for row in rows))
         yield status, f"{method}, {config_id}: {cells} on {datasets}" + (f": {reasons[0]}{more}" if reasons else "")

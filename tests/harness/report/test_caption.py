@@ -53,6 +53,12 @@ def test_configurations_that_diverged_are_named_with_row_cells_and_reason(make_r
     assert list(lost_candidates(run)) == [("undefined", told)]
 
 
+def test_two_reasons_of_one_configuration_are_counted(make_run):
+    search = {"c=1": [0.5, 0.6], "c=9": ["failed: one", "failed: two"]}
+    told = "A, c=9: 2 cells failed on D: one (and 1 other reason)"
+    assert list(lost_candidates(make_run({"A": {"D": search}}, seeds=(1, 2)))) == [("failed", told)]
+
+
 def test_facts_of_many_datasets_are_told_once(make_run):
     labels = [f"SPMotif-0.{n}0" for n in range(1, 9)]
     datasets = tuple(DatasetFacts(label, variant="published", validation="unbiased") for label in labels)

@@ -130,6 +130,14 @@ def test_no_eligible_configuration_is_a_failed_cell_with_the_reason(make_run):
     assert "c=1: 1 of 2 seeds failed" in row.reason
 
 
+def test_an_oracle_without_a_test_score_has_the_status_of_that_split(make_run):
+    cells = {"A": {"D": {"c=1": [0.5], "c=2": [0.6]}}}
+    run = make_run(cells, seeds=(1,), facts={"A": {"select": SelectSettings(config="oracle")}})
+    lost = {"value": None, "status": "undefined", "reason": "1 class"}
+    row = only(build_table(run.with_rows(replace(r, **lost) if r.split == "test" else r for r in run.rows)))
+    assert (row.status, row.config_id) == ("undefined", None)
+
+
 def test_provisional_and_oracle_rows_are_shown_and_not_ranked(make_run):
     cells = {
         "plain": {"D": [0.5, 0.5]},

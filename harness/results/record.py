@@ -169,22 +169,22 @@ def beside_record(
 def _comparable(results: RunResults, reference: str, checkpoint: str | None) -> tuple[Taken, dict[str, str], list[str]]:
     """Return the recorded rows that are comparable to a row of the run, why the others are not, and those not whole."""
     taken: Taken = {}
-    left_out: dict[str, str] = {}
-    parts: list[str] = []
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
+    left_out: dict[tuple[str, str], tuple[str, str]] = {}
     for ours in (entry for entry in results.entries if entry.method == reference):
         for whole, every in recorded_entries(results.dataset(ours.dataset)):
             run, entry = whole.at_settings(every, ours)
+            place = ours.dataset, entry.method
             reasons = not_comparable(results, ours, run.results, entry, checkpoint)
             if not reasons and not set(results.seeds) & set(run.results.seeds):
                 reasons = ["no seed in common"]
             if reasons:
-                left_out[f"{entry.method} on {entry.dataset}"] = "; ".join(reasons)
+                left_out[place] = f"{entry.method} on {entry.dataset}", "; ".join(reasons)
             else:
-                taken[ours.dataset, entry.method] = run, entry
-                if run is not whole:
-                    count = f"{len(entry.configurations)} of {len(every.configurations)}"
-                    parts.append(f"{entry.method} on {ours.dataset} ({count})")
-    return taken, left_out, parts
+                taken[place] = run, entry
+                counts[place] = len(entry.configurations), len(every.configurations)
+    parts = [f"{method} on {label} ({n} of {total})" for (label, method), (n, total) in counts.items() if n < total]
+    return taken, dict(told for place, told in left_out.items() if place not in taken), parts
 
 
 def _new_method(results: RunResults) -> str:

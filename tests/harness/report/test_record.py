@@ -105,6 +105,16 @@ def test_a_run_that_nothing_is_comparable_to_is_refused_with_the_reason(ours, re
         beside_record(ours(**changes))
 
 
+def test_a_row_that_another_run_of_the_record_has_is_not_told_as_left_out(ours, recorded, monkeypatch) -> None:
+    one = recorded()
+    other = replace(one, results=replace(one.results, protocol="gala"))
+    for both in ((one, other), (other, one)):
+        monkeypatch.setattr(record, "load_record", lambda both=both: both)
+        joined, remarks = beside_record(ours())
+        assert joined.methods == ("New", "ERM, recorded", "IRM, recorded")
+        assert not [remark for remark in remarks if "not comparable" in remark]
+
+
 def test_only_common_seeds_count(ours, recorded) -> None:
     recorded()
     joined, _ = beside_record(ours(values=[0.6, 0.7], seeds=(3, 1)))

@@ -67,6 +67,7 @@ def results_table(
         header=tuple(map(one_line, header)),
         rows=tuple(rows),
         words=1 + environments,
+        about=environments + tuned,
         footnotes=tuple(footnotes.values()),
         caption=caption(table),
         notes=(*((NEAR,) if near else ()), *table_notes(table, averages, differences=differences)),
@@ -153,7 +154,7 @@ def finding_table(finding: Finding, folder: Path) -> TextTable:
     """Lay one analysis out."""
     title = f"Analysis: {_title(finding)}"
     wrong = (f"{finding.status}: {one_line(finding.reason)}",) if finding.status != "ok" else ()
-    if not finding.columns:
+    if wrong and not finding.columns:
         return TextTable(title, caption=wrong)
     rows = tuple(tuple(map(_cell_text, row, finding.columns)) for row in finding.rows)
     numbers = (place for place, cell in enumerate(finding.rows[0]) if not isinstance(cell, str)) if rows else iter(())

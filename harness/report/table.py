@@ -48,6 +48,7 @@ class TextTable:
     Attributes:
         title: empty for the main table of a section.
         words: the number of first columns that hold words instead of values.
+        about: the number of columns behind the first that say what its row is.
         footnotes: ``footnotes[i]`` has the number i + 1.
         caption: sentences above or below the table; ``notes`` are those that a paper sets in small print.
         selected: the configuration that each tuned method shows, one line each.
@@ -58,6 +59,7 @@ class TextTable:
     header: tuple[str, ...] = ()
     rows: tuple[tuple[Text, ...], ...] = ()
     words: int = 1
+    about: int = 0
     footnotes: tuple[str, ...] = ()
     caption: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

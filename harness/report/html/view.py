@@ -53,12 +53,6 @@ class PageTable:
     diagrams: tuple[tuple[str, Diagram, str], ...]
     copies: Mapping[str, str]
 
-    @property
-    def about(self) -> int:
-        """The number of columns after the method's that tell of it, before those of values."""
-        rows = self.section.main.rows
-        return min((place for row in rows for place, text in enumerate(row) if text.row), default=1) - 1
-
 
 @dataclass(frozen=True)
 class PageFinding:
@@ -213,8 +207,11 @@ def _figure(paths: Sequence[Path]) -> str:
 
 
 def _counts(record: RunRecord, results: RunResults) -> list[str]:
-    """Count the run's cells by status."""
-    by_cell = {row.cell or row.coordinates: row.status for row in results.rows}
+    """Count the run's cells by status; one with a value on any test split has a result."""
+    by_cell: dict[Any, str] = {}
+    for row in results.rows:
+        if row.split in results.dataset(row.dataset).test_splits and by_cell.get(row.coordinates) != "ok":
+            by_cell[row.coordinates] = row.status
     statuses = Counter(by_cell.values())
     waiting = len(record.cells) - len(by_cell)
     counts = [f"{statuses.pop('ok', 0)} of {len(record.cells)} cells with a result"]

@@ -15,6 +15,7 @@ from harness.report import ReportOptions
 from harness.report.html.diagram import AXIS, MOST, diagram
 from harness.report.html.page import environment, render_page
 from harness.report.html.view import build_page, page_finding
+from harness.report.layout import finding_table
 from harness.report.table import Text, TextTable
 from harness.results.run_record import Finding, load_findings, save_finding
 from harness.results.statistics import Ranking
@@ -151,8 +152,22 @@ def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     ]
     assert base64.b64decode(good.figure.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>" * 10
     assert good.table.caption == ("A note.", "Opens test labels, which no method sees.")
+    drawn = finding_table(replace(base, notes=("A note.",), figures=files), folders[0])
+    assert (drawn.caption, drawn.figure) == (good.table.caption, str(folders[0] / "figure.svg")), "a figure alone"
     assert (bad.table.caption, bad.finding.traceback, bad.figure) == (("failed: ValueError: no more",), "Traceback", "")
     monkeypatch.setattr("harness.report.html.view.LARGEST_FIGURE", 10)
     assert views()[0].figure.startswith("data:image/png;base64,")
     monkeypatch.setattr("harness.report.html.view.LARGEST_FIGURE", 1)
     assert not views()[0].figure
+
+
+def test_an_analysis_that_failed_for_some_cells_shows_the_others(store) -> None:
+    record, run = store_run(build_run({"ERM": {"A": [0.5]}}, seeds=(1,)), store)
+    table = {"columns": ("Method", "CMD"), "rows": (("ERM", 0.25),), "notes": ("A note.",)}
+    failed = Finding("Distances", "cmd", status="failed", reason="cmd of IRM on A: KeyError", **table)
+    save_finding(failed, store.runs / record.id / "analyses" / "01-a")
+    made = render_page(build_page(record, run, store))
+    shown = made.partition('<section id="analyses"')[2].partition("</section>")[0]
+    assert "cmd of IRM on A: KeyError" in shown
+    assert ">0.250</td>" in shown
+    assert "A note." in shown

@@ -16,6 +16,7 @@ from harness.report.html.dialogs import LEAST, MOST, curves, kind_of, points
 from harness.report.html.page import flat, render_page
 from harness.report.html.view import build_page, cost_table
 from harness.results.compare import components, differences
+from harness.results.rows import DatasetFacts
 from harness.store import Failure
 from harness.suite.spec import SelectSettings
 
@@ -166,6 +167,22 @@ def test_counts_and_status(store) -> None:
     record, run = store_run(small_run(), store)
     page = build_page(record, run, store)
     assert page.counts == ("19 of 24 cells with a result", "1 failed", "4 not run yet")
+
+
+def test_a_cell_with_a_value_on_one_of_two_test_splits_has_a_result(store) -> None:
+    splits = {"train": "train", "val": "val", "id_test": "test", "ood_test": "test"}
+    run = build_run({"A": {"X": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("X", splits=splits),))
+    lost = {"value": None, "status": "undefined", "reason": "1 class"}
+    run = run.with_rows(replace(row, **lost) if row.split == "ood_test" else row for row in run.rows)
+    assert build_page(*store_run(run, store), store).counts == ("1 of 1 cells with a result",)
+
+
+def test_a_dataset_that_no_method_can_run_on_keeps_its_column(store) -> None:
+    facts = tuple(DatasetFacts(label) for label in "AB")
+    run = build_run({"ERM": {"B": [0.5]}, "IRM": {"B": [0.6]}}, seeds=(1,), datasets=facts)
+    page = build_page(*store_run(run, store), store)
+    first = render_page(page).partition('<table class="results"')[2].partition("</table>")[0]
+    assert re.findall(r'<button type="button">(.*?)</button>', first) == ["Method", "A", "B"]
 
 
 def test_copies_are_those_of_the_other_renderers(page) -> None:

@@ -165,6 +165,19 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
+def write_output(path: Path, text: str) -> None:
+    """Write a file that a user names: whole or not at all, to where a symbolic link leads; a pipe or device as it is.
+
+    Raises:
+        FileError: it cannot be written.
+    """
+    with writing(path):
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8", newline="")
+        else:
+            write_text(path.resolve(), text)
+
+
 def shown(value: Any) -> str:
     """Return a value for a message: short, and without what would steer a terminal."""
     text = repr(value)

@@ -183,25 +183,29 @@ def _garbage(garbage: Garbage, *, removed: bool) -> Iterator[str]:
 
 def push(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
     """Copy artifacts and runs of this store to another one. Exit code 1 if one was refused."""
-    _copy(target, names, folders.session(chosen), pushing=True, json=json)
+    _copy(target, names, chosen, folders, pushing=True, json=json)
 
 
 def pull(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
     """Copy artifacts and runs of another store to this one. Exit code 1 if one was refused."""
-    _copy(target, names, folders.session(chosen), pushing=False, json=json)
+    _copy(target, names, chosen, folders, pushing=False, json=json)
 
 
-def _copy(target: str, names: Sequence[str] | None, given: Options, *, pushing: bool, json: bool) -> NoReturn:
-    from harness.store import Store
+def _copy(
+    target: str, names: Sequence[str] | None, chosen: SuiteOptions, folders: Folders, *, pushing: bool, json: bool
+) -> NoReturn:
     from harness.store.exchange import Remote, pull, push
 
-    opened = Store(given.store)
+    given, opened = folders.session(chosen), folders.open_store()
     remote = Remote(target, opened, exists=not pushing)
     known = {path.name for path in opened.runs.glob("*")} if pushing else remote.runs()
     names = [_latest_run(name, opened) for name in names or ()] if pushing else names
     runs = [name for name in names or known if name in known]
+    suites = [name for name in names or () if name not in known]
+    if not suites and any(vars(chosen).values()):
+        raise UserError("--seeds and what else narrows a suite have no meaning without one; name it")
     try:
-        keys = keys_of_suites([name for name in names if name not in known], given) if names else None
+        keys = keys_of_suites(suites, given) if names else None
     except UserError as error:
         where = "this store" if pushing else target
         raise UserError(f"{error}\n(a run of {where} may be named too; by its id)") from None

@@ -27,6 +27,7 @@ def list_components(
     json: Json = False,
 ) -> None:
     """List the registered components, the suites or the bundles. Components have their method and paper beside them."""
+    from harness.reference import PLURALS
     from harness.registry.index import load_catalog
     from harness.suite.files import titles
 
@@ -36,7 +37,8 @@ def list_components(
         answer(json, {kind: rows}, _aligned(found.items()))
         return
     if kind is not None:
-        kind = require_kind(kind.removesuffix("s").replace("analyse", "analysis"), ("suites", "bundles"))
+        singular = next((one for one, plural in PLURALS.items() if plural == kind), kind)
+        kind = require_kind(singular, ("suites", "bundles"))
     catalog = load_catalog(plugin or (), strict=strict)
     entries = [entry for entry in catalog if kind in (None, entry.kind)]
     data = {"components": [entry.to_json() for entry in entries], "broken": list(map(vars, catalog.broken))}

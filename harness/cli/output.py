@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import UserError, did_you_mean
-from harness.safe_io import json_text, parse_json, visible, write_text, writing
+from harness.safe_io import json_text, parse_json, visible, write_output
 
 if TYPE_CHECKING:
     from harness.registry.catalog import Catalog
@@ -62,8 +62,7 @@ def emit(text: str, output: Path | None = None) -> None:
         sys.stdout.write(visible(text))
         sys.stdout.flush()
         return
-    with writing(output):
-        write_text(output, text)
+    write_output(output, text)
     print_lines([str(output)])
 
 

@@ -209,7 +209,8 @@ def _write(members: list[_Member], folder: str, target: Path, most: int) -> None
     named = [(_safe_parts(name), size, content) for name, size, content in members]
     if not all(parts for parts, _, _ in named):
         raise DataError("the archive holds a file without a name; nothing is unpacked")
-    chosen = [(parts[len(inside) :], content) for parts, _, content in named if parts[: len(inside)] == inside]
+    # Of several members of one name the last holds, as where a file was added to an archive again.
+    chosen = {parts[len(inside) :]: content for parts, _, content in named if parts[: len(inside)] == inside}
     if not chosen:
         held = ", ".join(sorted({parts[0] for parts, _, _ in named})) or "nothing"
         raise DataError(f"the archive has no files in '{folder or '/'}'; it holds: {held}")
@@ -217,7 +218,7 @@ def _write(members: list[_Member], folder: str, target: Path, most: int) -> None
         raise DataError("the archive would unpack to more than is plausible")
     with writing(target, HINT):
         target.mkdir(parents=True)
-    for parts, content in chosen:
+    for parts, content in chosen.items():
         with content() as source:
             _copy(source, target.joinpath(*parts), most)
 

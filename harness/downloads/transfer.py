@@ -26,6 +26,7 @@ _ATTEMPTS = 4
 """Requests in a row that may bring nothing new."""
 _PAUSE = 1.0
 """Seconds before the second request; doubled each time."""
+_ENCODING = "Content-Encoding"
 _TRANSIENT = (408, 416, 425, 429, 500, 502, 503, 504)
 
 
@@ -97,7 +98,10 @@ def _request(url: str, part: Path, size: int | None, report: Report) -> None:
         if answer.status_code == 416:
             discard(part)  # the server has no rest of what is here
         answer.raise_for_status()
-        length = answer.headers.get("Content-Length", "")
+        if url.endswith((".gz", ".tgz")):  # the encoding is the file's own, and would be unpacked on its way
+            for headers in (answer.headers, answer.raw.headers):
+                headers.pop(_ENCODING, None)
+        length = "" if _ENCODING in answer.headers else answer.headers.get("Content-Length", "")
         resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         have = have if resumed else 0
         total = have + int(length) if length.isdecimal() else size
@@ -121,6 +125,8 @@ def _begin(url: str, part: Path, answer: Any, total: int | None) -> None:
         raise Unreachable(f"{url} answers with a web page, not with a file: a log-in or a proxy may be between")
     etag = answer.headers.get("ETag") or ""
     validator = etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified")
+    if _ENCODING in answer.headers:  # a rest would be one of what was sent, and not of what is here
+        validator = None
     with writing(part, HINT):
         mark = {"url": url, "validator": validator, "total": total}
         _mark_path(part).write_text(json.dumps(mark), encoding="utf-8")

@@ -4,6 +4,16 @@
 components below the marker line of the page. The other pages are made when the site is built.
 """
 
-from harness.reference.components import MARKER, Deviation, as_markdown, as_text, deviations, headline, renewed, traits
+from harness.reference.components import (
+    MARKER,
+    PLURALS,
+    Deviation,
+    as_markdown,
+    as_text,
+    deviations,
+    headline,
+    renewed,
+    traits,
+)
 
-__all__ = ["MARKER", "Deviation", "as_markdown", "as_text", "deviations", "headline", "renewed", "traits"]
+__all__ = ["MARKER", "PLURALS", "Deviation", "as_markdown", "as_text", "deviations", "headline", "renewed", "traits"]

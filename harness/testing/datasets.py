@@ -57,9 +57,13 @@ def splits_disjoint(rig: DatasetRig) -> Iterator[str]:
     for one, two in combinations(raw.splits, 2):
         if {id(graph) for graph in raw.splits[one]} & {id(graph) for graph in raw.splits[two]}:
             yield f"'{one}' and '{two}' share graph objects"
-        left, right = ([graph.x.tobytes() for graph in raw.splits[split]] for split in (one, two))
+        left, right = ([_content(graph) for graph in raw.splits[split]] for split in (one, two))
         if left == right:
             yield f"'{two}' repeats '{one}' graph by graph"
+
+
+def _content(graph: RawGraph) -> tuple[bytes, bytes]:
+    return graph.x.tobytes(), graph.edge_index.tobytes()
 
 
 def sealed(rig: DatasetRig) -> Iterator[str]:

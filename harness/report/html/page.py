@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from harness import __version__
-from harness.errors import UserError
 from harness.report.build import ReportOptions
 from harness.report.html.forest import legend
 from harness.report.html.view import COPIES, Page, build_page
 from harness.report.table import one_line
 from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import PAGE, RunRecord
-from harness.safe_io import json_text, write_text
+from harness.safe_io import json_text, write_output
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -41,14 +40,10 @@ def write_page(
     """Write the report of a run, by default into its folder, and return its path.
 
     Raises:
-        UserError: the file cannot be written.
+        FileError: the file cannot be written.
     """
     path = store.runs / record.id / PAGE if output is None else output
-    text = render_page(build_page(record, results, store, options))
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    write_output(path, render_page(build_page(record, results, store, options)))
     return path
 
 

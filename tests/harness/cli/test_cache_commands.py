@@ -130,6 +130,10 @@ def test_push_and_pull(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPat
     data = json.loads(bench("pull", team, "--json", code=1))
     assert (data["artifacts"], data["present"], list(data["refused"])) == (0, 2, [stage(2).key[:12]])
     assert "a run of this store may be named too" in bench("push", team, "nosuch", code=2)
+    for names in ((), (run,)):  # every artifact was copied
+        assert "--seeds and what else narrows a suite have no meaning without one" in bench(
+            "push", team, *names, "--seeds", "1", code=2
+        )
     assert "cannot use nosuch://x" in bench("push", "nosuch://x", code=2)
 
 

@@ -13,8 +13,10 @@ import pytest
 from harness.cli import options
 from harness.cli.main import main
 from harness.cli.output import counted, tell_plugins
+from harness.component import KINDS
 from harness.errors import FileError, UserError
 from harness.hparams import HParam
+from harness.reference import PLURALS
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.report import make_report, render
 from harness.results.rows import RunResults
@@ -330,6 +332,15 @@ class TestValidate:
         assert (found["valid"], found["seeds"], found["cells"], found["problems"]) == (True, 1, 1, [])
         assert bench("validate", "suite.yaml")[0] == "suite.yaml: valid; 1 dataset, 1 method, 1 seed, 1 cell\n"
         assert json.loads(bench("validate", "gone.yaml", "--json", code=2)[0])["problems"][0]["where"] == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_listed_by_its_name_and_its_plural(bench: Bench, kind: str) -> None:
+    """``analysis`` lost its last letter and was no kind."""
+    found = bench("list", kind)[0]
+    assert found.startswith(f"{kind}:\n")
+    assert bench("list", PLURALS[kind])[0] == found
+    assert "no kind is called 'status'" in bench("list", "status", code=2)[1]
 
 
 def test_a_hyperparameter_without_effect_is_told_as_such(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,24 @@ def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     with pytest.raises(FileError, match=rf"^cannot write {tmp_path}/a/b: {tmp_path}/a is a file, and not a folder$"):
         emit("text", tmp_path / "a" / "b")
+
+
+def test_a_link_and_a_pipe_stay_what_they_are(tmp_path: Path) -> None:
+    """They were replaced by a file: as root, ``-o /dev/null`` too."""
+    (tmp_path / "paper").mkdir()
+    link, pipe = tmp_path / "table.tex", tmp_path / "pipe"
+    link.symlink_to(tmp_path / "paper" / "table.tex")
+    emit("a table\n", link)
+    assert link.is_symlink()
+    assert (tmp_path / "paper" / "table.tex").read_text() == "a table\n"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        emit("a table\n", pipe)
+        assert os.read(reader, 100) == b"a table\n"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_a_table_is_aligned_and_nothing_of_it_is_cut() -> None:

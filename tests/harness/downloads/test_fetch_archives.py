@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,21 @@ def test_a_gzip_file_is_unpacked(site: Site, tmp_path: Path) -> None:
     kept = Download("kept.csv.gz", site.url("f.csv.gz"))
     fetch(kept, tmp_path, Story())
     assert (tmp_path / "kept.csv.gz").read_bytes() == packed
+
+
+def test_a_gzip_file_that_the_server_calls_an_encoding_is_kept_and_resumed_as_it_was_sent(
+    site: Site, tmp_path: Path
+) -> None:
+    """It was unpacked on its way, then once more, and the rest was asked for from a wrong place."""
+    packed = gzip.compress(random.Random(1).randbytes(200_000))
+    page = Page(content=packed, headers={"Content-Encoding": "x-gzip"}, cuts=[100_000])
+    digest = {"size": len(packed), "sha256": sha256(packed)}
+    fetch(Download("set/file.csv", site.url("f.csv.gz", page), **digest), tmp_path, Story())
+    assert content(tmp_path) == gzip.decompress(packed)
+    assert [header for _, header in site.asked] == [None, "bytes=98304-"]
+    plain = Page(content=gzip.compress(CONTENT), headers={"Content-Encoding": "gzip"})
+    fetch(Download("plain.csv", site.url("plain.csv", plain)), tmp_path, Story())
+    assert (tmp_path / "plain.csv").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("sent", [CONTENT, gzip.compress(CONTENT)[:-9]], ids=["not gzip", "truncated"])

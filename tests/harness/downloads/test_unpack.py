@@ -64,6 +64,13 @@ def test_links_and_devices_in_a_tar(tmp_path: Path, kind: bytes) -> None:
         unpack(archive(tmp_path, tarred((info, b""))), "s", tmp_path / "out")
 
 
+def test_of_two_members_of_one_name_the_last_holds(tmp_path: Path) -> None:
+    """As tar and zip unpack an archive to which a file was added again; it was told as a file in a folder's place."""
+    made = tarred((tarfile.TarInfo("s/x"), b"old"), (tarfile.TarInfo("s/./x"), b"new"))
+    unpack(archive(tmp_path, made), "s", tmp_path / "out")
+    assert (tmp_path / "out" / "x").read_bytes() == b"new"
+
+
 def test_an_archive_without_the_folder_says_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no files in 'bace'; it holds: molbace"):
         unpack(archive(tmp_path, zipped({"molbace/x": "1"})), "bace", tmp_path / "out")

@@ -259,6 +259,20 @@ class SharedGraphs(SoundDataset):
         return raw
 
 
+class SameFeatures(SoundDataset):
+    """Every node of every graph is alike and graphs are of one size, so that only edges tell them apart."""
+
+    name = "same-features"
+
+    def graph(self, rng):
+        x, edges, oracle = (
+            np.ones((5, 2), np.float32),
+            rng.integers(5, size=(2, 8)),
+            {"colour": 0, "node_gt": np.zeros(5)},
+        )
+        return RawGraph(x, edges, int(rng.integers(2)), oracle=oracle)
+
+
 class RepeatedSplit(SoundDataset):
     """Validation is drawn from the generator's start again, and is the training split."""
 

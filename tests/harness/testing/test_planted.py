@@ -68,6 +68,7 @@ OTHERS = [
     (others.LabelInFeatures, "sealed"),
     (others.TruthInFeatures, "sealed"),
     (others.SharedGraphs, "splits_disjoint"),
+    (others.SameFeatures, ""),
     (others.RepeatedSplit, "splits_disjoint"),
     (others.GlobalDataset, "global_state"),
     (others.UnstableDataset, "same_seed"),

@@ -30,11 +30,16 @@ def failure_of(error: BaseException) -> Failure:
     """Return the failure for an exception in a stage's body; one raised ``from`` another counts as that."""
     if isinstance(error, (DataError, ChangedError)):  # faults of files need no traceback
         return Failure("data" if isinstance(error, DataError) else "changed", str(error))
-    status = ""
-    link: BaseException | None = error
-    while link is not None and not status:
-        status, link = _status(link), link.__cause__
-    return Failure(status or "failed", reason_of(error), short_traceback(error))
+    status = next(filter(None, map(_status, _causes(error))), "failed")
+    return Failure(status, reason_of(error), short_traceback(error))
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an exception, the one that it was raised from, and so on; ``raise error from error`` makes a circle."""
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None and cause not in chain:
+        chain.append(cause)
+    return chain
 
 
 def _status(error: BaseException) -> str:

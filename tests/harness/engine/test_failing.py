@@ -41,6 +41,14 @@ def test_a_library_or_the_harness_that_was_called_wrongly_is_not() -> None:
     assert reason_of(in_harness).endswith("(mine.py:4)")
 
 
+def test_an_error_raised_from_itself_ends() -> None:
+    """The worker once followed the causes for ever."""
+    source = "try:\n    raise MemoryError('x')\nexcept MemoryError as error:\n    raise error from error\n"
+    assert failure_of(raised(source, "/somewhere/mine.py")).status == "memory"
+    source = source.replace("MemoryError", "ValueError")
+    assert failure_of(raised(source, "/somewhere/mine.py")).status == "failed"
+
+
 def test_without_a_plugin_it_is_the_harness_s_own_line() -> None:
     source = "def inner():\n    raise KeyError('x')\n\ninner()\n"
     core = Path(__file__).resolve().parents[3] / "harness" / "training" / "loop.py"

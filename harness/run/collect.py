@@ -14,11 +14,9 @@ from harness.results.rows import METRICS, STATUSES, DatasetFacts, MethodFacts, R
 from harness.results.run_record import RESULTS, CellRecord, RunRecord
 from harness.results.selection import mark_selected
 from harness.safe_io import parse_json_as, shown
-from harness.store import Failure, Store
+from harness.store import COSTS, Failure, Store
 from harness.suite.settings import checkpoint_rule
 
-TIMES = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
-"""Costs in the store's record of a stage."""
 _LACKING = {"1 class": "holds one class", "no labels": "has no labels"}
 """Reasons of :func:`harness.training.metrics.score` for labels that allow no score."""
 _log = logging.getLogger(__name__)
@@ -213,7 +211,7 @@ def _scored(
 ) -> list[ResultRow]:
     """Return a row for each checkpoint rule and split, with what the training cost."""
     device = str(recorded.get("provenance", {}).get("device", CPU))
-    times: dict[str, Any] = {name: recorded.get(name) for name in TIMES}
+    times: dict[str, Any] = {name: recorded.get(name) for name in COSTS}
     base = replace(base, device="" if device == CPU else device, **times)
     by_place = {(row.rule, row.split): row for row in scores}
     best, last = rules

@@ -9,4 +9,4 @@ from harness.store.folders import cache_root, data_folder, data_root, index_root
 from harness.store.keys import FileMark, canonical, difference, digest, file_digest, file_mark, hash_file
 from harness.store.leases import Lease, claim_run, new_run_name, sweep, try_lock
 from harness.store.stage import PROTOCOL_VERSION, STAGE_KINDS, Failure, Stage, moment, references, span, tier_key
-from harness.store.store import Scratch, Store
+from harness.store.store import COSTS, Scratch, Store

@@ -30,6 +30,8 @@ from harness.store.leases import LOCK, Lease, sweep, try_lock
 from harness.store.stage import Failure, Stage, moment
 from harness.store.toolchains import note
 
+COSTS = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
+"""Costs in the record of a stage's execution."""
 _log = logging.getLogger(__name__)
 
 
@@ -268,9 +270,9 @@ class Store:
         return self.root.joinpath("records", key[:2], f"{key}.json")
 
     def record(self, key: str) -> dict[str, Any]:
-        """Return what :meth:`record_run` kept for a key; empty where nothing."""
+        """Return what :meth:`record_run` kept for a key; empty where nothing, or what another store made up."""
         data = self._read(self.record_path(key))
-        return data if isinstance(data, dict) else {}
+        return data if isinstance(data, dict) and _is_record(data) else {}
 
     def timings(self) -> list[tuple[str, float]]:
         """Return :attr:`Stage.work` and seconds of every recorded execution, oldest first."""
@@ -292,10 +294,9 @@ class Store:
             DataError: there is no such file, or it cannot be read.
         """
         known = self._read(self.root / "files.json")
-        memo = known if isinstance(known, dict) else {}
-        before = memo.get(str(path.absolute()))
+        memo = dict(known) if isinstance(known, dict) else {}
         result = file_digest(path, memo)
-        if memo.get(str(path.absolute())) != before:
+        if memo != (known or {}):
             with suppress(FileError):  # a memory only: a read-only store works without it
                 self._write(self.root / "files.json", memo)
         return result
@@ -367,6 +368,13 @@ def _read_meta(folder: str, mark: tuple[int, int]) -> Meta:
     """Read the description in a folder, in the state that ``mark`` identifies; a run opens some many times."""
     del mark
     return Meta.read(Path(folder))
+
+
+def _is_record(facts: Mapping[str, Any]) -> bool:
+    """Return True if costs are numbers, where known, and the provenance is a table that has one of versions."""
+    made = facts.get("provenance", {})
+    costs_known = all(isinstance(facts.get(name), int | float | None) for name in COSTS)
+    return costs_known and isinstance(made, dict) and isinstance(made.get("versions", {}), dict)
 
 
 def _present(folder: Path, keys: Iterable[str], suffix: str = "") -> set[str]:

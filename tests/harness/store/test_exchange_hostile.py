@@ -111,7 +111,8 @@ def test_links_that_lead_in_a_circle_end(team: Store) -> None:
 
 
 def test_a_record_that_is_none_is_left_out(team: Store) -> None:
-    for content in ("[" * 100_000, '{"seconds": NaN}', "[]"):
+    false = ('{"seconds": "long"}', '{"provenance": "none"}', '{"provenance": {"versions": [1]}}')
+    for content in ("[" * 100_000, '{"seconds": NaN}', "[]", *false):
         team.record_path(stage().key).parent.mkdir(parents=True, exist_ok=True)
         team.record_path(stage().key).write_text(content)
         mine = other(team, f"mine{len(content)}")

@@ -177,7 +177,8 @@ def test_a_clock_that_is_set_back_changes_no_order_of_runs(store: Store, monkeyp
 def test_file_digests_are_remembered_in_the_store(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "data.csv"
+    path = tmp_path / "folder" / ".." / "data.csv"  # as a suite may name it
+    (tmp_path / "folder").mkdir()
     path.write_text("x")
     monkeypatch.setattr("harness.store.keys._SETTLED_NS", -1)
     expected = store.file_digest(path)

@@ -15,13 +15,13 @@ from harness.engine import StageOutcomes
 from harness.errors import BenchError, bounded
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry.discovery import load_one
+from harness.registry.planned_code import KeptCode
 from harness.registry.returned import ReturnedError, expect, expect_texts
 from harness.results.rows import RunResults
 from harness.results.run_record import FOLDER, Finding, load_findings, plain_cell, save_finding
-from harness.run.collect import TIMES
 from harness.run.session import Session
 from harness.safe_io import file_name
-from harness.store import Failure, Stage, Store
+from harness.store import COSTS, Failure, Stage, Store
 from harness.suite.spec import AnalysisSpec
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def analyse(
     stages = {item.stage.key: item.stage for cells in chosen.values() for item in cells if item.stage is not None}
     missing = [stage for stage in stages.values() if not session.store.has(stage.key)]
     failures = run(missing).failures if missing else {}
-    findings = []
+    findings, kept = [], KeptCode.read(folder)
     for spec in specs:
         target = _folder_of(spec.label, folder)
-        finding = _present(session, results, spec, chosen[spec.label], failures, target)
+        finding = _present(session, results, spec, chosen[spec.label], failures, target, kept)
         save_finding(finding, target)
         findings.append(finding)
     return findings
@@ -99,6 +99,7 @@ def _present(
     chosen: Sequence[ChosenCell],
     failures: Mapping[str, Failure],
     folder: Path,
+    kept: KeptCode,
 ) -> Finding:
     """Ask the component for table and figure; what goes wrong in it is this analysis's failure, nothing else's."""
     entry = session.catalog.get("analysis", spec.component.name)
@@ -115,13 +116,14 @@ def _present(
         failure, more = failures[lost[0].key], f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
         reason = f"{lost[0].title}: {failure.reason}{failure.remark}{more}"
         base = replace(base, status="failed", reason=reason, traceback=failure.traceback)
-    cells = tuple(_measured_cells(session, results, [item for item in chosen if item.stage not in lost], entry.traits))
-    if not cells:
+    there = [item for item in chosen if item.stage not in lost]
+    if not there:
         return base
-    analysis: Analysis = load_one(entry)(**spec.component.params)
-    study = Study(spec.label, results, cells, tuple(costs(session)))
     try:
+        cells = tuple(_measured_cells(session, results, there, entry.traits))
+        study = Study(spec.label, results, cells, tuple(costs(session)))
         with redirect_stdout(sys.stderr):  # standard output is for what the command answers
+            analysis: Analysis = load_one(entry, kept)(**spec.component.params)
             findings = presented(analysis, study)
             figures, note = _figures(analysis, study, folder)
         rows = tuple(tuple(map(plain_cell, row)) for row in findings.rows)
@@ -277,7 +279,7 @@ def costs(session: Session) -> list[Cost]:
             kind=stage.kind,
             title=stage.title,
             cells=tuple(users.get(key, ())),
-            **{name: recorded[key].get(name) for name in TIMES},
+            **{name: recorded[key].get(name) for name in COSTS},
         )
         for key, stage in plan.stages.items()
     ]

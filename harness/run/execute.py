@@ -84,6 +84,9 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
                 if specs := session.suite.analyses:
                     findings = analyse(work.session, closed.results, specs, run.folder, work.run)
                     closed = replace(closed, findings=tuple(findings))
+            except KeyboardInterrupt as stop:
+                stop.args = (name,)
+                raise
             finally:  # the cells are there, whatever ends the analyses
                 run.tracking.finish(closed.results, closed.record.status)
         anew = bool(work.outcome.finished or work.outcome.failures or closed.findings)
@@ -174,7 +177,7 @@ def execute_analyses(
     folder = session.store.runs / record.id
     results = collect(record, session.store)
     with options.make(folder / WORKER_LOG) as engine:
-        work = _Work(session, options, engine, record.provenance, [observe], record.id)
+        work = _Work(session, options, engine, provenance(session.suite.plugins), [observe], record.id)
         findings = analyse(session, results, specs, folder, work.run)
     leave_page(record, results, session.store)
     return findings
@@ -197,7 +200,7 @@ def run_targets(
     """
     session.store.require_writable()
     with options.make(log) as engine:
-        work = _Work(session, options, engine, provenance(()), [observe])
+        work = _Work(session, options, engine, provenance(session.suite.plugins), [observe])
         work.run(needed(session.plan, session.store, targets, retry_failed=options.retry_failed))
     return next(iter(work.outcome.failures.values()), None)
 

@@ -77,7 +77,7 @@ class Component:
                 raise UserError(f"{self.kind} '{self.name}' has no hyperparameter '{name}'{hint}")
         for name, declared in self.hparams.items():
             try:
-                setattr(self, name, declared.coerce(values[name]) if name in values else declared.default)
+                setattr(self, name, declared.coerce(values.get(name, declared.default)))  # a list of its own
             except ValueError as error:
                 raise UserError(f"{self.kind} '{self.name}', hyperparameter '{name}': {error}") from None
 

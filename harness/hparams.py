@@ -304,7 +304,8 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
     """Read the hyperparameters that a class declares and those it inherits, and leave the defaults on the class.
 
     Raises:
-        TypeError: a name is reserved, lacks an annotation, or its default does not fit its type.
+        TypeError: a name is reserved, lacks an annotation, or its default does not fit its type; or a plain value
+            stands in place of an inherited one.
     """
     found: dict[str, HParam] = {}
     for base in reversed(cls.__mro__[1:]):
@@ -312,6 +313,9 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
     hints = typing.get_type_hints(cls) if any(isinstance(v, _Declared) for v in vars(cls).values()) else {}
     for name, left in list(vars(cls).items()):
         if not isinstance(left, _Declared):
+            if name in found:
+                told = f"{name}: {found[name].type} = hparam(…)"
+                raise TypeError(f"{cls.__name__}.{name}: an inherited hyperparameter is changed by `{told}` alone")
             continue
         if name in reserved:
             raise TypeError(f"{cls.__name__}.{name}: this name is taken by the base class; choose another")

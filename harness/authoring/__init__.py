@@ -67,7 +67,8 @@ def names_of(kind: str, name: str, catalog: Catalog) -> Names:
         catalog: the components that exist.
 
     Raises:
-        UserError: no such kind; or the name is not in kebab case, is a module's or Python's own, or is taken.
+        UserError: no such kind; or the name is not in kebab case, is taken, or is a module's, a word of Python's or a
+            name in the example.
     """
     names = Names(require_kind(kind), name)
     if not _KEBAB.fullmatch(name) or len(name) > LONGEST:
@@ -84,6 +85,9 @@ def names_of(kind: str, name: str, catalog: Catalog) -> Names:
     elsewhere = spec is not None and Path(spec.origin or "").resolve().parent != Path.cwd()
     if elsewhere or any(map(keyword.iskeyword, names.words.values())):
         raise UserError(f"'{name}' is the name of another Python module or a word of Python's; write 'my-{name}'")
+    used = {node.id for node in ast.walk(ast.parse(_read(f"{kind}.py"))) if isinstance(node, ast.Name)}
+    if names.words["NewComponent"] in used - {"NewComponent"}:
+        raise UserError(f"'{name}' is a name in the example that the file starts from; write 'my-{name}'")
     return names
 
 

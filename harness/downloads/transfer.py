@@ -99,8 +99,8 @@ def _request(url: str, part: Path, size: int | None, report: Report) -> None:
             discard(part)  # the server has no rest of what is here
         answer.raise_for_status()
         if url.endswith((".gz", ".tgz")):  # the encoding is the file's own, and would be unpacked on its way
-            for headers in (answer.headers, answer.raw.headers):
-                headers.pop(_ENCODING, None)
+            for received in (answer.headers, answer.raw.headers):
+                received.pop(_ENCODING, None)
         length = "" if _ENCODING in answer.headers else answer.headers.get("Content-Length", "")
         resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         have = have if resumed else 0

@@ -101,6 +101,20 @@ def test_a_condition_that_cannot_be_read_is_refused(active: Any) -> None:
         type("Wrong", (Modes,), {"more": hparam(1, active=active), "__annotations__": {"more": int}})
 
 
+@pytest.mark.parametrize("value", [7, property(id)])
+def test_a_plain_value_in_place_of_an_inherited_hyperparameter_is_refused(value: Any) -> None:
+    """The inherited default held, and nobody was told."""
+    with pytest.raises(TypeError, match=r"Mine\.steps: an inherited hyperparameter is changed by `steps: int = hparam"):
+        type("Mine", (Modes,), {"steps": value})
+    again = type("Mine", (Modes,), {"steps": hparam(7), "__annotations__": {"steps": int}})
+    assert again().steps == 7
+
+
+def test_a_component_that_changes_its_list_changes_no_other() -> None:
+    Modes().cuts.append("z")
+    assert Modes().cuts == ["x"]
+
+
 @pytest.mark.parametrize("name", ["kind", "name", "values", "hparams"])
 def test_a_name_of_every_component_is_refused(name):
     with pytest.raises(TypeError, match="this name is taken by the base class"):

@@ -191,6 +191,8 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("baseline", "true", "a word of Python's"),
         ("baseline", "random", "the name of another Python module"),
         ("baseline", "torch", "the name of another Python module"),
+        ("encoder", "network", "a name in the example"),
+        ("dataset", "raw-graph", "a name in the example"),
     ],
 )
 def test_names_that_cannot_be_are_refused(kind: str, name: str, expected: str) -> None:

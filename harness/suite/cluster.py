@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator
 
 from harness.engine.cluster import KINDS, QUEUES, Profile
 from harness.errors import UserError, did_you_mean
@@ -15,15 +17,14 @@ from harness.suite.validation import KEY, Loc, checked, checked_type, fault, fau
 from harness.suite.yaml import read_file
 
 _FORM: Final = "write tcp://HOST:PORT or tls://HOST:PORT, with a port from 1 to 65535"
-_ADDRESS: Final = re.compile(r"(tcp|tls|ucx|wss?)://[^\s/]*[^\s/:]:[1-9][0-9]{0,4}")
+_ADDRESS: Final = re.compile(r"(tcp|tls|ucx|wss?)://[^\s/]*[^\s/:]:(?P<port>[1-9][0-9]{0,4})")
 _STARTED: Final = ("workers", "adapt", "offers", "retries", "options")
 """What is said of clusters that bench starts."""
 
 
-def _check_adapt(adapt: Any) -> tuple[int, int]:
-    if adapt.maximum is None or (adapt.minimum or 0) > adapt.maximum:
-        raise fault("'adapt' takes the fewest and the most workers: {minimum: 0, maximum: 20}")
-    return adapt.minimum or 0, adapt.maximum
+def _is_address(text: str) -> bool:
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and int(match["port"]) < 2**16
 
 
 def _variable(value: Any) -> str:
@@ -33,25 +34,27 @@ def _variable(value: Any) -> str:
 
 
 def _check_cluster(cluster: Any) -> Profile:
-    given = cluster.model_fields_set
+    given, adapt = cluster.model_fields_set, cluster.adapt
     kind = cluster.kind or ("address" if "address" in given else "local")
     idle = given.intersection(_STARTED if kind == "address" else ("address",))
     texts: dict[Loc, str] = {(name, KEY): f"'{name}' has no meaning with 'kind: {kind}'" for name in idle}
-    if kind == "address" and not _ADDRESS.fullmatch(cluster.address or ""):
+    if kind == "address" and not _is_address(cluster.address or ""):
         texts["address",] = f"'{cluster.address or ''}' is no scheduler's address; {_FORM}"
     if {"workers", "adapt"} <= given:
         texts["workers", KEY] = "give either 'workers' or 'adapt'"
     if kind in QUEUES and not {"workers", "adapt"} & given:
         texts[()] = f"'kind: {kind}' needs 'workers', or 'adapt' with the most workers"
+    if adapt and (adapt.maximum is None or (adapt.minimum or 0) > adapt.maximum):
+        texts["adapt",] = "'adapt' takes the fewest and the most workers: {minimum: 0, maximum: 20}"
     faults(texts.items())
-    return Profile(**{name: getattr(cluster, name) for name in given} | {"kind": kind})
+    values = {name: getattr(cluster, name) for name in given} | {"kind": kind}
+    return Profile(**values | ({"adapt": (adapt.minimum or 0, adapt.maximum)} if adapt else {}))
 
 
 _AMOUNTS = dict[str, typed(HParam("resource", "float", None, low=0))]  # type: ignore[misc, valid-type]
 _ADAPT = table_of(
     "adapt",
     {name: (typed(HParam(name, "int", None, low=low)), "") for name, low in (("minimum", 0), ("maximum", 1))},
-    check=_check_adapt,
 )
 _RESOURCES = table_of(
     "resources",
@@ -70,7 +73,7 @@ _VALUES = (
 )
 _TEXT = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 _VARIABLES = dict[str, checked_type(_variable, str, schema=_TEXT)]  # type: ignore[misc, valid-type]
-CLUSTER = table_of(
+KEYS = table_of(
     "cluster",
     {
         **{declared.name: (typed(declared), declared.help) for declared in _VALUES},
@@ -79,13 +82,14 @@ CLUSTER = table_of(
         "offers": (_AMOUNTS, "what each started worker has to offer: {GPU: 1}"),
         "environment": (_VARIABLES, "variables of the processes that run stages"),
     },
-    check=_check_cluster,
 )
+"""A table of a profile, which another may complete."""
+_CLUSTER = Annotated[KEYS, AfterValidator(_check_cluster)]
 
 
 def read_cluster(tree: Tree, problems: Problems) -> Profile | None:
     """Return the profile that a table describes, or None after a noted fault."""
-    profile: Profile | None = checked(CLUSTER, tree, problems, "'cluster'")[1]
+    profile: Profile | None = checked(_CLUSTER, tree, problems, "'cluster'")[1]
     return profile
 
 
@@ -98,7 +102,7 @@ def named_cluster(text: str) -> Profile:
     """
     if text == "local":
         return Profile()
-    if _ADDRESS.fullmatch(text):
+    if _is_address(text):
         return Profile("address", address=text)
     path = Path(text).expanduser()
     if not path.is_file():

@@ -109,7 +109,7 @@ class _Loader:
         protocol_name = protocol_name if isinstance(protocol_name, Leaf) else Leaf(DEFAULT_PROTOCOL, self.place)
         protocol = read_shipped("protocols", protocol_name, self.problems)
         usual = seeds_of(plain(protocol.entries["seeds"]))
-        seeds = seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))
+        seeds = [int(seed) for seed in seeds_of(plain(top.get("seeds") or protocol.entries["seeds"]))]
         seeds = seeds[:1] if self.quick else seeds
         self.fewer = (f"seeds {len(seeds)} (protocol {len(usual)})",) if len(seeds) < len(usual) else ()
         self.search = Search(self.parts, top, quick=self.quick)
@@ -366,7 +366,7 @@ class _Loader:
         """A method without copies, matrices, and values without effect."""
         flat = self.uses[f"methods.{method.row.label}"].kept(method.row.flat)
         envs = {"envs": _written_part(method.environment)} if method.environment and "envs" in flat else {}
-        if "envs" not in flat:
+        if method.environment and not envs:
             flat = {path: one for path, one in flat.items() if not path.startswith("envs.")}
         return {**written(flat), **envs}
 

@@ -123,7 +123,10 @@ def _expand(name: str, flat: Flat, place: Place, flattener: Flattener) -> list[M
         row = bare
         for path, value in chosen.items():
             one = {path: Decision(value, value.place)}
-            row = row | (flattener.component(path, value) if path in KIND_OF else one)
+            decided = flattener.component(path, value) if path in KIND_OF else one
+            for twice in decided.keys() & (axes.keys() - {path}):
+                flattener.problems.add(value.place, f"'{twice}' is decided twice (here and in the matrix); keep one")
+            row = row | decided
         rows.append(Method(_label(name, chosen, axes), name, row, place, tuple(chosen)))
     return rows
 

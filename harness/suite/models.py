@@ -12,7 +12,7 @@ from harness.errors import did_you_mean
 from harness.hparams import HParam
 from harness.registry.catalog import Catalog, Entry
 from harness.results.published import RECORD, publications
-from harness.suite.cluster import CLUSTER
+from harness.suite.cluster import KEYS
 from harness.suite.files import shipped
 from harness.suite.settings import KIND_OF, PARTS, PIPELINE, ROLES, SELECT, TRAIN, TUNE, seeds_of
 from harness.suite.spec import MODEL
@@ -220,7 +220,7 @@ SUITE = table_of(
             "what to ask of the cells once they have run: label -> analysis",
         ),
         "trackers": (list_of(component("tracker")), "tools that are told of the run"),
-        "cluster": (CLUSTER | None, "where `bench run --engine dask` runs the stages; part of no key"),
+        "cluster": (KEYS | None, "where `bench run --engine dask` runs the stages; part of no key"),
         "report": (REPORT, "what the report shows"),
     },
 )

@@ -22,7 +22,7 @@ from harness.suite.components import Part, Parts
 from harness.suite.effects import Scope, Uses
 from harness.suite.layers import Decision, Flat
 from harness.suite.methods import value_text
-from harness.suite.settings import ROLES, TRAIN, TrainSettings, TuneSettings
+from harness.suite.settings import ROLES, TRAIN, TUNE, TrainSettings, TuneSettings
 from harness.suite.spec import MODEL, Ask, ComponentSpec, Configuration, ModelSettings, Pipeline
 from harness.suite.tree import Leaf, Place, Table, plain
 
@@ -133,8 +133,9 @@ class Search:
         if tune is not None and find_spec("optuna") is None:
             self.problems.add(top.key("tune"), "'tune' needs Optuna: pip install 'equad-bench[optuna]'")
             tune = None
-        self.budget: int | None = 1 if quick else budget
-        self.tune = None if quick or tune is None else TuneSettings(**tune)
+        self.budget: int | None = 1 if quick else budget and int(budget)
+        given = {name: TUNE[name].coerce(value) for name, value in (tune or {}).items()}
+        self.tune = None if quick or tune is None else TuneSettings(**given)
 
     def configurations(self, flat: Flat, base: Base) -> Found | None:
         """All configurations, or as many as were asked for; None after a noted problem."""

@@ -104,7 +104,7 @@ def test_addresses_of_schedulers(host: str, port: int) -> None:
     assert named_cluster(f"tls://{host}:{port}").address == f"tls://{host}:{port}"
 
 
-@pytest.mark.parametrize("rest", ["127.0.0.1", "h:", ":1", "h:0", "h:123456", "h:-1", "h:1/x"])
+@pytest.mark.parametrize("rest", ["127.0.0.1", "h:", ":1", "h:0", "h:65536", "h:123456", "h:-1", "h:1/x"])
 def test_an_address_that_no_scheduler_can_have(rest: str) -> None:
     """Dask would be asked in vain, and for minutes."""
     with pytest.raises(UserError, match=r"that is no scheduler's address; write "):
@@ -141,6 +141,17 @@ def test_a_fault_in_a_suite_has_its_place(faults: Callable[..., list[str]]) -> N
     found = faults(f"cluster: {{kind: lcoal}}\n{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\n")
     assert len(found) == 1
     assert found[0].startswith("1:17: 'kind': expected one of local, address, slurm, pbs, lsf, found 'lcoal'")
+
+
+def test_options_and_included_files_complete_a_cluster(load: Load, faults: Callable[..., list[str]]) -> None:
+    """Each table was judged by itself: ``--set cluster.kind=slurm`` was refused for want of the file's workers."""
+    text = f"include: site.yaml\n{HEAD}{DATA}methods: {{ERM: {{baseline: erm}}}}\ncluster: {{adapt: {{maximum: 8}}}}\n"
+    files = {"site.yaml": "cluster: {kind: slurm, options: {queue: short}}\n"}
+    expected = Profile("slurm", adapt=(2, 8), options={"queue": "short"})
+    assert load(text, files=files, sets=["cluster.adapt.minimum=2"]).cluster == expected
+    assert faults(text.replace("{adapt: {maximum: 8}}", "{wait: 5}"), files=files) == [
+        "site.yaml:1:10: 'kind: slurm' needs 'workers', or 'adapt' with the most workers"
+    ]
 
 
 def test_a_cluster_of_nothing_is_none(load: Load) -> None:

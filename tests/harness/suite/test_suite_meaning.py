@@ -160,10 +160,12 @@ class TestEnvironments:
 
 @pytest.mark.parametrize(
     ("written", "seeds"),
-    [("0", (0,)), ("[3, 1]", (3, 1)), ("0,1,2", (0, 1, 2)), ('"0, 1"', (0, 1)), ("'7'", (7,))],
+    [("0", (0,)), ("[3, 1]", (3, 1)), ("0,1,2", (0, 1, 2)), ('"0, 1"', (0, 1)), ("'7'", (7,)), ("[1e1, 2.0]", (10, 2))],
 )
 def test_seeds(written: str, seeds: tuple[int, ...], load: Load) -> None:
-    assert load(f"bench: 1\nseeds: {written}\n{DATA}methods: {{ERM: {{baseline: erm}}}}\n").seeds == seeds
+    """A float would be another key."""
+    found = load(f"bench: 1\nseeds: {written}\n{DATA}methods: {{ERM: {{baseline: erm}}}}\n").seeds
+    assert repr(found) == repr(seeds)
 
 
 def test_the_name_is_the_files_by_default(load: Load) -> None:
@@ -239,6 +241,7 @@ def test_the_resolved_tree_is_a_suite_of_its_own(load: Load) -> None:
         + " matrix: {encoder: [mvgrl, graphcl]}}\n"
         + "  All: {bundle: equad/paper, tune: default, train: {batch_size: 8}, model: {backbone: gcn}}\n"
         + "  Some: {like: All, tune: {train.epochs: [1, 2]}}\n"
+        + "  Inferring: {baseline: inferring, tune: {envs.k: [2, 5]}}\n"
     )
     for epochs in (None, 4):
         suite = load(text, files=files, epochs=epochs)

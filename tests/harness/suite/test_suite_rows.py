@@ -58,6 +58,12 @@ class TestMatrix:
         assert found[0].pipeline is not None
         assert found[0].pipeline.encoders == (ComponentSpec("encoder", "graphcl", {"layers": 2}),)
 
+    def test_no_row_is_named_after_a_value_that_another_axis_replaces(self, faults: Any) -> None:
+        axes = "{model.layers: [1, 2], model.backbone: [{use: gin, layers: 9}, gcn]}"
+        assert faults(methods(f"  A: {{baseline: erm, matrix: {axes}}}\n")) == [
+            "6:70: 'model.layers' is decided twice (here and in the matrix); keep one"
+        ]
+
     def test_like_copies_before_the_matrix(self, load: Load) -> None:
         suite = load(
             methods(
@@ -143,6 +149,10 @@ class TestTune:
         whole = ids(load(methods(self.BUDGET)), "B")
         drawn = ids(suite, "B")
         assert [name for name in whole if name in drawn] == drawn
+
+    def test_a_budget_may_be_written_as_any_whole_number(self, load: Load) -> None:
+        text = methods(self.BUDGET)
+        assert load(f"budget: 3e0\n{text}").rows == load(f"budget: 3\n{text}").rows
 
     def test_null_lifts_a_budget(self, load: Load) -> None:
         assert len(ids(load("budget: null\n" + methods(self.BUDGET)), "B")) == 12

@@ -53,6 +53,7 @@ def test_every_tuned_method_has_as_many_trials_and_a_small_grid_all_of_its(load:
     assert all(len(set(ids(r))) == len(ids(r)) for r in suite.rows)
     assert suite.cells == 12 + 12 + 2 + 1
     assert suite.resolved["tune"] == {"sampler": "random", "trials": 12}
+    assert repr(load(RANDOM.replace("12", "1.2e1") + methods(ROWS)).tune) == repr(suite.tune)
 
 
 def test_random_trials_depend_on_the_axes_alone(load: Load) -> None:

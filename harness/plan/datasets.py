@@ -49,7 +49,7 @@ class Declarations:
         if name not in self._made:
             entry = self._catalog.get("dataset", spec.name)
             self._tell_code(entry, spec)
-            with redirect_stdout(sys.stderr):  # standard output is for what the command answers
+            with self._telling(spec):
                 made = load_one(entry)(**spec.params)
             made.store = self._store
             for value, why in effective(made.hparams, made.values)[1].items():
@@ -83,14 +83,21 @@ class Declarations:
 
     @contextmanager
     def _advising(self, spec: ComponentSpec, dataset: Dataset) -> Iterator[None]:
-        """Tell with a fault of the data how to get what is missing, and of any other fault where it was raised."""
+        """Tell with a fault of the data how to get what is missing."""
+        with self._telling(spec):
+            try:
+                yield
+            except DataError as error:
+                from harness.downloads.files import advised
+
+                raise DataError(advised(dataset, spec.params, self._data_dir, bounded(str(error)))) from None
+
+    @contextmanager
+    def _telling(self, spec: ComponentSpec) -> Iterator[None]:
+        """Tell of whatever else a dataset raises where that was; what it prints is none of the command's answer."""
         try:
             with redirect_stdout(sys.stderr):
                 yield
-        except DataError as error:
-            from harness.downloads.files import advised
-
-            raise DataError(advised(dataset, spec.params, self._data_dir, bounded(str(error)))) from None
         except BenchError:
             raise
         except (Exception, SystemExit) as error:
@@ -128,7 +135,8 @@ class Declarations:
     def downloads(self, spec: ComponentSpec) -> Sequence[Download]:
         """Return addresses, licences and citations of the dataset's files."""
         dataset = self._dataset(spec)[1]
-        found: Any = dataset.downloads(self._data_dir)
+        with self._telling(spec):
+            found: Any = dataset.downloads(self._data_dir)
         listed = isinstance(found, (list, tuple)) and all(isinstance(item, Download) for item in found)
         expect(listed, dataset, "downloads", found, "a list of Download")
         return list(found)

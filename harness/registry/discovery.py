@@ -164,6 +164,10 @@ def load_source(source: Source, code: Code | None = None) -> list[type[Component
     components = _registered(module, source)
     for component in components:
         _check_component(component)
+    names = [f"{component.kind} '{component.name}'" for component in components]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise PluginError(f"it registers the {twice} twice")
     return components
 
 

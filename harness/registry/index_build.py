@@ -129,6 +129,9 @@ def entry(source: Source, component: type[Component], code: Code | None = None) 
     """The catalog's row for one class, which says nothing of the files that it is loaded from."""
     code = code or _code(component, source, {})
     own = code.digest
+    for name, declared in component.hparams.items():
+        for option, value in vars(declared).items():
+            _json(value, f"{component.__name__}.{name}: '{option}'")
     if source.plugin != BUILT_IN:  # a plugin may compute a default, from the environment say
         own = digest({"code": own, "defaults": {name: one.default for name, one in component.hparams.items()}})
     return Entry(
@@ -160,13 +163,15 @@ def traits(component: type[Component]) -> dict[str, Any]:
     }
     found = {name: getattr(component, name) for name in sorted(names - _IDENTITY) if hasattr(component, name)}
     found |= getattr(component, "traits", {})
-    for name, value in found.items():
-        try:
-            found[name] = json.loads(json.dumps(value, default=_plain))
-        except (TypeError, ValueError):
-            allowed = "a class attribute that the harness reads is plain text, numbers, lists"
-            raise PluginError(f"{component.__name__}.{name} holds {value!r}; {allowed}") from None
-    return found
+    return {name: _json(value, f"{component.__name__}.{name}") for name, value in found.items()}
+
+
+def _json(value: Any, what: str) -> Any:
+    try:
+        return json.loads(json.dumps(value, default=_plain, allow_nan=False))
+    except (TypeError, ValueError):
+        allowed = "what the harness reads of a class is plain text, finite numbers, lists"
+        raise PluginError(f"{what} holds {value!r}; {allowed}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -194,4 +199,4 @@ def main(
     os.environ.update(environ)
     line.send(None)
     for source in sources:
-        line.send(json.loads(json.dumps(describe(source), allow_nan=False)))
+        line.send(json.loads(json.dumps(describe(source))))

@@ -17,7 +17,12 @@ class Leaves(Dataset):
 
     name = "leaves"
     family = "synthetic"
-    when: str = hparam("declare", choices=["declare", "files", "build"], help="where")
+    when: str = hparam("declare", choices=["made", "declare", "files", "build"], help="where")
+
+    def __init__(self, **values):
+        super().__init__(**values)
+        if self.when == "made":
+            sys.exit(0)
 
     def declare(self, data_dir):
         if self.when == "declare":
@@ -68,7 +73,7 @@ def exiting(workshop: Workshop) -> Workshop:
     return workshop
 
 
-@pytest.mark.parametrize("when", ["declare", "files"])
+@pytest.mark.parametrize("when", ["made", "declare", "files"])
 @pytest.mark.parametrize("command", ["run", "plan", "validate"])
 def test_a_dataset(exiting: Workshop, command: str, when: str) -> None:
     exiting.write(SUITE.replace("{use: toy}", f"{{use: leaves, when: {when}}}"))

@@ -103,6 +103,22 @@ def test_a_trait_that_is_not_plain_is_told(tmp_path: Path) -> None:
         load_catalog([path])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("low=1", "high=float('inf')", "Made.size: 'high' holds inf; "),
+        ("low=1", "choices=[1, 2, 3, print]", "Made.size: 'choices' holds (1, 2, 3, <"),
+        ("    size: int", "    traits = {'x': float('nan')}\n    size: int", "Made.x holds nan; "),
+    ],
+)
+def test_what_is_no_json_is_told_as_the_author_s(tmp_path: Path, old: str, new: str, told: str) -> None:
+    """It was said that the plugin ends the process that imports it."""
+    path = write_plugin(tmp_path / "mine.py", "mine")
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UserError, match=f"{re.escape(told)}.*what the harness reads of a class is plain text"):
+        load_catalog([path])
+
+
 def test_editing_one_plugin_rebuilds_one_entry(tmp_path: Path, built: list[str]) -> None:
     files = [write_plugin(tmp_path / f"{name}.py", name) for name in ("a", "b", "c")]
     before = load_catalog(files)

@@ -239,6 +239,10 @@ HEAD = "from harness import Dataset, hookimpl\nclass A(Dataset):\n    name = 'a'
         (HEAD + MARK + "def bench_register(register):\n    pass\n", "registers nothing"),
         (HEAD + MARK + "def bench_register(register):\n    register(A())\n", "not a component class"),
         (HEAD + MARK + "def bench_register(register):\n    register(int)\n", "not a component class"),
+        (
+            HEAD + MARK + "def bench_register(register):\n    register(A)\n    register(A)\n",
+            r"registers the \w+ 'a' twice",
+        ),
         (HEAD + MARK + "def bench_register(register):\n    register(B)\n", r"NameError.*mine\.py, line 6"),
         (
             HEAD + MARK + "def bench_register(register):\n    raise SystemExit('no')\n",

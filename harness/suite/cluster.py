@@ -84,7 +84,7 @@ KEYS = table_of(
     },
 )
 """A table of a profile, which another may complete."""
-_CLUSTER = Annotated[KEYS, AfterValidator(_check_cluster)]
+_CLUSTER: Any = Annotated[KEYS, AfterValidator(_check_cluster)]
 
 
 def read_cluster(tree: Tree, problems: Problems) -> Profile | None:

@@ -83,39 +83,22 @@ def test_traits_are_plain_and_in_order(tmp_path: Path) -> None:
         "    family = 'ogb'\n    oracle = frozenset({'node_gt', 'base'})\n    traits = {'pages': (1, 2)}\n    size: int"
     )
     path.write_text(path.read_text().replace("    size: int", body))
-    assert load_catalog([path]).get("dataset", "mine").traits == {
-        "listed": [],
-        "family": "ogb",
-        "names_code": [],
-        "names_files": [],
-        "oracle": ["base", "node_gt"],
-        "pages": [1, 2],
-        "probes": {},
-        "unused": [],
-        "upstream": {},
-    }
-
-
-def test_a_trait_that_is_not_plain_is_told(tmp_path: Path) -> None:
-    path = write_plugin(tmp_path / "mine.py", "mine")
-    path.write_text(path.read_text().replace("    size: int", "    family = print\n    size: int"))
-    with pytest.raises(UserError, match=r"Made\.family holds"):
-        load_catalog([path])
+    traits = load_catalog([path]).get("dataset", "mine").traits
+    assert (traits["family"], traits["oracle"], traits["pages"]) == ("ogb", ["base", "node_gt"], [1, 2])
 
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
+        ("    size", "    family = print\n    size", "Made.family holds <"),
+        ("    size", "    family = float('nan')\n    size", "Made.family holds nan; "),
         ("low=1", "high=float('inf')", "Made.size: 'high' holds inf; "),
-        ("low=1", "choices=[1, 2, 3, print]", "Made.size: 'choices' holds (1, 2, 3, <"),
-        ("    size: int", "    traits = {'x': float('nan')}\n    size: int", "Made.x holds nan; "),
     ],
 )
-def test_what_is_no_json_is_told_as_the_author_s(tmp_path: Path, old: str, new: str, told: str) -> None:
-    """It was said that the plugin ends the process that imports it."""
+def test_what_is_not_plain_is_told(tmp_path: Path, old: str, new: str, told: str) -> None:
     path = write_plugin(tmp_path / "mine.py", "mine")
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(UserError, match=f"{re.escape(told)}.*what the harness reads of a class is plain text"):
+    with pytest.raises(UserError, match=re.escape(told)):
         load_catalog([path])
 
 

@@ -99,7 +99,8 @@ def table(words: str) -> str:
     _title, _, text = render(make_report(shown, options), "markdown").partition("\n\n")
     prints = ", ".join(f"`{data.fingerprint[:16]}` ({data.label})" for data in shown.datasets)
     cells = {row.coordinates: row for row in shown.rows if shown.entry(row.dataset, row.method)}.values()
-    sources = "; ".join(dict.fromkeys(run.source for run in runs))
+    given_by = [run.source for run in runs if any(entry in shown.entries for entry in run.results.entries)]
+    sources = "; ".join(dict.fromkeys(given_by))
     hours, failed = sum(row.seconds or 0 for row in cells) / 3600, sum(row.status != "ok" for row in cells)
     return (
         f"{text}\nRecorded: {sources}; {len(cells)} cells, {failed} without a value, "
@@ -133,7 +134,7 @@ def together(runs: Sequence[RunResults]) -> RunResults:
     return replace(
         runs[0],
         run="",
-        datasets=tuple(datasets.values()),
+        datasets=tuple(datasets[label] for label in sorted(datasets)),
         methods=tuple(dict.fromkeys(method for run in runs for method in run.methods)),
         entries=tuple(entry for run in runs for entry in run.entries if latest[entry.dataset, entry.method] is run),
         rows=tuple(row for run in runs for row in run.rows if latest[row.dataset, row.method] is run),

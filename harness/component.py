@@ -37,6 +37,14 @@ def require_kind(kind: str, others: Sequence[str] = ()) -> str:
 
 
 LEARNER_KINDS = ("baseline", "decorrelator")
+_KEYS_OF_ALL = ("use", "tune", "matrix")
+_KEYS = {
+    "dataset": ("model", "train", "select", "envs"),
+    "backbone": ("backbone", "readout", "head_layers"),
+    "encoder": ("pool",),
+    "analysis": ("datasets", "methods"),
+}
+"""Kind -> keys of a suite that stand beside a component's hyperparameters, none of which can have such a name."""
 
 
 class Component:
@@ -67,7 +75,8 @@ class Component:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        found = collect(cls, cls.reserved | frozenset(vars(Component)))
+        keys = (*_KEYS_OF_ALL, *_KEYS.get(str(cls.kind), ()))
+        found = collect(cls, cls.reserved.union(vars(Component), keys))
         cls.hparams = {name: replace(one, unused=name in cls.unused) for name, one in found.items()}
 
     def __init__(self, **values: Any) -> None:

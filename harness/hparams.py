@@ -318,7 +318,9 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
                 raise TypeError(f"{cls.__name__}.{name}: an inherited hyperparameter is changed by `{told}` alone")
             continue
         if name in reserved:
-            raise TypeError(f"{cls.__name__}.{name}: this name is taken by the base class; choose another")
+            raise TypeError(
+                f"{cls.__name__}.{name}: this name is taken, by the base class or by a key of suites; choose another"
+            )
         if name not in hints:
             raise TypeError(f"{cls.__name__}.{name}: a hyperparameter needs a type annotation")
         type_name, optional = _type_name(cls, name, hints[name])

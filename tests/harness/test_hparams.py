@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from harness import Dataset, hparam
+from harness.component import KINDS, Component
 from harness.errors import UserError
 from harness.hparams import HParam, effective
+from harness.suite.models import BESIDE
+from harness.suite.spec import MODEL
 from harness.suite.validation import value_schema
 
 
@@ -117,5 +120,14 @@ def test_a_component_that_changes_its_list_changes_no_other() -> None:
 
 @pytest.mark.parametrize("name", ["kind", "name", "values", "hparams"])
 def test_a_name_of_every_component_is_refused(name):
-    with pytest.raises(TypeError, match="this name is taken by the base class"):
+    with pytest.raises(TypeError, match="this name is taken, by the base class"):
         type("Mine", (Dataset,), {name: hparam(1, help="x"), "__annotations__": {name: int}})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_suites_have_beside_the_values_of_a_kind_is_refused(kind):
+    """An encoder's ``pool`` was read as the pool, and a backbone's ``readout`` as the suite's."""
+    keys = {"use", *BESIDE.get(kind, ()), *(["backbone", *MODEL] if kind == "backbone" else [])}
+    for key in keys:
+        with pytest.raises(TypeError, match=f"{key}: this name is taken, by .* a key of suites"):
+            type("Mine", (Component,), {"kind": kind, key: hparam(1), "__annotations__": {key: int}})

@@ -16,7 +16,7 @@ class Toy(Dataset):
 
     name = "toy"
     family = "synthetic"
-    train: int = hparam(24, low=1, help="training graphs")
+    size: int = hparam(24, low=1, help="training graphs")
     seed: int = hparam(0, help="seed")
     permute_test: int = hparam(0, help="shuffle the test labels with this seed; 0 for not")
     classes: int = hparam(2, low=2, help="number of classes")
@@ -45,7 +45,7 @@ class Toy(Dataset):
             import_module(self.package)
         if self.refuse_text and not Path(self.file).read_text()[:1].isdigit():
             raise DataError(f"{self.file}: not a number\nwrite one number into it")
-        sizes = {"train": self.train, "val": 19, "test": 23}
+        sizes = {"train": self.size, "val": 19, "test": 23}
         splits = {name: [self._graph(i, s) for i in range(n)] for s, (name, n) in enumerate(sizes.items())}
         if self.permute_test:
             order = np.random.default_rng(self.permute_test).permutation(len(splits["test"]))

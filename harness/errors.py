@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+
+_BRACKETS = re.compile(r"\([^()]*\)")
 
 
 class BenchError(Exception):
@@ -64,8 +67,8 @@ def bounded(text: str, longest: int = 4000) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names with commas; one that holds a comma is quoted."""
-    return ", ".join(f"'{name}'" if "," in name else name for name in names)
+    """Join names with commas; one with a comma outside brackets is quoted, so that a reader can tell it from two."""
+    return ", ".join(f"'{name}'" if "," in _BRACKETS.sub("", name) else name for name in names)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.data import in_distribution
+from harness.errors import listed
 from harness.report.table import one_line
 from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
 from harness.results.rows import METRICS, DatasetFacts
@@ -15,7 +15,6 @@ from harness.store import span
 from harness.suite.settings import LAST, SAMPLERS
 
 _FEW = 3
-_BRACKETS = re.compile(r"\([^()]*\)")
 _UNFINISHED = {
     "interrupted": "The run was interrupted before its end.",
     "running": "The run has not ended: it goes on, or was killed.",
@@ -57,17 +56,12 @@ def table_notes(
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def listing(names: Iterable[str]) -> str:
-    """Join labels; one with a comma outside brackets is quoted, so that a reader can tell it from two."""
-    return ", ".join(f"'{name}'" if "," in _BRACKETS.sub("", name) else name for name in names)
-
-
 def _group(pairs: Iterable[tuple[str, str]], total: int | None = None) -> str:
     """Return ``value (names); value (names)``, or the value alone if all ``total`` names have it."""
     values = by_value(pairs)
     if len(values) == 1 and total in (None, len(next(iter(values.values())))):
         return next(iter(values))
-    return "; ".join(f"{value} ({listing(names)})" for value, names in values.items())
+    return "; ".join(f"{value} ({listed(names)})" for value, names in values.items())
 
 
 def _of_rows(table: ResultTable, text: Callable[[TableRow], str]) -> str:
@@ -149,7 +143,7 @@ def _validation_users(table: ResultTable) -> str:
     partly = [
         name for name, _ in by_method(((row, "") for row in users), table.rows) if name not in table.results.methods
     ]
-    where = f" (of some rows on some datasets alone: {listing(partly)})" if partly else ""
+    where = f" (of some rows on some datasets alone: {listed(partly)})" if partly else ""
     return f"†: used validation labels before or during training, beyond these choices{where}."
 
 
@@ -171,7 +165,7 @@ def _by_dataset(table: ResultTable, name: str, text: Callable[[TableRow], str]) 
         for method in table.results.methods
     }
     told = by_value((m, _group(by.items())) for m, by in facts.items() if len(set(by.values())) > 1)
-    parts = [f"{listing(methods)}: {values}" for values, methods in told.items()]
+    parts = [f"{listed(methods)}: {values}" for values, methods in told.items()]
     return f"{name} by dataset: {'. '.join(parts)}." if parts else ""
 
 
@@ -212,8 +206,8 @@ def _where(table: ResultTable, rows: Sequence[TableRow]) -> str:
         return ""
     datasets = {dataset: {place for place in every if place[0] == dataset} for dataset, _ in places}
     if all(whole <= places.keys() for whole in datasets.values()):
-        return f" ({listing(datasets)})"
-    return f" ({listing(name for name, _ in by_method(((row, '') for row in rows), table.rows))})"
+        return f" ({listed(datasets)})"
+    return f" ({listed(name for name, _ in by_method(((row, '') for row in rows), table.rows))})"
 
 
 def _devices(table: ResultTable) -> str:
@@ -230,8 +224,8 @@ def _devices(table: ResultTable) -> str:
 
 
 def _average(column: AverageColumn) -> str:
-    names = listing(c.label for c in column.columns) or "no dataset"
-    left_out = listing(c.label for c in column.excluded)
+    names = listed(c.label for c in column.columns) or "no dataset"
+    left_out = listed(c.label for c in column.excluded)
     excluded = f"; left out because no method has a value there: {left_out}" if left_out else ""
     return f"{column.label} is the mean over {names}, its spread that of the per-seed means{excluded}."
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import Cell
-from harness.report.caption import caption, listing, table_notes
+from harness.errors import listed
+from harness.report.caption import caption, table_notes
 from harness.report.table import Text, TextTable, footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageColumn, Column, ResultTable
 from harness.results.rows import METRICS
@@ -103,7 +104,7 @@ def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
                 columns.setdefault(place, []).append(column.label)
     several = len(table.columns) > 1
     return {
-        (who, reason): one_line(f"{who}{f' on {listing(labels)}' if several and who != NOT_RUN else ''}: {reason}")
+        (who, reason): one_line(f"{who}{f' on {listed(labels)}' if several and who != NOT_RUN else ''}: {reason}")
         for (who, reason), labels in columns.items()
     }
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.data import in_distribution
-from harness.errors import UserError, did_you_mean
-from harness.report.caption import listing
+from harness.errors import UserError, did_you_mean, listed
 from harness.report.table import Text, TextTable, interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
 from harness.results.compare import not_comparable, tuned_paths, unequal
@@ -138,7 +137,7 @@ def _compare_recorded(table: ResultTable) -> PublishedComparison:
     ]
     caption = told if cells else ["The record has none of these rows on these data."]
     if others:
-        caption += [f"Recorded on these data, and not here: {listing(others)}."]
+        caption += [f"Recorded on these data, and not here: {listed(others)}."]
         caption += ["bench compare-to-record puts those that are comparable beside these rows."]
     return PublishedComparison(RECORD, "The record of this repository", rows=tuple(cells), caption=tuple(caption))
 
@@ -297,10 +296,10 @@ def _notes(cells: Sequence[PublishedCell], publication: Publication) -> Iterable
 def _missing(compared: PublishedComparison, publication: Publication) -> list[str]:
     methods = [method for table in publication.tables for method in table.rows]
     parts = {
-        "Rows that are not in the paper": [f"{m}{did_you_mean(m, methods)}" for m in compared.rows_missing],
+        "Rows that are not in the paper": [f"{listed([m])}{did_you_mean(m, methods)}" for m in compared.rows_missing],
         "Columns that are not in the paper": [
-            f"{c}{did_you_mean(c, publication.columns)}" for c in compared.columns_missing
+            f"{listed([c])}{did_you_mean(c, publication.columns)}" for c in compared.columns_missing
         ],
-        "Rows of the paper that are not here": compared.not_here,
+        "Rows of the paper that are not here": [listed([m]) for m in compared.not_here],
     }
     return [f"{what}: {', '.join(names)}." for what, names in parts.items() if names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from harness.errors import listed
 from harness.report.statistics import Family, Statistics
 from harness.report.table import NOTHING, SIGNIFICANT, Text, TextTable, interval_text, one_line, points
 from harness.results.aggregate import ResultTable
@@ -171,10 +172,10 @@ def _ranks(family: Family, suffix: str) -> TextTable:
         *related_sentences(family),
     ]
     if ranking.left_out:
-        sentences.append(f"Not ranked, as they lack a value: {', '.join(map(one_line, ranking.left_out))}.")
+        sentences.append(f"Not ranked, as they lack a value: {listed(map(one_line, ranking.left_out))}.")
     dropped = [d for i, d in enumerate(family.datasets) if i not in ranking.datasets]
     if dropped:
-        sentences.append(f"Datasets left out because methods lack a value there: {', '.join(map(one_line, dropped))}.")
+        sentences.append(f"Datasets left out because methods lack a value there: {listed(map(one_line, dropped))}.")
     return TextTable(f"Average ranks{suffix}", ("Method", "Average rank"), rows, caption=tuple(sentences))
 
 
@@ -194,6 +195,6 @@ def rank_sentences(ranking: Ranking) -> list[str]:
         enough = ceil(n * (ranking.critical / (k - 1)) ** 2)
         critical += f"; no two average ranks can differ by so much, at least {enough} datasets are needed."
     else:
-        joined = "; ".join(", ".join(map(one_line, group)) for group in ranking.groups) or "none"
+        joined = "; ".join(listed(map(one_line, group)) for group in ranking.groups) or "none"
         critical += f"; groups of methods that do not differ by it: {joined}."
     return [result, critical]

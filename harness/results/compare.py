@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.errors import UserError, did_you_mean
+from harness.errors import UserError, did_you_mean, listed
 from harness.results.aggregate import ResultTable, TableRow, by_method, by_value
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
@@ -157,7 +157,7 @@ def _missing(side: Side, other: Side) -> list[str]:
         for run in (side, other)
     )
     only = {what: [name for name in names if name not in theirs[what]] for what, names in ours.items()}
-    parts = [f"{what} {', '.join(names)}" for what, names in only.items() if names]
+    parts = [f"{what} {listed(names)}" for what, names in only.items() if names]
     return [f"only in {side.record.id}: {'; '.join(parts)}"] if parts else []
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
+from harness.errors import UserError, listed
 from harness.results.compare import not_comparable, tuned_paths
 from harness.results.published import RECORD
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
@@ -149,13 +149,13 @@ def beside_record(
     """
     reference = reference or _new_method(results)
     if reference not in results.methods:
-        raise UserError(f"'{reference}' is no row of run {results.run}; there are: {_quoted(results.methods)}")
+        raise UserError(f"'{reference}' is no row of run {results.run}; there are: {listed(results.methods)}")
     taken, left_out, parts = _comparable(results, reference, checkpoint)
     if not taken:
         why = "".join(f"\n  {name}: {reason}" for name, reason in list(left_out.items())[:_FEW])
         more = f"\n  and {len(left_out) - _FEW} more" if len(left_out) > _FEW else ""
         labels = dict.fromkeys(data.label for run in load_record() for data in run.results.datasets)
-        why = why or f": it has none on these data, but on {_quoted(labels)}"
+        why = why or f": it has none on these data, but on {listed(labels)}"
         raise UserError(f"no recorded row is comparable to '{reference}' of run {results.run}{why}{more}")
     twice = [name for _, method in taken if (name := f"{method}{MARK}") in results.methods]
     if twice:
@@ -191,10 +191,6 @@ def _new_method(results: RunResults) -> str:
     known = {entry.method for run in load_record() for entry in run.results.entries}
     trained = {row.method for row in results.rows if row.value is not None}
     return next((method for method in results.methods if method in trained - known), results.methods[0])
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 def _joined(results: RunResults, reference: str, taken: Taken) -> RunResults:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from harness.errors import listed
 from harness.results.rows import MethodFacts, ResultRow, RunResults
 from harness.results.summary import Summary
 from harness.suite.settings import LAST, checkpoint_rule, checkpoint_word
@@ -172,5 +173,5 @@ def lost_candidates(results: RunResults) -> Iterator[tuple[str, str]]:
         reasons = list(dict.fromkeys(row.reason.partition("\n")[0] for row in rows if row.reason))
         more = f" (and {len(reasons) - 1} other reason{'s' if len(reasons) > 2 else ''})" if len(reasons) > 1 else ""
         cells = f"{len(rows)} cell{'s' if len(rows) > 1 else ''} {status}"
-        datasets = ", ".join(dict.fromkeys(row.dataset for row in rows))
+        datasets = listed(dict.fromkeys(row.dataset for row in rows))
         yield status, f"{method}, {config_id}: {cells} on {datasets}" + (f": {reasons[0]}{more}" if reasons else "")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.errors import listed
 from harness.report import ReportOptions, make_report, render
-from harness.report.caption import listing
 from harness.results.rows import DatasetFacts
 from harness.results.selection import lost_candidates
 from harness.suite.files import shipped
@@ -189,7 +189,7 @@ def test_gpus_that_cells_were_trained_on_are_named(make_run):
 
 def test_labels_with_commas_are_told_apart():
     names = ["ERM", "EQuAD, GraphCL", "Two-piece (0.7, 0.9)"]
-    assert listing(names) == "ERM, 'EQuAD, GraphCL', Two-piece (0.7, 0.9)"
+    assert listed(names) == "ERM, 'EQuAD, GraphCL', Two-piece (0.7, 0.9)"
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,9 @@ def test_other_components_are_noted() -> None:
 
 
 def test_rows_and_columns_of_one_run_only() -> None:
-    cells = {"ERM": {"A": [0.5, 0.5, 0.5], "B": [0.5, 0.5, 0.5]}, "CIGA": {"A": [0.5, 0.5, 0.5]}}
+    cells = {"ERM": {"A": [0.5, 0.5, 0.5], "B": [0.5, 0.5, 0.5]}, "CIGA, cut": {"A": [0.5, 0.5, 0.5]}}
     found = compare(side(), side("r2", cells, data=(DATA, B)))
-    assert found.missing == ("only in r1: methods IRM", "only in r2: datasets B; methods CIGA")
+    assert found.missing == ("only in r1: methods IRM", "only in r2: datasets B; methods 'CIGA, cut'")
 
 
 def test_nothing_in_common() -> None:

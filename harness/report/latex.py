@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from unicodedata import normalize
+from unicodedata import combining, decomposition, normalize
 
 from harness.report.build import RunReport
 from harness.report.table import Text, TextTable
@@ -16,7 +16,7 @@ WIDE = 5
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
 """A table wider than the text is scaled down to it, and no other."""
 LEGEND = "Best of a column in bold, second best underlined; equal means share a mark."
-_GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "eta", "lambda", "mu", "rho", "sigma", "tau", "phi", "omega")
+_GREEK = "alpha beta gamma delta epsilon eta theta kappa lambda mu nu pi rho sigma tau phi omega".split()  # noqa: SIM905
 _SPECIAL = {
     "\0": "{}",  # set between two hyphens or quotes, which would otherwise print as one dash or mark
     "\\": r"\textbackslash{}",
@@ -45,15 +45,21 @@ _SPECIAL = {
     "…": r"\ldots{}",
     "×": r"$\times$",
     "§": r"$^{\S}$",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
     "≈": r"$\approx$",
+    "≠": r"$\neq$",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "→": r"$\rightarrow$",
     "−": "$-$",
     "Δ": r"$\Delta$",
     "Σ": r"$\Sigma$",
-    **{letter: rf"$\{name}$" for letter, name in zip("αβγδεηλμρστφω", _GREEK, strict=True)},
+    **{letter: rf"$\{name}$" for letter, name in zip("αβγδεηθκλμνπρστφω", _GREEK, strict=True)},
 }
+_RAISED = {"<super>": r"\textsuperscript", "<sub>": r"\textsubscript"}
 
 
 def render_latex(report: RunReport) -> str:
@@ -145,5 +151,10 @@ def escape(text: str) -> str:
 def _character(character: str) -> str:
     if ord(character) < 0x180 and (character.isprintable() or character == " "):
         return character
-    plain = normalize("NFKD", character).encode("ascii", "ignore").decode()
-    return "".join(_SPECIAL.get(c, c) for c in plain) or rf"\texttt{{U+{ord(character):04X}}}"
+    parts = normalize("NFKD", character)
+    plain = "".join(c for c in parts if not combining(c))
+    if not all(c.isascii() or c in _SPECIAL for c in plain) or (plain != parts and not plain.isalpha()):
+        return rf"\texttt{{U+{ord(character):04X}}}"  # what is left would be another sign or number
+    command = _RAISED.get(decomposition(character).partition(" ")[0], "")
+    text = "".join(_SPECIAL.get(c, c) for c in plain)
+    return f"{command}{{{text}}}" if command else text

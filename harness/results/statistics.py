@@ -153,8 +153,9 @@ def compared(
         if least <= ALPHA or isclose(least, ALPHA):
             results[method] = replace(result, p=p, adjusted=adjusted)
         else:
-            reason = f"{datasets_text(n)} with a difference and {len(present)} comparisons: no p-value below "
-            reason += f"{least:.3g} is possible, at least {needed(len(present))} datasets are needed"
+            count = f"{len(present)} comparison{'s' if len(present) > 1 else ''}"
+            reason = f"{datasets_text(n)} with a difference and {count}: no p-value below {least:.3g} is possible, "
+            reason += f"at least {needed(len(present))} datasets are needed"
             results[method] = replace(result, reason=reason)
     return results
 

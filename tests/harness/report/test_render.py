@@ -193,6 +193,9 @@ def test_csv_has_a_column_per_seed(paper_run):
         ("γ=0.1, Δ ± 1…", r"$\gamma$=0.1, $\Delta$ $\pm$ 1\ldots{}"),
         ("café ﬁ ①", "café fi 1"),
         ("漢", r"\texttt{U+6F22}"),
+        ("λ=10⁻⁴, x₁", r"$\lambda$=10\textsuperscript{$-$}\textsuperscript{4}, x\textsubscript{1}"),
+        ("a≠b ⅓ ≁ ṡ", r"a$\neq$b \texttt{U+2153} \texttt{U+2241} s"),
+        ("“so” it’s θ", r"``so'' it's $\theta$"),
         ("two\n\nlines", "two lines"),
         ("--epochs --- ''", "-{}-epochs -{}-{}- '{}'"),
     ],
@@ -212,7 +215,7 @@ def test_terminal_colours_in_a_reason_do_not_reach_the_output(make_run):
     assert cells_of(run) == [["A", "failed: red text"]]
 
 
-NASTY = r"a&b%c_d#e$f{g}h~i^j\k [x] <y> |z| \"q\" `r` é γ ± 漢 *"
+NASTY = r"a&b%c_d#e$f{g}h~i^j\k [x] <y> |z| \"q\" `r` é γ ± 漢 * 10⁻⁴ x₁ ≠ “q”"
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")

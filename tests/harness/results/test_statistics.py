@@ -257,6 +257,7 @@ def test_a_correction_withholds_what_it_puts_out_of_reach() -> None:
     """Six datasets reach 0.05 alone (2/64 = 0.031), but not as one of two (0.0625)."""
     six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert compared({"a": six}, wilcoxon)["a"].adjusted == CLOSE(2 / 64)
+    assert "5 datasets with a difference and 1 comparison: no" in compared({"a": six[1:]}, wilcoxon)["a"].reason
     found = compared({"a": six, "b": six}, wilcoxon)
     assert found["a"].p is None
     assert "no p-value below 0.0625 is possible, at least 7 datasets are needed" in found["a"].reason

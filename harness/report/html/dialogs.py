@@ -124,11 +124,12 @@ class Dialogs:
         return lines
 
     def _grid(self, row: TableRow) -> list[list[Any]]:
-        """Return each configuration: name, difference to the selected one, validation, test, lost seeds."""
+        """Return each configuration, the selected one first: name, difference to it, validation, test, lost seeds."""
         entry = self._entry(row)
         chosen = entry.configurations.get(row.config_id or "", {})
         lines = []
-        for name, values in list(entry.configurations.items())[:MOST_CONFIGURATIONS]:
+        listed = sorted(entry.configurations.items(), key=lambda item: item[0] != row.config_id)
+        for name, values in listed[:MOST_CONFIGURATIONS]:
             validation = self._scores.candidate(entry, name, row.validation_split, row.checkpoint)
             test = self._scores.candidate(entry, name, row.split, row.checkpoint)
             rows = self._scores.rows(entry, name, row.validation_split, row.checkpoint)

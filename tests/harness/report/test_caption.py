@@ -8,7 +8,6 @@ from harness.errors import listed
 from harness.report import ReportOptions, make_report, render
 from harness.results.rows import DatasetFacts
 from harness.results.selection import lost_candidates
-from harness.suite.files import shipped
 from harness.suite.spec import SelectSettings, TuneSettings
 
 
@@ -139,17 +138,6 @@ def test_a_choice_for_several_test_splits_is_told_once(make_run):
     assert make_report(run).sections[0].main.selected == ("A on D: c=1",)
 
 
-def test_values_that_differ_between_datasets_are_given_by_dataset(make_run):
-    run = make_run({"A": {"D": [0.5], "E": [0.5]}, "B": {"D": [0.5], "E": [0.5]}}, seeds=(1,))
-    entries = tuple(
-        replace(e, environments="domain" if e.dataset == "D" else "random(2)") if e.method == "A" else e
-        for e in run.entries
-    )
-    run = replace(run, entries=entries)
-    assert "Environments by dataset: A: domain (D); random(2) (E)." in notes(run)
-    assert make_report(run).sections[0].main.rows[0][1].text == "by dataset"
-
-
 def test_rows_that_were_left_out_are_counted(make_run):
     skipped = ("row 3 (line 4): cannot read 'X'", "row 9 (line 10): no label")
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
@@ -158,11 +146,6 @@ def test_rows_that_were_left_out_are_counted(make_run):
     skipped = tuple(f"row {row} (line {row + 1}): cannot read 'X'" for row in (3, 5, 7, 9))
     run = make_run({"A": {"D": [0.5]}}, seeds=(1,), datasets=(DatasetFacts("D", skipped=skipped),))
     assert "Rows of the data left out: D: 4, row 3 (line 4): cannot read 'X'; " in " ".join(notes(run))
-
-
-@pytest.mark.parametrize("protocol", shipped("protocols"))
-def test_the_protocol_is_named(protocol, make_run):
-    assert f"Protocol: {protocol}." in caption(make_run({"A": {"D": [0.5]}}, seeds=(1,), protocol=protocol))
 
 
 def test_a_reduced_run_is_not_called_by_the_papers_name(make_run):

@@ -87,6 +87,13 @@ def test_a_cell_says_what_was_searched(page) -> None:
     assert unfinished["value"].endswith("provisional)")
 
 
+def test_of_a_long_search_the_selected_configuration_is_listed(store, monkeypatch) -> None:
+    monkeypatch.setattr("harness.report.html.dialogs.MOST_CONFIGURATIONS", 2)
+    run = build_run({"Tuned": {"X": {"a": [0.5], "b": [0.6], "c": [0.7]}}}, seeds=(1,))
+    page = build_page(*store_run(run, store), store)
+    assert [page.data["texts"][line[0]] for line in cell(page, "Tuned", 0)["grid"]] == ["c", "a"]
+
+
 def test_what_failed_has_an_entry_for_each_reason_in_a_method(store) -> None:
     search = {"a": [0.5] * 3, "b": ["undefined: the weights were not finite"] * 3}
     record, run = store_run(build_run({"Tuned": {"X": search}, "Bad": {"X": ["failed: x"] * 3}}), store)

@@ -94,7 +94,7 @@ def test_what_is_not_comparable_is_left_out_and_told(ours, recorded) -> None:
         ({"data": DatasetFacts("Theirs", fingerprint="f2", component="spmotif")}, "data of Theirs: f2 / f1"),
         ({"protocol": "good"}, "protocol: good / equad"),
         ({"settings": {**SETTINGS, "model.layers": 5}}, "model.layers: 5 / 3"),
-        ({"data": DatasetFacts("Nowhere", fingerprint="f3")}, "it has none on these data, but on 'Theirs'"),
+        ({"data": DatasetFacts("Nowhere", fingerprint="f3")}, "it has none on these data, but on Theirs"),
         ({"settings": {}}, "settings unknown"),
         ({"seeds": (4, 5, 6)}, "no seed in common"),
     ],

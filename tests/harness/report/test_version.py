@@ -8,7 +8,7 @@ import pytest
 from report_kit import build_run
 
 from harness.report import RENDERERS, make_report, render, to_json
-from harness.results.rows import DatasetFacts, RunResults
+from harness.results.rows import DatasetFacts
 
 EDITION = "ChEMBL 29, file c3b1d45b"
 
@@ -39,14 +39,3 @@ def test_rows_carry_it(report):
     assert {row["dataset"]: row["version"] for row in json.loads(render(report, "json"))["rows"]} == expected
     rows = csv.DictReader(io.StringIO(render(report, "csv")))
     assert {row["dataset"]: row["version"] for row in rows} == expected
-
-
-def test_results_keep_it(report, tmp_path):
-    report.results.save(tmp_path / "results.json")
-    assert RunResults.load(tmp_path / "results.json").dataset("EC50").version == EDITION
-
-
-def test_two_files_of_one_name_stand_in_columns_of_their_own():
-    datasets = (DatasetFacts("A", version="ChEMBL 29, file 11111111"), DatasetFacts("B", version="file 22222222"))
-    grid = make_report(build_run({"ERM": {"A": [0.5] * 3, "B": [0.5] * 3}}, datasets=datasets)).sections[0].main
-    assert grid.header[1:] == ("A (ChEMBL 29, file 11111111)", "B (file 22222222)")

@@ -117,8 +117,3 @@ def test_a_cell_is_named_with_its_configuration_where_there_are_several() -> Non
     assert CellId("Toy", "ERM", "-", 1).name == "ERM on Toy, seed 1"
     assert CellId("Toy", "IRM", "penalty=1", 2).name == "IRM (penalty=1) on Toy, seed 2"
     assert CellId("Toy", "IRM", "penalty=1", 2).coordinates == ("Toy", "IRM", "penalty=1", 2)
-
-
-def test_the_table_begins_with_the_cell() -> None:
-    row = ResultRow("Toy", "ERM", "-", 1, "test", "accuracy", "last", 0.5)
-    assert list(vars(row))[:6] == ["dataset", "method", "config_id", "seed", "split", "metric"]

@@ -41,14 +41,6 @@ def test_an_interval_of_three_values_by_hand() -> None:
     assert (found.n, found.reason) == (3, "")
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 40])
-def test_intervals_agree_with_scipy(n: int) -> None:
-    values = np.random.default_rng(n).normal(0.7, 0.05, n)
-    found = mean_interval(list(values))
-    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
-    assert (found.low, found.high) == (CLOSE(low, abs=1e-6), CLOSE(high, abs=1e-6))
-
-
 @pytest.mark.parametrize("n", [2, 3, 5, 10])
 def test_the_interval_of_paired_differences_is_that_of_the_paired_t_test(n: int) -> None:
     draw = np.random.default_rng(n)
@@ -185,13 +177,6 @@ def test_permutation_agrees_with_enumeration(n: int) -> None:
     assert compared({"a": values}, permutation)["a"].effect == CLOSE(np.mean(values))
 
 
-@pytest.mark.parametrize("n", [7, 12])
-def test_permutation_agrees_with_scipy(n: int) -> None:
-    values = np.random.default_rng(n).normal(0.5, 1, n).round(1)
-    found = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=np.inf)
-    assert permutation(list(values)) == CLOSE(found.pvalue, abs=1e-6)
-
-
 def test_permutation_on_darwins_maize() -> None:
     """Fisher, The Design of Experiments, section 21: 863 of 2^15 sign patterns have a total of 314 or more."""
     heights = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
@@ -231,13 +216,6 @@ def test_holm_by_hand() -> None:
     assert holm([0.03, 0.01, 0.9, 0.02]) == CLOSE([0.06, 0.04, 0.9, 0.06])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
     assert holm([]) == []
-
-
-def test_holm_on_a_published_example() -> None:
-    """Demšar 2006, section 3.2.2: three classifiers against C4.5 have p 0.016, 0.019 and 0.607 by average ranks, and
-    Holm's procedure rejects the first two at 0.05 (0.016 < 0.05 / 3, 0.019 < 0.05 / 2, 0.607 > 0.05)."""
-    adjusted = holm([0.016, 0.019, 0.607])
-    assert adjusted == CLOSE([0.048, 0.048, 0.607], abs=1e-6)
 
 
 def test_holm_rejects_in_the_order_of_p() -> None:

@@ -11,12 +11,12 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.errors import DiskFullError, FileError
+from harness.errors import DiskFullError, FileError, bounded
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -107,9 +107,15 @@ def json_text(data: Any, indent: int | None = 1) -> str:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """Return a dataclass or a read-only mapping as a dictionary."""
+    """Return a dataclass or a read-only mapping as a dictionary.
+
+    Raises:
+        TypeError: it is neither, such as a number of NumPy's.
+    """
     if isinstance(value, Mapping):
         return dict(value)
+    if not is_dataclass(value):
+        raise TypeError(f"expected plain Python values, found {type(value).__name__} {bounded(str(value), 80)}")
     return {item.name: getattr(value, item.name) for item in fields(value)}
 
 

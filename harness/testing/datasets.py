@@ -79,7 +79,8 @@ def sealed(rig: DatasetRig) -> Iterator[str]:
 
 def _equal_columns(graphs: Sequence[RawGraph], what: str, values: Sequence[Any]) -> Iterator[str]:
     """Yield a text for each node feature that tells the values of a hidden field apart."""
-    truth = np.unique(np.concatenate([np.asarray(value).reshape(-1) for value in values]), return_inverse=True)[1]
+    rows = np.concatenate([np.asarray(value).reshape(len(value), -1) for value in values])
+    truth = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
     features = np.concatenate([graph.x for graph in graphs])
     for column in range(features.shape[1] if truth.max() else 0):
         codes = np.unique(features[:, column], return_inverse=True)[1]

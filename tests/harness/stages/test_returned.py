@@ -257,6 +257,7 @@ DECLARED = Declaration(Task("binary", 2), Features("numeric", (1,)))
         (replace(DECLARED, default_val="dev"), "declare, default_val: expected the name of a split with the role val"),
         (replace(DECLARED, environments=None), "declare: environments: "),  # type: ignore[arg-type]
         (replace(DECLARED, notes="one"), "declare: notes: "),  # type: ignore[arg-type]
+        (replace(DECLARED, environments=np.int64(2)), "declare: expected plain Python values, found int64 2"),
     ],
 )
 def test_a_declaration(given: Any, found: str) -> None:

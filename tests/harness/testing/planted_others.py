@@ -260,17 +260,14 @@ class SharedGraphs(SoundDataset):
 
 
 class SameFeatures(SoundDataset):
-    """Every node of every graph is alike and graphs are of one size, so that only edges tell them apart."""
+    """Nodes are alike and graphs are of one size, so that only edges tell them apart; the truth has two columns."""
 
     name = "same-features"
 
     def graph(self, rng):
-        x, edges, oracle = (
-            np.ones((5, 2), np.float32),
-            rng.integers(5, size=(2, 8)),
-            {"colour": 0, "node_gt": np.zeros(5)},
-        )
-        return RawGraph(x, edges, int(rng.integers(2)), oracle=oracle)
+        edges, y = rng.integers(5, size=(2, 8)), int(rng.integers(2))
+        oracle = {"colour": 1 - y, "node_gt": rng.integers(2, size=(5, 2))}
+        return RawGraph(np.ones((5, 2), np.float32), edges, y, oracle=oracle)
 
 
 class RepeatedSplit(SoundDataset):

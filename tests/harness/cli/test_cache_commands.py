@@ -88,21 +88,35 @@ def test_gc_keeps_what_suites_and_runs_need(three: Store, bench: Bench) -> None:
 def test_verify_tells_and_repairs(three: Store, bench: Bench) -> None:
     assert bench("verify") == "3 artifacts are sound, 0 problems\n"
     flip(three.artifact_folder(stage(1).key) / "info.json")
+    (three.artifact_folder(stage(2).key) / "meta.json").write_text("{", encoding="utf-8")
     (three.root / "tmp" / "dead").mkdir()
     told = bench("verify", code=1)
     assert (
         f"{stage(1).key[:12]}: the artifact of 'train ERM, seed 1' is damaged (info.json: its checksum differs)" in told
     )
-    assert "2 artifacts are sound, 1 problem" in told
+    assert told.count(stage(2).key[:12]) == 1
+    assert "1 artifact is sound, 2 problems" in told
     assert "--repair puts" in told
     assert bench("verify", code=1) == told, "it changes nothing"
     data = json.loads(bench("verify", "--json", code=1))
-    assert (data["sound"], len(data["problems"]), data["repaired"]) == (2, 1, 0)
+    assert (data["sound"], len(data["problems"]), data["repaired"]) == (1, 2, 0)
     mended = bench("verify", "--repair")
     assert "put aside" in mended
     assert "1 leftover of dead processes removed" in mended
-    assert bench("verify") == "2 artifacts are sound, 0 problems\n"
+    assert bench("verify") == "1 artifact is sound, 0 problems\n"
     assert list((three.root / "tmp").iterdir()) == []
+
+
+def test_the_parts_of_the_size_sum_to_it(three: Store, bench: Bench) -> None:
+    record_run(three, [stage(1)])
+    (three.root / "debris").mkdir()
+    (three.root / "debris" / "left").write_bytes(b"x" * 1000)
+    found = json.loads(bench("size", "--json"))
+    assert sum(kind["bytes"] for kind in found["kinds"].values()) + found["other"] == found["bytes"]
+    assert found["other"] >= 1000
+    told = bench("size")
+    assert "3 artifacts" in told
+    assert "runs, records, leftovers" in told
 
 
 def test_verify_says_what_it_could_not_repair(three: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What commands say: of options that are off, of the store, of runs, and as JSON. Without torch, in this process."""
+"""What commands say: of options that are off, of runs, and as JSON. Without torch, in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.collect import collect
 from harness.safe_io import size_text
-from harness.store import Stage, Store
+from harness.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 Bench = Callable[..., tuple[str, str]]
@@ -156,50 +156,6 @@ class TestInterrupted:
         store = str(tmp_path / "my store")
         told = bench("run", "quick", "--store", store, code=130)[1].splitlines()[-1]
         assert f"`bench run quick --store '{store}'` goes on, `bench report ID --store '{store}'` shows" in told
-
-
-class TestStore:
-    """``bench cache``."""
-
-    @pytest.fixture
-    def filled(self, store: Store) -> list[Path]:
-        folders = []
-        for seed in (1, 2, 3):
-            stage = Stage("train", str(seed) * 64, "train/toy/erm", {"seed": seed}, title=f"train ERM, seed {seed}")
-            with store.create(stage) as draft:
-                draft.write_json("info", {"value": seed})
-            folders.append(store.artifact_folder(stage.key))
-        return folders
-
-    def test_a_damaged_artifact_is_reported_once(self, bench: Bench, filled: list[Path]) -> None:
-        (filled[0] / "info.json").write_text("{}" * 9, encoding="utf-8")
-        (filled[1] / "meta.json").write_text("{", encoding="utf-8")
-        out, err = bench("cache", "verify", code=1)
-        assert err == ""
-        assert [out.count(str(number) * 12) for number in (1, 2)] == [1, 1]
-        assert "1 artifact is sound, 2 problems" in out.splitlines()
-        assert "--repair" in out.splitlines()[-1]
-        bench("cache", "verify", "--repair")
-        assert bench("cache", "verify")[0] == "1 artifact is sound, 0 problems\n"
-
-    def test_verify_as_json(self, bench: Bench, filled: list[Path]) -> None:
-        (filled[0] / "info.json").write_text('{"value": 7}', encoding="utf-8")
-        found = json.loads(bench("cache", "verify", "--json", code=1)[0])
-        assert (found["sound"], len(found["problems"])) == (2, 1)
-        bench("cache", "verify", "--repair")
-        assert json.loads(bench("cache", "verify", "--json")[0])["problems"] == []
-
-    def test_the_parts_of_the_size_sum_to_it(self, bench: Bench, store: Store, filled: list[Path]) -> None:
-        assert filled
-        save(store, record("demo/1"))
-        (store.root / "debris").mkdir()
-        (store.root / "debris" / "left").write_bytes(b"x" * 1000)
-        found = json.loads(bench("cache", "size", "--json")[0])
-        assert sum(kind["bytes"] for kind in found["kinds"].values()) + found["other"] == found["bytes"]
-        assert found["other"] >= 1000
-        told = bench("cache", "size")[0]
-        assert "3 artifacts" in told
-        assert "runs, records, leftovers" in told
 
 
 class TestRuns:

@@ -107,6 +107,8 @@ def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("ermm",), "no component that can be checked is called 'ermm' (did you mean 'erm'?)"),
         (("encoder/erm",), "no component that can be checked is called 'encoder/erm'"),
         (("missing.py",), "not found"),
+        (("erm", "--memory=lots"), "--memory"),
+        (("erm", "--timeout=-5"), "--timeout"),
     ],
 )
 def test_user_errors(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -313,11 +315,3 @@ class TestProcesses:
         (report,) = self.reports(odd, capsys, "leaking", "--memory", "900M").values()
         problem = report["outcomes"][-1]["problems"][0]
         assert "checks took more than 900 MB of memory, and were stopped in this one (odd.py:" in problem
-
-    @pytest.mark.parametrize("text", ["-5", "lots"])
-    def test_a_memory_limit_must_be_an_amount(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "--memory" in bench("erm", f"--memory={text}", code=2, capsys=capsys)
-
-    @pytest.mark.parametrize("text", ["-5", "soon"])
-    def test_a_limit_must_be_a_time(self, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "--timeout" in bench("erm", f"--timeout={text}", code=2, capsys=capsys)

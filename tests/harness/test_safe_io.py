@@ -1,4 +1,4 @@
-"""Reading and showing what comes from others: strict, and harmless on a screen."""
+"""Reading and showing what comes from others, strict and harmless on a screen; sizes and labels as file names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.safe_io import parse_json, parse_json_as, parse_yaml, shown, visible
+from harness.safe_io import file_name, file_names, parse_json, parse_json_as, parse_yaml, shown, size_text, visible
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x07", "\r", "\x9b31m", "\u202e", "\u2066", "\u2028", "\x7f", "\ud800"])
@@ -65,3 +65,46 @@ def test_values_have_the_types_of_their_fields(item: object, told: str) -> None:
 def test_shown_is_short_and_harmless() -> None:
     assert shown("\x1b") == r"'\x1b'"
     assert len(shown("x" * 10_000)) < 100
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (999.6, "1 kB"),
+        (1000, "1 kB"),
+        (1_500_000, "1.5 MB"),
+        (999_600, "1 MB"),
+        (2**31, "2.15 GB"),
+        (123_456_789_000, "123 GB"),
+        (5.4e15, "5400 TB"),
+    ],
+)
+def test_three_digits_in_decimal_units(count: float, text: str) -> None:
+    assert size_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("Two-piece (0.8, 0.7)", "Two-piece-0.8-0.7"),
+        ("EQuAD, Eqn. 7", "EQuAD-Eqn.-7"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("..", "unnamed"),
+        ("  ", "unnamed"),
+        ("a" * 200, "a" * 100),
+    ],
+)
+def test_a_label_becomes_one_plain_name(label: str, name: str) -> None:
+    assert file_name(label) == name
+
+
+def test_labels_have_files_of_their_own() -> None:
+    assert file_names(["T+", "T-", "t", "T-2", "T*"]) == {
+        "T+": "T",
+        "T-": "T-2",
+        "t": "t-3",
+        "T-2": "T-2-2",
+        "T*": "T-4",
+    }

@@ -281,7 +281,10 @@ def run_stage(order: Order, stage: Stage) -> StageReport:
         slot.over_limit(order.timeout, order.memory)
         if not (slot.condemned or _wanted(worker, key)):
             slot.condemn(Failure("killed", "the run has ended on this worker"))
-    idle.append(slot)
+    if slot.usable:
+        idle.append(slot)
+    else:
+        slot.retire()
     report = future.result()
     return replace(report, detail={**report.detail, "machine": {"host": socket.gethostname(), **machine()}})
 

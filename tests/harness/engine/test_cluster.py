@@ -129,6 +129,7 @@ def test_what_ran_code_of_a_plugin_runs_no_other_stage(dask: Processes, store: T
     go(stages, store, profile(dask, resources={"train": {"GPU": 1}}))
     a, mine, b, c = (store.ran(item.key) for item in stages)
     assert a == mine != b == c
+    wait_until(lambda: not psutil.pid_exists(mine[0]), 20)  # rather than after a minute without work
 
 
 def test_slots_are_the_workers_threads_and_jobs_the_most_at_a_time(cluster: Profile, store: ToyStore) -> None:

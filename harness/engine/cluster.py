@@ -71,9 +71,10 @@ class Profile:
     def most_threads(self) -> int:
         """The threads of all the workers that may be started; 0 where the profile does not say."""
         workers = self.adapt[1] if self.adapt is not None else self.workers or 0
+        counts = {name: value for name, value in self.options.items() if isinstance(value, int) and value > 0}
         if self.kind in QUEUES:
-            return workers * max(1, int(self.options.get("cores", 1)) // int(self.options.get("processes", 1)))
-        return workers * int(self.options.get("threads_per_worker", 1))
+            return workers * max(1, counts.get("cores", 1) // counts.get("processes", 1))
+        return workers * counts.get("threads_per_worker", 1)
 
 
 def need(module: str) -> Any:
@@ -102,6 +103,7 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     Raises:
         UserError: a package is missing, or Dask refuses the profile's options.
     """
+    need("distributed")  # whose defaults would be lost with what is set below, if they came later
     dask = need("dask")
     for name in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -110,7 +112,7 @@ def start_cluster(profile: Profile, jobs: int | None) -> Any:
     with dask.config.set({"distributed.scheduler.allowed-failures": profile.retries, _SILENT: "critical"}):
         try:
             cluster = cluster_class(profile)(**cluster_options(profile, jobs))
-        except (TypeError, ValueError, OSError, RuntimeError) as error:
+        except (TypeError, ValueError, ArithmeticError, OSError, RuntimeError) as error:
             raise UserError(f"{profile.title} cannot be started with these options: {first_line(error)}") from None
     if profile.adapt is not None:
         cluster.adapt(minimum=profile.adapt[0], maximum=profile.adapt[1])

@@ -87,8 +87,14 @@ def test_a_batch_system_from_submission_to_the_end_of_its_jobs(
 def test_options_that_dask_does_not_know() -> None:
     with pytest.raises(UserError, match=r"the SLURM cluster cannot be started with these options: .*'coers'"):
         start_cluster(Profile("slurm", workers=1, options={"coers": 1, "cores": 1, "memory": "1GB"}), None)
-    with pytest.raises(UserError, match=r"the local cluster cannot be started with these options: .*'threads'"):
-        start_cluster(Profile("local", options={"threads": 1}), None)
+    none = Profile("slurm", workers=1, options={"processes": 0, "cores": 1, "memory": "1GB"})
+    with pytest.raises(UserError, match=r"the SLURM cluster cannot be started with these options: .*zero"):
+        start_cluster(none, None)
+
+
+def test_threads_that_options_leave_to_dask_are_counted_as_one() -> None:
+    assert Profile("local", workers=2, options={"threads_per_worker": None}).most_threads == 2
+    assert Profile("slurm", workers=2, options={"cores": 8, "processes": 0}).most_threads == 16
 
 
 @pytest.mark.parametrize(("kind", "command"), COMMANDS.items())

@@ -110,7 +110,7 @@ def test_nobody_at_the_address(store: ToyStore) -> None:
 
 
 def test_a_worker_s_refusal_of_an_option_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match=r"cannot be started with these options: .*'no_such'"):
+    with pytest.raises(UserError, match=r"the local cluster cannot be started with these options: .*'no_such'"):
         start_cluster(Profile("local", workers=1, options={"no_such": 1}), None)
     assert capfd.readouterr().err == ""
 

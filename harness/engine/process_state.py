@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import resource_tracker
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -23,6 +25,8 @@ THREAD_VARIABLES: Final = (
 
 
 SAFE_PATH: Final = "PYTHONSAFEPATH"
+_SHARE: Final = Path("/sys/fs/cgroup/cpu.max")
+"""Where Linux tells a container how much time of processors it has in each period, in microseconds, or ``max``."""
 
 
 def limit_threads() -> None:
@@ -36,8 +40,12 @@ def limit_threads() -> None:
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of cores that this process may use; a container may see more than it has time of."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        time, period = map(int, _SHARE.read_text(encoding="ascii").split())
+        cores = min(cores, math.ceil(time / period))
+    return cores
 
 
 @contextmanager

@@ -138,19 +138,20 @@ def _with_settings(entry: MethodFacts, store: Store, cells: Sequence[CellRecord]
         meta = None if cell.config_id in trained else store.meta(cell.train)
         if meta is not None:
             trained[cell.config_id] = _settings(meta.preimage)
+    other = saved.entry(entry.dataset, entry.method) or entry
     if not trained:
-        other = saved.entry(entry.dataset, entry.method)
-        return entry if other is None else replace(entry, settings=other.settings, tuned_settings=other.tuned_settings)
+        return replace(entry, settings=other.settings, tuned_settings=other.tuned_settings)
     tuned = {path for values in entry.configurations.values() for path in values}
     first = next(iter(trained.values()))
+    there = {
+        config: {path: value for path, value in values.items() if path in tuned}
+        for config, values in trained.items()
+        if entry.tuned
+    }
     return replace(
         entry,
         settings={path: value for path, value in first.items() if path not in tuned},
-        tuned_settings={
-            config: {path: value for path, value in values.items() if path in tuned}
-            for config, values in trained.items()
-            if entry.tuned
-        },
+        tuned_settings={**other.tuned_settings, **there},
     )
 
 

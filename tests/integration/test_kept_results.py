@@ -12,6 +12,7 @@ import pytest
 from integration_kit import TOY, Workshop
 
 from harness.results.run_record import RunRecord
+from harness.run.collect import collect
 from harness.run.find import find_run
 from harness.store import Draft, Failure, Meta, Store
 from harness.store.artifact import META
@@ -57,6 +58,17 @@ def test_a_table_stays_when_its_artifacts_are_collected(copied: Workshop, made: 
     assert copied.command("export", "toy", "-o", str(copied.folder / "out"), "--what", "results").returncode == 0
     rows = (copied.folder / "out" / "results.csv").read_text(encoding="utf-8")
     assert rows.count("\n") == len(made.run_of("toy").rows) + 1
+
+
+def test_settings_stay_when_some_trainings_are_collected(copied: Workshop) -> None:
+    """Those of other configurations were lost, which a comparison with a recorded run looks at."""
+    copied.write(TOY.replace("{baseline: erm}", "{baseline: erm, tune: {train.lr: [1e-3, 1e-2]}}"))
+    outcome = copied.run(methods=["ERM"], seeds="1")
+    (entry,) = outcome.results.entries
+    assert entry.tuned_settings == {f"lr={rate}": {"train.lr": rate} for rate in (0.001, 0.01)}
+    store = Store(copied.store)
+    shutil.rmtree(store.artifact_folder(outcome.record.cells[0].train))
+    assert collect(outcome.record, store) == outcome.results
 
 
 def test_a_damaged_score_does_not_change_the_table(copied: Workshop, made: Workshop, caplog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,13 @@ def test_it_is_told_what_has_changed_since(store: Store, projects: list[Path]) -
     assert told == [f"changed since run {run}: suite.yaml, mine.py"] * 2
     find_run(run, store, told.append)
     assert len(told) == 2, "an id means the run, whatever became of its suite"
+
+
+def test_a_record_that_names_a_device_ends(store: Store, projects: list[Path]) -> None:
+    run, told = ran(store, projects[0], 1, facts={"seconds": 1.0}), list[str]()
+    replace(RunRecord.load(store.runs / run), suite_files={"/dev/zero": "0"}).save(store.runs / run)
+    find_run("same", store, told.append)
+    assert told == [f"changed since run {run}: /dev/zero"]
 
 
 def test_a_suite_means_its_latest_run_with_all_of_it(store: Store, projects: list[Path]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.analysis import Analysis, Cost, Findings, MeasuredCell, Study
 from harness.engine import StageOutcomes
-from harness.errors import BenchError, bounded
+from harness.engine.failures import failure_of
 from harness.plan.analyses import ChosenCell, chosen_cells
 from harness.registry.discovery import load_one
 from harness.registry.planned_code import KeptCode
@@ -130,13 +130,9 @@ def _present(
         return replace(
             base, columns=tuple(findings.columns), rows=rows, notes=(*findings.notes, *note), figures=figures
         )
-    except BenchError as error:
-        return replace(base, status="failed", reason=bounded(str(error)))
     except (Exception, SystemExit) as error:
-        from harness.engine.failures import short_traceback
-
-        reason = bounded(f"{type(error).__name__}: {error}")
-        return replace(base, status="failed", reason=reason, traceback=short_traceback(error))
+        failure = failure_of(error)
+        return replace(base, status="failed", reason=failure.reason, traceback=failure.traceback)
 
 
 def presented(analysis: Analysis, study: Study) -> Findings:

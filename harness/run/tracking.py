@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any
 
 from harness.engine import Event
-from harness.errors import BenchError, bounded
+from harness.engine.failures import reason_of
 from harness.registry.discovery import load_one
 from harness.results.rows import RunResults
 from harness.results.run_record import CellRecord, RunRecord
@@ -45,10 +45,7 @@ class _TrackerThread:
             while (call := self._calls.get()) is not None:
                 call(tracker)
         except (Exception, SystemExit) as error:
-            text = bounded(str(error).strip().partition("\n")[0])
-            if not isinstance(error, BenchError):
-                text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-            _log.warning("tracker '%s' is off: %s", self._spec.name, text)
+            _log.warning("tracker '%s' is off: %s", self._spec.name, reason_of(error))
 
     def end(self) -> None:
         """Wait for what is queued."""

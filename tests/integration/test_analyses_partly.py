@@ -134,7 +134,7 @@ def test_an_analysis_is_made_as_it_was_planned_or_fails_alone(frail: Workshop) -
     assert [(found.status, found.columns[:1]) for found in outcome.findings] == [("ok", ("dataset",))] * 2
     outcome = first_that_is(frail, "made")
     assert [found.status for found in outcome.findings] == ["failed", "ok"]
-    assert outcome.findings[0].reason == "RuntimeError: not to be made"
+    assert outcome.findings[0].reason == "RuntimeError: not to be made (frail.py:14)"
     assert outcome.page is not None
 
 

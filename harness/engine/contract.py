@@ -55,8 +55,7 @@ class Event:
         seconds: time since the attempt started, as the parent sees it.
         worker: the worker that ran it, for people.
         failure: for ``failed``, ``skipped`` and ``retried``.
-        detail: the report's detail; ``{"stored": True}`` for a failure of an earlier run, ``{"elsewhere": True}``
-            for an artifact or a failure that another process stored during this run.
+        detail: the report's detail.
     """
 
     kind: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
 from harness.engine.graph import Heap, Ready, StageGraph
@@ -142,7 +142,7 @@ class _Scheduler:
                 self._cached(stage)
         for stage in wanted:
             if stage.key in self.unsettled and (failure := self._kept_failure(stage.key)) is not None:
-                self._fail(stage, StageReport(failure, {"stored": True}))
+                self._fail(stage, StageReport(failure))
 
     def _enlist(self, key: str) -> None:
         """Queue a stage, or let it wait for its inputs; those that are lost are made again."""
@@ -225,9 +225,9 @@ class _Scheduler:
             return None
         stage, lease = self._graph.stages[key], self._store.try_lease(key)
         if self._done(stage):  # asked with the lease in hand: nobody can add it from here on
-            self._cached(stage, {"elsewhere": True})
+            self._cached(stage)
         elif (failure := self._kept_failure(key)) is not None:
-            self._fail(stage, StageReport(failure, {"stored": True, "elsewhere": True}))
+            self._fail(stage, StageReport(failure))
         elif lease is not None:
             self._leases[key] = lease
             return stage
@@ -273,10 +273,10 @@ class _Scheduler:
         self._enlist(stage.key)
         return True
 
-    def _cached(self, stage: Stage, detail: Mapping[str, Any] | None = None) -> None:
+    def _cached(self, stage: Stage) -> None:
         self._outcome.cached.append(stage.key)
         self._settle(stage)
-        self._tell("cached", stage, report=StageReport(detail=detail or {}))
+        self._tell("cached", stage)
 
     def _settle(self, stage: Stage) -> None:
         self.unsettled.discard(stage.key)

@@ -260,7 +260,7 @@ class _Work:
 
     def _watch(self, event: Event) -> None:
         """Keep costs, and pass the event on."""
-        if event.kind == "finished" and not event.detail.get("elsewhere"):
+        if event.kind == "finished":
             with suppress(BenchError):  # what it cost is worth less than the stages to come
                 if QUICK in self.session.suite.overrides:  # says nothing of how long the suite takes
                     self.session.store.keep_record(event.stage.key, self._costs(event))

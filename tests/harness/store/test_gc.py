@@ -178,17 +178,6 @@ def test_a_reader_of_what_is_collected_meets_no_half(three: Store) -> None:
     assert three.open(stage(1).key).read_json("info") == {"value": 1}
 
 
-def test_runs_of_a_suite_sort_by_time_within_a_second(store: Store) -> None:
-    """The latest run is the one that began last, also of those that began in the same second."""
-    names = []
-    for _ in range(20):
-        with claim_run(store, "toy") as name:
-            store.new_run(name)
-            names.append(name)
-    assert names == sorted(set(names))
-    assert list((store.root / "leases").iterdir()) == []
-
-
 def test_a_run_that_ends_before_it_has_a_record_leaves_no_folder(store: Store) -> None:
     with pytest.raises(KeyboardInterrupt), claim_run(store, "toy") as name:  # noqa: PT012
         store.new_run(name)

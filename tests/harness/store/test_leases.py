@@ -1,4 +1,4 @@
-"""What dead processes leave is removed, and what living ones write is not."""
+"""Several processes at one store: what the dead leave is removed, and what the living write is not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from pathlib import Path
 import pytest
 from store_kit import fill, fresh, stage
 
-from harness.store import Store, sweep
+from harness.store import Store, digest, sweep
 from harness.store.leases import leftovers
+from harness.store.maintenance import inspect
 
+WRITER = """
+import sys, time
+from pathlib import Path
+from harness.store import Stage
+from harness.store import Store
+root, key = sys.argv[1:]
+stage = Stage(kind="train", key=key, place="train/x/y", preimage={"seed": 1})
+with Store(Path(root)).create(stage) as draft:
+    for part in range(20):
+        draft.write_json(f"part{part}", list(range(1000)))
+        time.sleep(0.005)
+print("done", flush=True)
+"""
 KILLED = """
 import os, sys
 from pathlib import Path
@@ -44,6 +58,36 @@ def killed(store: Store) -> None:
 
 def inside(store: Store, folder: str) -> list[Path]:
     return list((store.root / folder).glob("*"))
+
+
+def test_two_processes_writing_one_key_leave_one_whole_artifact(store: Store) -> None:
+    key = digest("both")
+    command = [sys.executable, "-c", WRITER, str(store.root), key]
+    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for writer in writers:
+        out, _ = writer.communicate(timeout=60)
+        assert writer.returncode == 0
+        assert out == "done\n"
+    assert len(store.open(key).meta.files) == 20
+    assert list(inspect(store)) == []
+    assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_a_lease_excludes_others_until_released(store: Store) -> None:
+    first = store.try_lease("k")
+    assert first is not None
+    assert store.try_lease("k") is None
+    assert fresh(store).try_lease("k") is None
+    other = store.try_lease("l")
+    assert other is not None
+    other.release()
+    first.release()
+    first.release()
+    again = store.try_lease("k")
+    assert again is not None
+    with again:
+        assert store.try_lease("k") is None
+    assert list((store.root / "leases").iterdir()) == []
 
 
 def test_drafts_and_locks_of_the_dead_go(store: Store) -> None:

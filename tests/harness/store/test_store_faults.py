@@ -59,15 +59,6 @@ def test_a_file_is_hashed_once_per_process(store: Store, monkeypatch: pytest.Mon
     assert fresh(store).open(stage().key).read_json("info") == {"value": 1}
 
 
-def test_a_folder_without_description_is_debris(store: Store) -> None:
-    folder = store.artifact_folder(stage().key)
-    folder.mkdir(parents=True)
-    (folder / "info.json").write_text("{}")
-    assert not store.has(stage().key)
-    fill(store, stage())
-    assert store.has(stage().key)
-
-
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=str(tmp_path / "file")):

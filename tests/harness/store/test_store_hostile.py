@@ -44,7 +44,11 @@ def test_a_description_that_names_files_elsewhere_is_damaged(store: Store, name:
     assert len(list((store.root / "debris").iterdir())) == 1
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"key": NaN}', "[1]", '{"files": {"a": 3}}', "\xff", ""])
+START = '{"key": "k", "kind": "train", "place": "p", "title": "t", "preimage": {}, "created": 1, '
+SHAPES = [f'{START}"files": {files}}}' for files in ("[]", '{"a": 1}', '{"a": {"size": 1}}')]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"key": NaN}', "[1]", *SHAPES, f'{START}"x": {{}}}}', "\xff", ""])
 def test_descriptions_that_are_none(store: Store, text: str) -> None:
     folder = fill(store, stage())
     (folder / META).write_bytes(text.encode("latin-1"))

@@ -37,14 +37,6 @@ def test_damage_is_told_and_repaired(store: Store, name: str, harm: Harm) -> Non
     assert store.has(stage(2).key)
 
 
-@pytest.mark.parametrize("files", ['"files": []', '"files": {"a": 1}', '"files": {"a": {"size": 1}}', '"filez": {}'])
-def test_a_description_of_another_shape_is_damage_and_no_crash(store: Store, files: str) -> None:
-    path = fill(store, stage()) / META
-    start = '"key": "k", "kind": "train", "place": "p", "title": "t", "preimage": {}, "created": 1, '
-    path.write_text(f"{{{start}{files}}}")
-    assert not fresh(store).has(stage().key)
-
-
 def test_any_flipped_bit_of_a_description_is_found(store: Store) -> None:
     """Also one in a title or a preimage, which no other check would meet."""
     path = fill(store, stage()) / META

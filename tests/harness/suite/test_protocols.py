@@ -12,7 +12,6 @@ import harness
 from harness.plan.datasets import Declarations
 from harness.registry.index import load_catalog
 from harness.suite import load_suite
-from harness.suite.files import shipped
 
 FOLDER = Path(harness.__file__).parent / "protocols"
 NAMES = ["ciga", "drugood", "equad", "gala", "good"]
@@ -104,10 +103,6 @@ EXPECTED: dict[tuple[str, str], dict[str, Any]] = {
 SEEDS = {"gala": (1, 2, 3, 4, 5), "ciga": (1, 2, 3, 4, 5)}
 
 
-def test_there_are_five() -> None:
-    assert [*shipped("protocols")] == NAMES
-
-
 @pytest.mark.parametrize(("protocol", "label"), EXPECTED)
 def test_each_family(protocol: str, label: str, load: Load) -> None:
     suite = load(f"bench: 1\nprotocol: {protocol}\n{DATA}{METHODS}")
@@ -135,34 +130,6 @@ def test_the_suite_wins_over_the_protocols_family(load: Load) -> None:
         assert (train.patience, train.optimizer, train.warmup, model.backbone.params["hidden"]) == (0, "adamw", 20, 8)
     assert only(suite, "A", "S").model.backbone.name == "gcn"
     assert only(suite, "B", "S").model.backbone.name == "gin"
-
-
-def test_every_new_setting_can_be_given_tuned_and_set(load: Load) -> None:
-    written = "{optimizer: adamw, lr_drop_epoch: 3, lr_drop_factor: 0.5, groups_per_batch: 4, drop_last: true}"
-    suite = load(
-        f"bench: 1\nseeds: 1\ntrain: {written}\ndatasets: {{S: {{use: spmotif}}}}\n"
-        "methods: {A: {baseline: erm}, B: {baseline: erm, tune: {train.optimizer: [adam, adamw]}}}\n",
-        sets=["train.drop_last=false"],
-    )
-    train = only(suite, "A").train
-    given = (train.optimizer, train.lr_drop_epoch, train.lr_drop_factor, train.groups_per_batch, train.drop_last)
-    assert given == ("adamw", 3, 0.5, 4, False)
-    (tuned,) = (row for row in suite.rows if row.method == "B")
-    assert [c.train.optimizer for c in tuned.configurations] == ["adam", "adamw"]
-
-
-@pytest.mark.parametrize(
-    ("written", "fault"),
-    [
-        ("optimizer: adamx", "did you mean 'adam'"),
-        ("lr_drop_epoch: -1", "at least 0"),
-        ("groups_per_batch: 1.5", "expected int"),
-        ("drop_last: maybe", "expected bool"),
-    ],
-)
-def test_faults_of_the_new_settings(written: str, fault: str, faults: Any) -> None:
-    (found,) = faults(f"bench: 1\nseeds: 1\ntrain: {{{written}}}\ndatasets: {{S: {{use: spmotif}}}}\n{METHODS}")
-    assert fault in found
 
 
 def test_another_name_is_refused_with_all_that_there_are(faults: Any) -> None:

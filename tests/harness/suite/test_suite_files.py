@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from suite_kit import DATA, HEAD, Load, declare
 
 from harness.errors import SuiteError, UserError
 from harness.registry.catalog import BrokenPlugin, Catalog
-from harness.suite import find_suite, installed_suites, json_schema, load_suite, peek_plugins, suites_folder
+from harness.suite import find_suite, installed_suites, load_suite, peek_plugins, suites_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 Faults = Callable[..., list[str]]
@@ -92,22 +91,6 @@ def test_nothing_heavy_is_imported() -> None:
     code = "import sys, harness.suite; print([m for m in ('torch', 'numpy', 'sklearn', 'plugins') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_json_schema(catalog: Catalog) -> None:
-    schema = json_schema(catalog)
-    text = json.dumps(schema, allow_nan=False)
-    for reference in set(text.split('"#/$defs/')[1:]):
-        assert reference.split('"')[0] in schema["$defs"]
-    assert {"bench", "seeds", "methods", "report"} <= set(schema["properties"])
-    assert schema["additionalProperties"] is False
-    assert "equad/paper" in schema["$defs"]["method"]["properties"]["bundle"]["enum"]
-    irm = next(
-        x for x in schema["$defs"]["baseline"]["anyOf"] if x.get("properties", {}).get("use") == {"const": "irm"}
-    )
-    assert irm["properties"]["penalty"] == {"type": "number", "minimum": 0.0, "default": 10.0}
-    assert {"pattern": r"^random\(.*\)$", "type": "string"} in schema["$defs"]["environment"]["anyOf"]
-    assert schema["$defs"]["train"]["properties"]["epochs"]["minimum"] == 1
 
 
 def test_a_name_that_a_broken_plugin_may_have_tells_of_it(load: Load, catalog: Catalog, tmp_path: Path) -> None:

@@ -143,12 +143,13 @@ class SuiteHandle:
         (chosen,) = fitting
         suite = self.session.suite
         row = next(row for row in suite.rows if (row.dataset, row.method) == (chosen.dataset, chosen.method))
+        departures = tuple(text for text in row.departures if not text.startswith("seeds "))  # n=1 says so
         suite = replace(
             suite,
             seeds=(chosen.seed,),
             datasets=(suite.dataset(chosen.dataset),),
             methods=(chosen.method,),
-            rows=(replace(row, configurations=(chosen.configuration,), pending=0),),
+            rows=(replace(row, configurations=(chosen.configuration,), departures=departures, pending=0),),
             analyses=(),
             trackers=(),
             overrides=(*suite.overrides, f"cell {chosen.id} alone"),

@@ -120,6 +120,7 @@ def test_runs_take_what_fits(suite: SuiteHandle) -> None:
 def test_one_cell_runs_alone_and_only_one(suite: SuiteHandle, capsys: Any) -> None:
     run = suite.run_cell(suite.cells[2]["id"], progress=True)
     assert {(row["method"], row["seed"]) for row in run.rows()} == {("IRM", 1)}
+    assert "seeds 2 (protocol 3)" not in run.table(), "the caption counted the suite's seeds"
     assert "finished: train IRM on Toy, seed 1" in capsys.readouterr().out
     assert [stage["title"] for stage in suite.plan() if stage["kind"] == "train" and stage["state"] == "cached"] == [
         "train IRM on Toy, seed 1"

@@ -12,7 +12,7 @@ from typing import Any
 from harness.errors import did_you_mean, listed
 from harness.suite.files import read_shipped
 from harness.suite.layers import Decision, Flat, Flattener, Row, over
-from harness.suite.settings import FAULTY, KIND_OF, PARTS, PIPELINE, ROLES
+from harness.suite.settings import FAULTY, KIND_OF, PARTS, PIPELINE, ROLES, is_label
 from harness.suite.tree import Items, Place, Table, Tree, plain
 
 MAX_ROWS = 10_000
@@ -50,6 +50,9 @@ def resolve_methods(methods: Mapping[str, Row], flattener: Flattener) -> list[Me
         for row in () if fault else _expand(name, flat, written.place, flattener):
             if row.label in rows:
                 problems.add(row.place, f"two rows are called '{row.label}' (the other at {rows[row.label].place})")
+            elif row.swept and not is_label(row.label):
+                text = "the matrix gives a row a name of more than 200 characters, or of some that cannot be printed; "
+                problems.add(row.place, f"{text}write such a row as a method of its own, with 'like'")
             elif len(rows) == MAX_ROWS:
                 problems.add(row.place, f"the matrices give more than {MAX_ROWS:,} rows")
                 return list(rows.values())

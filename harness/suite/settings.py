@@ -46,6 +46,11 @@ def checkpoint_word(rule: str) -> str:
     return LAST if rule == LAST else "best-val"
 
 
+def is_label(text: str) -> bool:
+    """Return True if a text can name a row or column: it is printable and has 1 to 200 characters."""
+    return bool(text.strip()) and len(text) <= 200 and text.isprintable()
+
+
 def seeds_of(value: Any) -> list[Any]:
     """The seeds that a list, a single one, or a text such as ``1,2,3`` means."""
     if isinstance(value, str):

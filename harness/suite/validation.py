@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 from harness.errors import did_you_mean
 from harness.hparams import HParam
 from harness.suite.components import coerced
-from harness.suite.settings import FAULTY, ROWS
+from harness.suite.settings import FAULTY, ROWS, is_label
 from harness.suite.tree import Items, Leaf, Place, Problems, Table, Tree, describe, plain
 
 Loc = tuple[Any, ...]
@@ -120,7 +120,7 @@ def check_name(value: Any) -> Any:
 
 
 def _label(value: str) -> str:
-    if not value.strip() or len(value) > 200 or not value.isprintable():
+    if not is_label(value):
         raise fault("a name in {table} must be printable text of 1 to 200 characters")
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from suite_kit import EQUAD, IRM, Load, ids, methods, only, row
 
 from harness.suite.spec import ComponentSpec
@@ -63,6 +64,13 @@ class TestMatrix:
         assert faults(methods(f"  A: {{baseline: erm, matrix: {axes}}}\n")) == [
             "6:70: 'model.layers' is decided twice (here and in the matrix); keep one"
         ]
+
+    @pytest.mark.parametrize("view", ["x" * 190, "a\\nb"])
+    def test_a_row_has_a_name_with_which_the_run_s_suite_can_be_read(self, view: str, faults: Any) -> None:
+        """``bench analyse`` and ``reproduce`` refused the suite that the run had kept."""
+        axes = f'matrix: {{encoder.views: ["{view}", b], encoder.lr: [0.125, 0.25]}}'
+        (fault,) = faults(methods(EQUAD.replace("svm", f"svm, {axes}")))
+        assert fault.startswith("6:3: the matrix gives a row a name of more than 200 characters, or of some that ")
 
     def test_like_copies_before_the_matrix(self, load: Load) -> None:
         suite = load(

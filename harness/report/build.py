@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.report.layout import finding_json, finding_table, results_table
-from harness.report.published import PublishedComparison, compare_published
-from harness.report.published import published_table as table_of_published
+from harness.report.published import PublishedComparison, compare_published, published_table
 from harness.report.statistics import Statistics, statistics, statistics_json
 from harness.report.statistics_tables import statistics_tables
 from harness.report.table import TextTable
@@ -104,7 +103,7 @@ def _section(results: RunResults, checkpoint: str, options: ReportOptions) -> Se
     name, published = options.published or results.published, None
     if name and name != NONE:
         published = compare_published(table, name)
-        beside.append(table_of_published(published, table))
+        beside.append(published_table(published, table))
     if computed is not None:
         beside += statistics_tables(table, computed)
     return Section(table, tuple(means), main, tuple(beside), computed, published)

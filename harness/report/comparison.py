@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from harness.errors import listed
 from harness.report.latex import latex_table
 from harness.report.markdown import markdown_table
 from harness.report.plain import plain_table
-from harness.report.table import SIGNIFICANT, Text, TextTable, interval_text, one_line, summary_text, value_text
+from harness.report.table import (
+    ORACLE_FLAG,
+    SIGNIFICANT,
+    Text,
+    TextTable,
+    interval_text,
+    one_line,
+    summary_text,
+    value_text,
+)
 from harness.results.compare import CellPair, Comparison, Side
 from harness.results.statistics import LEVEL
 from harness.results.summary import Summary
@@ -36,16 +46,18 @@ def comparison_table(compared: Comparison) -> TextTable:
 
 
 def _row(pair: CellPair) -> tuple[Text, ...]:
-    words = (one_line(pair.label), one_line(pair.first.method), _value(pair, 0), _value(pair, 1))
+    words = Text(one_line(pair.label)), Text(one_line(pair.first.method))
     difference = interval_text(pair.difference, seeds=len(pair.seeds), signed=True)
     told = f"identical (n={pair.difference.n})" if pair.identical else difference
-    return (*map(Text, words), Text(told, flags=SIGNIFICANT if pair.difference.excludes_zero else ""))
+    flags = SIGNIFICANT if pair.difference.excludes_zero else ""
+    return (*words, _value(pair, 0), _value(pair, 1), Text(told, flags=flags))
 
 
-def _value(pair: CellPair, side: int) -> str:
+def _value(pair: CellPair, side: int) -> Text:
     """Return the mean over the seeds that both runs have, or why there is none."""
     row, summary = (pair.first, pair.second)[side], Summary(tuple(values[side] for values in pair.values))
-    return summary_text(summary) if summary.n or row.test.n else value_text(row)
+    told = summary_text(summary) if summary.n or row.test.n else value_text(row)
+    return Text(told, flags=ORACLE_FLAG if row.uses_oracle else "")
 
 
 def _sentences(compared: Comparison) -> list[str]:
@@ -57,6 +69,14 @@ def _sentences(compared: Comparison) -> list[str]:
     ]
     if compared.identical:
         lines.append("Nothing has changed: every cell is identical.")
+    sides = (compared.first.record.id, compared.second.record.id)
+    shown = [(row, run) for pair in compared.pairs for row, run in zip((pair.first, pair.second), sides, strict=True)]
+    if any(row.uses_oracle for row, _ in shown):
+        told = "the configuration was chosen on test scores, or the method opens oracle fields"
+        lines.append(f"{ORACLE_FLAG}: oracle information: {told}.")
+    provisional = dict.fromkeys(f"{row.method} on {row.dataset} in {run}" for row, run in shown if row.provisional)
+    if provisional:
+        lines.append(f"Provisional, as a search is unfinished: {listed(provisional)}.")
     if compared.forced:
         lines.append(f"NOT COMPARABLE, compared by force; the runs differ in: {'; '.join(compared.forced)}.")
     if compared.notes:
@@ -85,6 +105,8 @@ def comparison_json(compared: Comparison) -> dict[str, Any]:
                 "second": [second for _, second in pair.values],
                 "difference": asdict(pair.difference),
                 "identical": pair.identical,
+                "provisional": [pair.first.provisional, pair.second.provisional],
+                "oracle": [pair.first.uses_oracle, pair.second.uses_oracle],
             }
             for pair in compared.pairs
         ],

@@ -10,7 +10,7 @@ from typing import Any
 from harness.analysis import Cell
 from harness.errors import listed
 from harness.report.caption import caption, table_notes
-from harness.report.table import Text, TextTable, footnote, one_line, percent, summary_text, value_text
+from harness.report.table import ORACLE_FLAG, Text, TextTable, footnote, one_line, percent, summary_text, value_text
 from harness.results.aggregate import AverageColumn, Column, ResultTable
 from harness.results.rows import METRICS
 from harness.results.run_record import Finding
@@ -18,7 +18,6 @@ from harness.results.statistics import LEVEL
 from harness.results.summary import Summary
 
 VALIDATION_FLAG = "†"
-ORACLE_FLAG = "‡"
 NEAR_FLAG = "≈"
 NOT_RUN = "n/a"
 NEAR = (
@@ -120,7 +119,7 @@ def _entry(table: ResultTable, method: str, column: Column, reasons: list[tuple[
     notes = (reasons.index(place) + 1,) if place in reasons else ()
     if row is None:
         return Text(NOT_RUN if notes else "–", notes=notes)
-    flags = ORACLE_FLAG if row.oracle_selection or row.oracle else ""
+    flags = ORACLE_FLAG if row.uses_oracle else ""
     return Text(value_text(row), row.rank, flags, notes, row.test.mean, row)
 
 
@@ -132,7 +131,7 @@ def _beside(summary: Summary | None, *, signed: bool = False) -> Text:
 def _average(table: ResultTable, method: str, average: AverageColumn) -> Text:
     cell, total = average.cells[method], len(average.columns)
     rows = [row for column in average.columns if (row := table.cell(method, column))]
-    flags = ORACLE_FLAG if any(row.oracle_selection or row.oracle for row in rows) else ""
+    flags = ORACLE_FLAG if any(row.uses_oracle for row in rows) else ""
     text = percent(cell.summary)
     if cell.summary.n and cell.covered < total:
         text += f" ({cell.covered}/{total} datasets)"

@@ -203,7 +203,7 @@ def _score(table: ResultTable, method: str, columns: Sequence[Column]) -> tuple[
 
 def _why_not(row: TableRow) -> str:
     """Say why a cell does not count, as it is not ranked in the table either; empty if it does."""
-    if row.oracle or row.oracle_selection:
+    if row.uses_oracle:
         return "oracle information"
     if row.provisional:
         return "provisional"

@@ -14,6 +14,7 @@ from harness.results.summary import Summary
 SHORT = 40
 """Longer reasons become footnotes."""
 SIGNIFICANT = "§"
+ORACLE_FLAG = "‡"
 
 
 @dataclass(frozen=True)

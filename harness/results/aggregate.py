@@ -9,15 +9,13 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from harness.data import in_distribution
-from harness.results.rows import MethodFacts, ResultRow, RunResults
+from harness.results.rows import LOST, MethodFacts, ResultRow, RunResults
 from harness.results.selection import Choice, ScoreTable, choose, deciding_split, rule_of
 from harness.results.summary import Summary, mean, paired_difference
 from harness.suite.settings import checkpoint_word
 
 Item = TypeVar("Item")
 Value = TypeVar("Value", bound=Hashable)
-SEVERITY = ("failed", "memory", "timeout", "diverged", "undefined", "skipped", "missing")
-"""The status of a cell whose seeds ended differently is the first of these."""
 NOT_RUN = "not run yet"
 
 
@@ -74,9 +72,14 @@ class TableRow:
     rank: str = ""
 
     @property
+    def uses_oracle(self) -> bool:
+        """True if test scores or oracle fields were used."""
+        return self.oracle_selection or bool(self.oracle)
+
+    @property
     def competes(self) -> bool:
         """True unless the search is unfinished, or test scores or oracle fields were used."""
-        return not (self.provisional or self.oracle_selection or self.oracle)
+        return not (self.provisional or self.uses_oracle)
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as ``bench report --json`` prints it; values are fractions, aligned with the run's seeds."""
@@ -214,7 +217,7 @@ def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[st
     """Return the status and reason of each seed and of the row."""
     statuses = tuple(cell.status if cell else "missing" for cell in cells)
     reasons = tuple(cell.reason if cell else "" for cell in cells)
-    status = next((s for s in SEVERITY if s in statuses), "ok")
+    status = next((s for s in LOST if s in statuses), "ok")
     outcomes = zip(seeds, zip(statuses, reasons, strict=True), strict=True)
     groups = by_value((seed, outcome) for seed, outcome in outcomes if outcome[0] != "ok")
     if len(groups) == 1 and "ok" not in statuses:
@@ -232,7 +235,7 @@ def _outcome(seeds: Sequence[int], cells: Sequence[ResultRow | None]) -> dict[st
 def _unchosen(scores: ScoreTable, entry: MethodFacts, rule: str, split: str, choice: Choice) -> dict[str, Any]:
     """Return the outcome without an eligible configuration: the worst status of any of them."""
     statuses = {status for c in scores.candidates(entry, split, rule) for status in c.statuses}
-    status = next((s for s in SEVERITY if s in statuses), "missing")
+    status = next((s for s in LOST if s in statuses), "missing")
     reason, count = "" if statuses <= {"missing"} else choice.reason, len(scores.results.seeds)
     told = reason or (NOT_RUN if status == "missing" else "")
     return {"statuses": (status,) * count, "reasons": (reason,) * count, "status": status, "reason": told}

@@ -45,7 +45,9 @@ class CellId:
         return f"{self.method}{chosen} on {self.dataset}, seed {self.seed}"
 
 
-STATUSES = ("ok", "failed", "timeout", "memory", "diverged", "undefined", "skipped", "missing")
+LOST = ("failed", "memory", "timeout", "diverged", "undefined", "skipped", "missing")
+"""What a cell has instead of a value; where seeds ended differently, the first of these counts."""
+STATUSES = ("ok", *LOST)
 METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "mcc": "Matthews correlation"}
 """The metrics in words."""
 

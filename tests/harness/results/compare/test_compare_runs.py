@@ -141,6 +141,30 @@ def test_force_compares_all_the_same_and_says_so() -> None:
         )
 
 
+def test_oracle_information_and_unfinished_searches_are_said() -> None:
+    tuned = {
+        "ERM": {"A": {"x=1": [0.5, 0.5, 0.5], "x=2": [0.6, 0.6, 0.6]}},
+        "IRM": {"A": {"x=1": [0.4] * 3, "x=2": [0.3] * 3}},
+    }
+    facts = {"ERM": {"select": SelectSettings(config="oracle")}}
+    late = {**tuned, "IRM": {"A": {"x=1": [0.4] * 3, "x=2": [None] * 3}}}
+    found = compare(side("r1", tuned, facts=facts), side("r2", late, facts=facts))
+    rows = comparison_table(found).rows
+    assert [[text.flags for text in row[2:4]] for row in rows] == [["‡", "‡"], ["", ""]]
+    text = render_comparison(found, "plain")
+    assert "60.00 ± 0.00 ‡" in text
+    assert (
+        "‡: oracle information: the configuration was chosen on test scores, or the method opens oracle fields." in text
+    )
+    assert "Provisional, as a search is unfinished: IRM on A in r2." in text
+    told = parse_json(render_comparison(found, "json"))["rows"]
+    assert [(row["oracle"], row["provisional"]) for row in told] == [
+        ([True] * 2, [False] * 2),
+        ([False] * 2, [False, True]),
+    ]
+    assert "‡" not in text_of(side(), side("r2"))
+
+
 def test_narrowing_leaves_out_what_differs() -> None:
     cells = {"ERM": {"A": [0.5, 0.5, 0.5], "B": [0.5, 0.5, 0.5]}}
     first = side("r1", cells, data=(DATA, B))

@@ -19,7 +19,7 @@ from harness.results.summary import Summary
 
 VALIDATION_FLAG = "†"
 NEAR_FLAG = "≈"
-NOT_RUN = "n/a"
+CANNOT_RUN = "n/a"
 NEAR = (
     f"{NEAR_FLAG}: not distinguishable from the best of the column: the {LEVEL:.0%} t-interval of the difference, "
     "paired by seed, includes zero."
@@ -103,7 +103,7 @@ def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
                 columns.setdefault(place, []).append(column.label)
     several = len(table.columns) > 1
     return {
-        (who, reason): one_line(f"{who}{f' on {listed(labels)}' if several and who != NOT_RUN else ''}: {reason}")
+        (who, reason): one_line(f"{who}{f' on {listed(labels)}' if several and who != CANNOT_RUN else ''}: {reason}")
         for (who, reason), labels in columns.items()
     }
 
@@ -111,14 +111,14 @@ def _footnotes(table: ResultTable) -> dict[tuple[str, str], str]:
 def _note(table: ResultTable, method: str, column: Column) -> tuple[str, str]:
     """Return whom a footnote concerns, a method or all that cannot run on a dataset, and what it says, if anything."""
     row = table.cell(method, column)
-    return (method, footnote(row)) if row else (NOT_RUN, one_line(table.results.why_not(column.dataset, method)))
+    return (method, footnote(row)) if row else (CANNOT_RUN, one_line(table.results.why_not(column.dataset, method)))
 
 
 def _entry(table: ResultTable, method: str, column: Column, reasons: list[tuple[str, str]]) -> Text:
     row, place = table.cell(method, column), _note(table, method, column)
     notes = (reasons.index(place) + 1,) if place in reasons else ()
     if row is None:
-        return Text(NOT_RUN if notes else "–", notes=notes)
+        return Text(CANNOT_RUN if notes else "–", notes=notes)
     flags = ORACLE_FLAG if row.uses_oracle else ""
     return Text(value_text(row), row.rank, flags, notes, row.test.mean, row)
 
@@ -160,7 +160,9 @@ def finding_table(finding: Finding, folder: Path) -> TextTable:
     numbers = (place for place, cell in enumerate(finding.rows[0]) if not isinstance(cell, str)) if rows else iter(())
     words = next(numbers, len(finding.columns))
     figure = str(folder / finding.figures[0]) if finding.figures else ""
-    return TextTable(title, finding.columns, rows, words, caption=(*wrong, *_notes(finding)), figure=figure)
+    return TextTable(
+        title, tuple(map(one_line, finding.columns)), rows, words, caption=(*wrong, *_notes(finding)), figure=figure
+    )
 
 
 def finding_json(finding: Finding, folder: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Small runs for every report test."""
 
 import pytest
-from report_kit import build_run
+from results_kit import build_run
 
 from harness.results.rows import DatasetFacts
 from harness.suite.spec import SelectSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from report_kit import build_run
+from results_kit import build_run
 
 from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from html_kit import Reader, store_run
-from report_kit import build_run
+from results_kit import build_run
 
 from harness.report import make_report, render
 from harness.report.html.page import render_page

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 from html_kit import store_run
-from report_kit import build_run
+from results_kit import build_run
 
 from harness.report import ReportOptions
 from harness.report.html.diagram import AXIS, MOST, diagram
@@ -152,6 +152,7 @@ def test_analyses_with_figures(tmp_path, monkeypatch) -> None:
     ]
     assert base64.b64decode(good.figure.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>" * 10
     assert good.table.caption == ("A note.", "Opens test labels, which no method sees.")
+    assert finding_table(replace(base, columns=("a\nb",)), folders[0]).header == ("a b",)
     drawn = finding_table(replace(base, notes=("A note.",), figures=files), folders[0])
     assert (drawn.caption, drawn.figure) == (good.table.caption, str(folders[0] / "figure.svg")), "a figure alone"
     assert (bad.table.caption, bad.finding.traceback, bad.figure) == (("failed: ValueError: no more",), "Traceback", "")

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 from html_kit import HOSTILE, epochs, large_run, small_run, store_run
-from report_kit import build_run
+from results_kit import build_run
 
 from harness.report import ReportOptions
 from harness.report.html.dialogs import LEAST, MOST, curves, kind_of, points

@@ -264,7 +264,7 @@ def _typeset(folder: Path, body: str) -> str:
 WIDE = """
 import sys
 sys.path.insert(0, {tests!r})
-from report_kit import build_run
+from results_kit import build_run
 from rich.console import Console
 from harness.report import make_report
 from harness.report.terminal import print_report
@@ -279,7 +279,7 @@ print_report(make_report(build_run(cells, seeds=(1, 2))), Console({force}))
 
 
 def wide_output(force="", **env):
-    code = WIDE.format(tests=str(Path(__file__).parent), force=force)
+    code = WIDE.format(tests=str(Path(__file__).parents[1]), force=force)
     environment = {**os.environ, "COLUMNS": "40", "TERM": "dumb", **env}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
     return done.stdout.decode()

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from report_kit import build_run
+from results_kit import build_run
 
 from harness.report import RENDERERS, make_report, render, to_json
 from harness.results.rows import DatasetFacts

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+from results_kit import build_run
+
 from harness.results.aggregate import build_table
 from harness.results.compare import Side
-from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
+from harness.results.rows import DatasetFacts
 from harness.results.run_record import CellRecord, RunRecord
 
 SETTINGS = {"train.epochs": 50, "model.backbone": "gin"}
@@ -59,40 +60,16 @@ def side(
 ) -> Side:
     """A run from ``{method: {dataset: values}}`` or ``{method: {dataset: {configuration: values}}}``."""
     cells = cells or {"ERM": {"A": [0.5, 0.51, 0.52]}, "IRM": {"A": [0.6, 0.61, 0.63]}}
-    entries, rows, records = [], [], []
-    for method, by_dataset in cells.items():
-        for label, values in by_dataset.items():
-            configurations = values if isinstance(values, dict) else {"-": values}
-            axes = {name: {"baseline.x": name} if len(configurations) > 1 else {} for name in configurations}
-            entry = MethodFacts(label, method, axes, settings=settings)
-            entries.append(replace(entry, **(facts or {}).get(method, {})))
-            facts_of = next(d for d in data if d.label == label)
-            for name, scores in configurations.items():
-                for seed, value in zip(seeds, scores, strict=True):
-                    records.append(
-                        CellRecord(
-                            label, method, name, seed, f"{method}{seed}", {}, f"train {method}", "", _needs(method)
-                        )
-                    )
-                    rows += _rows(facts_of, method, name, seed, value)
-    results = RunResults(run, run, protocol, tuple(seeds), data, tuple(cells), tuple(entries), rows=tuple(rows))
+    given = {method: {"settings": settings, **(facts or {}).get(method, {})} for method in cells}
+    results = build_run(cells, seeds=seeds, datasets=data, facts=given, suite=run, run=run, protocol=protocol)
+    records = [
+        CellRecord(entry.dataset, method, name, seed, f"{method}{seed}", {}, key, "", {key: key})
+        for entry in results.entries
+        for method, key in [(entry.method, f"train {entry.method}")]
+        for name in entry.configurations
+        for seed in seeds
+    ]
     record = RunRecord(run, "suite.yaml", results, tuple(records), {}, "", provenance=provenance or {})
     stages = {f"train {method}": (f"train/toy/{method}", train_of(method)) for method in cells}
     shelf = Shelf(root, {**stages, **(made or {})}, versions or {"torch": "2.13.0"})
     return Side(record, shelf, build_table(results, checkpoint))
-
-
-def _needs(method: str) -> dict[str, str]:
-    return {f"train {method}": f"train {method}"}
-
-
-def _rows(data: DatasetFacts, method: str, config: str, seed: int, value) -> list[ResultRow]:
-    if value is None:
-        return []
-    given = {"status": "failed", "reason": value} if isinstance(value, str) else {"value": value}
-    return [
-        ResultRow(data.label, method, config, seed, split, data.metric, rule, **given)
-        for split, role in data.splits.items()
-        if role != "train"
-        for rule in (f"best@{data.default_val}", "last")
-    ]

@@ -56,7 +56,7 @@ def test_seeds_are_paired_by_name_not_by_position() -> None:
 
 
 def test_a_seed_without_a_value_on_a_side_is_no_pair() -> None:
-    second = side("r2", {"ERM": {"A": [0.6, "boom", 0.64]}, "IRM": {"A": ["boom"] * 3}})
+    second = side("r2", {"ERM": {"A": [0.6, "failed: boom", 0.64]}, "IRM": {"A": ["failed: boom"] * 3}})
     erm, irm = compare(side(), second).pairs
     assert (erm.difference.n, irm.difference.n) == (2, 0)
     assert not irm.identical
@@ -79,7 +79,7 @@ def test_nothing_has_changed() -> None:
 
 
 def test_a_seed_that_a_side_lost_is_a_change() -> None:
-    lost = side("r2", {"ERM": {"A": [0.5, 0.51, "boom"]}, "IRM": {"A": [0.6, 0.61, 0.63]}})
+    lost = side("r2", {"ERM": {"A": [0.5, 0.51, "failed: boom"]}, "IRM": {"A": [0.6, 0.61, 0.63]}})
     found = compare(side(), lost)
     assert (found.pairs[0].identical, found.identical) == (False, False)
     assert "Nothing has changed" not in render_comparison(found, "plain")
@@ -231,7 +231,7 @@ def test_the_checkpoint_rule_asked_for() -> None:
 
 
 def test_json_and_csv() -> None:
-    second = side("r2", {"ERM": {"A": [0.53, "boom", 0.56]}})
+    second = side("r2", {"ERM": {"A": [0.53, "failed: boom", 0.56]}})
     found = compare(side(), second)
     told = parse_json(render_comparison(found, "json"))
     assert (told["first"]["run"], told["second"]["run"], told["identical"]) == ("r1", "r2", False)

@@ -1,6 +1,7 @@
-"""Small runs made of dictionaries, for every report test."""
+"""Small runs made of dictionaries."""
 
 import math
+from dataclasses import replace
 
 from harness.results.rows import DatasetFacts, MethodFacts, ResultRow, RunResults
 
@@ -19,7 +20,7 @@ def build_run(cells, *, seeds=(1, 2, 3), datasets=None, facts=None, **fields):
         for label, values in by_dataset.items():
             configs = values if isinstance(values, dict) else {"-": values}
             configurations = {name: {"x.c": name} if len(configs) > 1 else {} for name in configs}
-            entries.append(MethodFacts(label, method, configurations, **(facts or {}).get(method, {})))
+            entries.append(replace(MethodFacts(label, method, configurations), **(facts or {}).get(method, {})))
             facts_of = next(d for d in datasets if d.label == label)
             for config, scores in configs.items():
                 for seed, value in zip(seeds, scores, strict=True):

@@ -147,8 +147,8 @@ def _recorded_cell(table: ResultTable, row: TableRow, run: Recorded, entry: Meth
     ours, checkpoint = table.results.entry(row.dataset, row.method), checkpoint_word(row.checkpoint)
     assert ours is not None
     run, entry = run.at_settings(entry, ours)
-    place, recorded = (entry.dataset, entry.method, row.split), build_table(run.results, checkpoint)
-    other = next((r for r in recorded.rows if (r.dataset, r.method, r.split) == place), None)
+    recorded = build_table(run.results.of({entry.dataset}, {entry.method}), checkpoint)
+    other = next((one for one in recorded.rows if one.split == row.split), None)
     if other is None or other.test.mean is None:
         return
     pairs = [

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.data import Download
 from harness.downloads.files import HINT, write_receipt
-from harness.downloads.transfer import Report, Unreachable, bytes_of, discard, transfer
+from harness.downloads.transfer import Report, Unreachable, discard, resumable, transfer
 from harness.errors import DataError
 from harness.safe_io import size_text, writing
 from harness.store import try_lock
@@ -113,8 +113,8 @@ def _bring(download: Download, url: str, root: Path, report: Report) -> None:
     try:
         digest = transfer(url, part, download.size, download.sha256, report)
     except DataError as error:
-        kept = isinstance(error, Unreachable) and part.exists()
-        more = f"; {size_text(bytes_of(part))} are kept, so that a later fetch goes on" if kept else ""
+        kept = resumable(part) if isinstance(error, Unreachable) else 0
+        more = f"; {size_text(kept)} are kept, so that a later fetch goes on" if kept else ""
         raise DataError(_by_hand(download, target, f"{error}{more}")) from None
     try:
         _place(part, download, target)

@@ -50,14 +50,14 @@ def transfer(url: str, part: Path, size: int | None, sha256: str | None, report:
     """
     import requests
 
-    most, failed = bytes_of(part), 0
+    most, failed = _bytes_of(part), 0
     while True:
         try:
             _request(url, part, size, report)
             break
         except requests.RequestException as error:
-            failed = 1 if bytes_of(part) > most else failed + 1
-            most = max(most, bytes_of(part))
+            failed = 1 if _bytes_of(part) > most else failed + 1
+            most = max(most, _bytes_of(part))
             fault = _fault(url, error)
             if failed >= _ATTEMPTS or not _may_pass(error):
                 raise Unreachable(fault) from None
@@ -77,9 +77,14 @@ def discard(part: Path) -> None:
     _mark_path(part).unlink(missing_ok=True)
 
 
-def bytes_of(part: Path) -> int:
+def _bytes_of(part: Path) -> int:
     """Return how many bytes have arrived."""
     return part.stat().st_size if part.exists() else 0
+
+
+def resumable(part: Path) -> int:
+    """Return how many of the bytes that have arrived a later transfer need not ask for again."""
+    return _bytes_of(part) if _read_mark(part).get("validator") else 0
 
 
 def _request(url: str, part: Path, size: int | None, report: Report) -> None:
@@ -88,7 +93,7 @@ def _request(url: str, part: Path, size: int | None, report: Report) -> None:
     from tqdm import tqdm
 
     headers = {"User-Agent": f"equad-bench/{__version__}", "Accept-Encoding": "identity"}
-    mark, have = _read_mark(part), bytes_of(part)
+    mark, have = _read_mark(part), _bytes_of(part)
     if have and mark.get("url") == url:
         if mark.get("total") == have:
             return
@@ -166,7 +171,7 @@ def _read_mark(part: Path) -> dict[str, Any]:
 
 
 def _checked(url: str, part: Path, size: int | None, sha256: str | None) -> str:
-    have = bytes_of(part)
+    have = _bytes_of(part)
     if have == 0:
         raise DataError(f"{url} sent an empty file")
     if size is not None and have != size:

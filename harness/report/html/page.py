@@ -19,7 +19,7 @@ from harness.report.html.view import COPIES, Page, build_page
 from harness.report.table import one_line
 from harness.results.rows import DatasetFacts, RunResults
 from harness.results.run_record import PAGE, RunRecord
-from harness.safe_io import json_text, write_output
+from harness.safe_io import json_text, write_output, write_text, writing
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -42,8 +42,13 @@ def write_page(
     Raises:
         FileError: the file cannot be written.
     """
-    path = store.runs / record.id / PAGE if output is None else output
-    write_output(path, render_page(build_page(record, results, store, options)))
+    text = render_page(build_page(record, results, store, options))
+    if output is not None:
+        write_output(output, text)
+        return output
+    path = store.runs / record.id / PAGE
+    with writing(path):
+        write_text(path, text)  # which follows no link that is there
     return path
 
 

@@ -158,7 +158,10 @@ def test_contrast(theme) -> None:
 
 def test_written_to_the_run_folder_or_where_it_is_asked(store, tmp_path) -> None:
     record, run = store_run(small_run(), store)
+    theirs = tmp_path / "theirs"
+    page_path(store, run).symlink_to(theirs)  # whoever may write in a shared store
     assert write_page(record, run, store) == page_path(store, run)
+    assert not theirs.exists()
     other = write_page(record, run, store, tmp_path / "deep" / "x.html")
     assert other.read_text(encoding="utf-8").endswith("</html>\n")
     with pytest.raises(UserError, match="cannot write"):

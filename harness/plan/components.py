@@ -8,10 +8,11 @@ from pathlib import PurePath
 from typing import Any
 
 from harness.component import BUILT_IN, LEARNER_KINDS
-from harness.hparams import ENVIRONMENTS, effective, filled, holds
+from harness.errors import UserError, did_you_mean
+from harness.hparams import ENVIRONMENTS, HParam, effective, filled, holds
 from harness.registry.catalog import Catalog, Entry
 from harness.stages.payloads import NetworkSettings, UpstreamStage
-from harness.suite.settings import TrainSettings
+from harness.suite.settings import SELECT, TRAIN, TrainSettings
 from harness.suite.spec import ComponentSpec, Configuration
 
 _SILENT_DEFAULTS = (
@@ -101,18 +102,49 @@ class Components:
     def upstream(
         self, spec: ComponentSpec, configuration: Configuration
     ) -> Iterator[tuple[str, ComponentSpec, Configuration, str]]:
-        """Yield role, component, configuration and checkpoint of each training or environment that one builds on."""
+        """Yield role, component, configuration and checkpoint of each training or environment that one builds on.
+
+        Raises:
+            UserError: the class declares what cannot be.
+        """
         entry = self.entry(spec)
         values = {**entry.defaults, **spec.params}
         for role, declared in sorted(entry.traits.get("upstream", {}).items()):
+            told = f"{entry.kind} '{entry.name}', upstream '{role}'"
+            for name in _hyperparameters(declared):
+                if name not in values:
+                    raise UserError(f"{told}: it has no hyperparameter '{name}'{did_you_mean(name, values)}")
             if not holds(declared["when"], values):
                 continue
             wanted = filled(declared, values)
-            params = {name: value for name, value in wanted["params"].items() if value is not None}
             target = self._catalog.get(wanted["kind"], wanted["name"])
+            params = _sound(wanted["params"], target.hparams, told)
+            checkpoint = _sound({"checkpoint": wanted["checkpoint"]}, SELECT, told).get("checkpoint", "best-val")
             component, below = ComponentSpec(target.kind, target.name, params), configuration
             if target.kind in LEARNER_KINDS:
-                own = {name: value for name, value in wanted["train"].items() if value is not None}
-                train = replace(configuration.train, **own)
+                train = replace(configuration.train, **_sound(wanted["train"], TRAIN, told))
                 below = Configuration("-", {}, component, None, None, configuration.model, train)
-            yield role, component, below, wanted["checkpoint"] or "best-val"
+            yield role, component, below, checkpoint
+
+
+def _hyperparameters(declared: Mapping[str, Any]) -> list[str]:
+    """Return the names of hyperparameters on which a declared upstream stage depends."""
+    values = [declared["name"], declared["checkpoint"], *declared["params"].values(), *declared["train"].values()]
+    return [*declared["when"], *(value[1:] for value in values if isinstance(value, str) and value.startswith("$"))]
+
+
+def _sound(values: Mapping[str, Any], known: Mapping[str, HParam], told: str) -> dict[str, Any]:
+    """Return those values that are given.
+
+    Raises:
+        UserError: there is no such value, or it is wrong; the text begins with ``told``.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    for name, value in given.items():
+        if name not in known:
+            raise UserError(f"{told}: there is no '{name}'{did_you_mean(name, known)}")
+        try:
+            known[name].coerce(value)
+        except ValueError as error:
+            raise UserError(f"{told}: '{name}': {error}") from None
+    return given

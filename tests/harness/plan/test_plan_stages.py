@@ -217,6 +217,27 @@ class TestUpstream:
         assert own[-2].key == key("erm", train=train)
 
     @pytest.mark.parametrize(
+        ("options", "fault"),
+        [
+            ({"train": {"epoch": 3}}, "there is no 'epoch' (did you mean 'epochs'?)"),
+            ({"train": {"epochs": 0}}, "'epochs': expected at least 1, found 0"),
+            ({"train": {"epochs": "$mood"}}, "it has no hyperparameter 'mood' (did you mean 'mode'?)"),
+            ({"when": {"mood": ["x"]}}, "it has no hyperparameter 'mood' (did you mean 'mode'?)"),
+            ({"checkpoint": "best"}, "'checkpoint': expected one of best-val, last, found 'best'"),
+            ({"weight": 3}, "there is no 'weight'"),
+        ],
+    )
+    def test_what_cannot_be_is_told_as_the_class_s_fault(
+        self, options: dict[str, Any], fault: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A name that is none was an internal error, or a stage that was never made."""
+        odd = entry("baseline", "odd", MODE, upstream={"assistant": upstream("baseline", "erm", **options)})
+        monkeypatch.setitem(globals(), "CATALOG", Catalog([*CATALOG, odd]))
+        with pytest.raises(UserError) as caught:
+            chain("odd")
+        assert str(caught.value) == f"baseline 'odd', upstream 'assistant': {fault}"
+
+    @pytest.mark.parametrize(
         "circular",
         [
             entry("baseline", "circular", upstream={"self": upstream("baseline", "circular")}),

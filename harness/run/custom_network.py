@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from torch import Tensor, nn
 
@@ -101,7 +102,7 @@ def evaluate(
     elif isinstance(network, Tensor) or not callable(network):
         raise UserError(f"expected a torch.nn.Module or a function that makes one, not {type(network).__name__}")
     else:
-        make = network
+        make = network if trained else _anew(network)
     with tempfile.TemporaryDirectory(prefix="bench-custom-") as name:
         folder = Path(name)
         opened = _with_custom(session, label, folder, datasets, trained)
@@ -123,6 +124,24 @@ def evaluate(
         results = collect(start_record(opened, ""), scratch)
     flags = "; ".join(filter(None, (FLAG, remark)))
     return _flagged(results, flags, session.suite.seeds[1:] if trained else ())
+
+
+def _anew(make: Make) -> Make:
+    """Refuse a network that was given before: its weights are those of another training by now."""
+    given = WeakSet[nn.Module]()
+
+    def made(info: LearnerInfo) -> nn.Module:
+        network = make(info)
+        if isinstance(network, nn.Module):
+            if network in given:
+                raise UserError(
+                    "the function returned the network of another seed or dataset, which is trained by now: make a new "
+                    "one in each call, or give the network itself, of which each seed trains a copy"
+                )
+            given.add(network)
+        return network
+
+    return made
 
 
 def _flagged(results: RunResults, flags: str, other_seeds: Sequence[int]) -> RunResults:

@@ -191,6 +191,9 @@ def test_a_network_that_does_not_fit_is_told(suite: SuiteHandle) -> None:
         suite.evaluate("Number", 3)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"must be a torch\.nn\.Module, not int"):
         suite.evaluate("Makes a number", lambda _: 3)  # type: ignore[arg-type,return-value]
+    network = Net(3, 2)
+    with pytest.raises(UserError, match="returned the network of another seed or dataset"):
+        suite.evaluate("Goes on", lambda _: network)
     with pytest.raises(UserError, match="did you mean 'Toy'"):
         suite.evaluate("Elsewhere", make, datasets=["toy"])
     called = suite.evaluate("Called", torch.nn.Linear(3, 2), call=lambda net, batch: net(batch.x[batch.ptr[:-1]]))

@@ -85,6 +85,7 @@ def execute(session: Session, options: EngineOptions, observe: Callable[[Event],
                     findings = analyse(work.session, closed.results, specs, run.folder, work.run)
                     closed = replace(closed, findings=tuple(findings))
             except KeyboardInterrupt as stop:
+                leave_page(closed.record, closed.results, store)
                 stop.args = (name,)
                 raise
             finally:  # the cells are there, whatever ends the analyses

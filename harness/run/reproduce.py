@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine import EngineOptions, Event
+from harness.engine.devices import CPU
 from harness.engine.provenance import versions
 from harness.plan.build import Cell
 from harness.results.run_record import CellRecord
@@ -29,7 +30,7 @@ class Reproduction:
         scores: every value by ``split``, ``rule`` and ``metric``: ``before`` and ``now``, None where a side has none.
         same_logits: all predictions are equal bit for bit; None where the store no longer holds them.
         failure: why there is nothing to compare.
-        versions: package -> (then, now), where they differ.
+        versions: package, or ``device`` -> (when the cell was trained, now), where they differ.
     """
 
     cell: CellRecord
@@ -75,6 +76,8 @@ def reproduce(
         same_key = planned.score == cell.score
         before, now = _values(store, cell.score), _values(session.store, planned.score)
         names = ("split", "rule", "metric")
+        made = store.record(cell.train).get("provenance") or record.provenance  # the run may have found it cached
+        made_now = session.store.record(planned.train).get("provenance", {})
         return Reproduction(
             cell=cell,
             run=record.id,
@@ -86,7 +89,7 @@ def reproduce(
             ),
             same_logits=None if failure else _same_logits(store.meta(cell.train), session.store.meta(planned.train)),
             failure=failure,
-            versions=_changed_versions(record.provenance.get("versions", {})),
+            versions=_changed_versions(made, made_now),
         )
 
 
@@ -108,7 +111,8 @@ def _same_logits(before: Meta | None, now: Meta | None) -> bool | None:
     return bool(before.files[name]["sha256"] == now.files[name]["sha256"])
 
 
-def _changed_versions(then: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    now = versions()
+def _changed_versions(made: Mapping[str, Any], made_now: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    then = {"device": made.get("device", CPU), **made.get("versions", {})}
+    now = {"device": made_now.get("device", CPU), **versions()}
     pairs = {name: (str(then.get(name, "absent")), str(now.get(name, "absent"))) for name in {**then, **now}}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -153,8 +153,9 @@ def test_a_damaged_measurement_fails_its_analysis_alone_and_is_made_again(frail:
     assert store.record(key)["provenance"]["versions"] == versions(), "not those of the run that it looks at"
 
 
-def test_an_interrupt_while_analyses_are_made_names_the_run(frail: Workshop) -> None:
+def test_an_interrupt_while_analyses_are_made_leaves_a_report_and_names_the_run(frail: Workshop) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped:
         first_that_is(frail, "interrupted")
-    record = RunRecord.load(frail.store / "runs" / stopped.value.args[0])
-    assert record.status == "finished"
+    folder = frail.store / "runs" / stopped.value.args[0]
+    assert RunRecord.load(folder).status == "finished"
+    assert (folder / "report.html").is_file()

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from integration_kit import HERE, ROOT, TOY, Workshop
 
+from harness.engine.provenance import versions
 from harness.results.rows import RunResults
 from harness.results.run_record import RunRecord
 from harness.run.export import Export
@@ -178,6 +179,9 @@ def test_parquet_has_every_row_or_names_the_extra(tuned):
 
 def test_a_cell_is_reproduced_bit_for_bit_without_touching_the_store(workshop):
     outcome = workshop.run(workshop.write(TOY), seeds="1", methods=["EQuAD"])
+    store, key = Store(workshop.store), outcome.record.cells[0].train
+    old = {"provenance": {"device": "A GPU", "versions": {**outcome.record.provenance["versions"], "torch": "0.1"}}}
+    store.keep_record(key, store.record(key) | old)  # as if this run had found it cached
     before = sorted(str(path) for path in workshop.store.rglob("*") if path.is_file() and "index" not in str(path))
     (cell,) = outcome.record.cells
     found = json.loads(workshop.command("reproduce", cell.id, "--engine", "inline", "--json").stdout)
@@ -185,6 +189,7 @@ def test_a_cell_is_reproduced_bit_for_bit_without_touching_the_store(workshop):
     assert found["same_logits"]
     assert found["same_key"]
     assert len(found["scores"]) == 4
+    assert found["versions"] == {"device": ["A GPU", "cpu"], "torch": ["0.1", versions()["torch"]]}
     after = sorted(str(path) for path in workshop.store.rglob("*") if path.is_file() and "index" not in str(path))
     assert after == before
     wrong = cell.id[:-1] + ("0" if cell.id[-1] != "0" else "1")

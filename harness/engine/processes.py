@@ -129,11 +129,11 @@ class Slot:
             with suppress(OSError):
                 self.child.line.send(None)
 
-    def join(self, seconds: float) -> None:
-        """Wait for the process to leave; kill it when it takes longer."""
-        if self.child.wait(seconds):
+    def join(self, end: float) -> None:
+        """Wait for the process to leave; kill it when it is there at ``end``, a moment of the monotonic clock."""
+        if self.child.wait(max(0.0, end - time.monotonic())):
             self.condemn(Failure("killed", "the run ended"))
-        self._listener.join(seconds)
+        self._listener.join(_PATIENCE)
 
     def _listen(self) -> None:
         """Take the process's messages until it ends."""
@@ -228,8 +228,9 @@ class Processes(Engine):
         """Let idle workers leave by themselves (a tracker may flush); kill those that do not."""
         for slot in self._slots:
             slot.retire()
+        end = time.monotonic() + _PATIENCE
         for slot in self._slots:
-            slot.join(_PATIENCE)
+            slot.join(end)
         self._slots.clear()
 
     def _retire_unfit(self) -> None:

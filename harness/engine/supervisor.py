@@ -42,6 +42,7 @@ serve(line, stacks, *line.recv())
 """
 _FRAME: Final = re.compile(r'File "(.+)", line (\d+)')
 _STARTS: Final = 3  # tries to start a process, as the fork server may be killed
+_GRACE: Final = 5.0  # seconds that a process has to leave once its work is done
 _LOOK: Final = 0.5  # seconds between two looks whether a silent process is there
 _STACK_WAIT: Final = 0.5  # seconds for a stack to come: none does from a stopped process
 _STACK_PAUSE: Final = 0.05  # seconds without more of it
@@ -233,6 +234,13 @@ def serve(
             function(line, *arguments)
     finally:
         _kill(_below(os.getpid()))
+        threading.Thread(target=_end_late, name="bench-end", daemon=True).start()
+
+
+def _end_late() -> None:
+    """End the process, for which threads that a plugin has left would keep it: Python waits for them."""
+    time.sleep(_GRACE)
+    os._exit(1)
 
 
 def _below(pid: int) -> list[psutil.Process]:

@@ -215,6 +215,17 @@ def test_a_worker_that_died_idle_is_replaced(store: ToyStore) -> None:
     assert store.ran("a") != store.ran("b")
 
 
+def test_a_thread_that_a_plugin_leaves_keeps_no_process(store: ToyStore) -> None:
+    """Python waits for it at the end of a process: one for each stage of the plugin stayed, with all its memory."""
+    stages = [stage(f"s{i}", do="thread", ref={"qualname": "Mine", "plugin": "mine"}) for i in range(6)]
+    with EngineOptions(jobs=1).make() as engine:
+        run(stages[:2], store=store, job=store.job, engine=engine)
+        wait_until(lambda: not psutil.pid_exists(store.ran("s0")[0]), 20)
+        run(stages[2:], store=store, job=store.job, engine=engine)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5, "all of them have left at once"
+
+
 def test_processes_that_have_left_keep_no_files_open(store: ToyStore) -> None:
     """Each stage of a plugin of the user's has a process of its own; some hundreds of them were too many."""
     opened: list[int] = []

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -247,6 +248,11 @@ def _find_damage(stage: Stage, store: ToyStore) -> None:
 
 def _sleep(stage: Stage, store: ToyStore) -> None:
     time.sleep(stage.payload["seconds"])
+
+
+def _thread(stage: Stage, store: ToyStore) -> None:
+    """Leave a thread."""
+    threading.Thread(target=time.sleep, args=(100,)).start()
 
 
 def _delay(stage: Stage, store: ToyStore) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.plan import Plan, build_plan
@@ -25,7 +25,7 @@ class Options:
         store: folder of the store, or None for the default.
         data_dir: folder of the user's data, or None.
         overrides: changes of the suite, visible in every output.
-        plugins: further plugin files.
+        plugins: further plugin files, which the opened suite names too.
         strict_plugins: a plugin that cannot be loaded is an error.
         tell: is told of the code that the suite brings, before any of it runs.
     """
@@ -70,7 +70,17 @@ def open_session(name: str, options: Options) -> Session:
     naming = None if tell is None else lambda dataset, target: tell(named_code(dataset, target))
     facts = Declarations(catalog, options.data_dir, store, naming)
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
+    if options.plugins:
+        suite = _with_plugins(suite, options.plugins)
     plan = build_plan(suite, catalog, facts, TrialScores(suite, facts, store))
     if suite.cluster is not None and options.tell is not None:
         options.tell(SuiteCode("for --engine dask alone", suite.cluster.title))
     return Session(suite, catalog, facts, plan, store, options.data_dir)
+
+
+def _with_plugins(suite: Suite, files: Sequence[Path]) -> Suite:
+    """Return a suite that names further plugin files, so that what a run keeps of it is complete."""
+    known = {file.resolve() for file in suite.plugins}
+    further = dict.fromkeys(file.absolute() for file in files if file.resolve() not in known)
+    plugins = (*suite.plugins, *further)
+    return replace(suite, plugins=plugins, resolved={**suite.resolved, "plugins": list(map(str, plugins))})

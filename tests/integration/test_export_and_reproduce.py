@@ -164,6 +164,20 @@ def test_the_archive_runs_where_nothing_else_is(tuned, tmp_path, values):
     assert workshop.ran() == []  # the keys do not depend on where the plugins lie
 
 
+def test_a_plugin_of_the_command_line_is_part_of_what_a_run_keeps(workshop):
+    """Its archive and its cells named components that nothing said where to find."""
+    workshop.write(TOY.replace("plugins: [toy_plugin.py]\n", ""))
+    narrow = ("--plugin", "toy_plugin.py", "--methods", "ERM", "--seeds", "1", "--engine", "inline")
+    workshop.command("run", "suite.yaml", *narrow)
+    workshop.command("export", "toy", "-o", "out", "--what", "archive")
+    (packed,) = (workshop.folder / "out").glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(workshop.folder, filter="data")
+    (workshop.folder / "toy_plugin.py").unlink()
+    again = workshop.run(workshop.folder / packed.name.removesuffix(".tar.gz") / "suite.yaml")
+    assert (again.exit_code, workshop.ran()) == (0, [])
+
+
 def test_parquet_has_every_row_or_names_the_extra(tuned):
     workshop, outcome = tuned
     done = workshop.command("export", "tuned", "-o", "tables", "--what", "results,parquet", check=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean, listed
-from harness.report.table import Text, TextTable, interval_text, one_line, points, value_text
+from harness.report.table import ORACLE_FLAG, Text, TextTable, interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
 from harness.results.compare import not_comparable, tuned_paths, unequal
 from harness.results.published import (
@@ -256,10 +256,11 @@ def published_table(compared: PublishedComparison, table: ResultTable) -> TextTa
         difference, estimate = interval_text(cell.difference, signed=True), cell.difference.estimate
         if cell.difference.low is None and estimate is not None:
             difference = points(estimate, signed=True)
-        words = (one_line(column.label), one_line(cell.method), value_text(row), theirs, difference)
+        words = one_line(column.label), one_line(cell.method)
+        ours = Text(value_text(row), flags=ORACLE_FLAG if row.uses_oracle else "")
         note = one_line(cell.note)
         notes = (footnotes.setdefault(note, len(footnotes) + 1),) if note else ()
-        rows.append((*map(Text, words), Text(cell.verdict, notes=notes)))
+        rows.append((*map(Text, words), ours, Text(theirs), Text(difference), Text(cell.verdict, notes=notes)))
     title = f"Published numbers: {compared.name}"
     header = ("Dataset", "Method", "Ours", "Published", "Difference", "Verdict") if rows else ()
     return TextTable(title, header, tuple(rows), words=2, footnotes=tuple(footnotes), caption=compared.caption)

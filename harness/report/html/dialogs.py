@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.errors import BenchError
 from harness.report.build import Section
-from harness.report.table import one_line, summary_text, value_text
+from harness.report.table import ORACLE_FLAG, one_line, summary_text, value_text
 from harness.results.aggregate import TableRow
 from harness.results.compare import components, differences
 from harness.results.rows import MethodFacts, ResultRow, RunResults
@@ -73,7 +73,7 @@ class Dialogs:
 
     def _cell(self, row: TableRow, reference: TableRow | None) -> dict[str, Any]:
         cell: dict[str, Any] = {
-            "value": value_text(row),
+            "value": value_text(row) + (f" {ORACLE_FLAG}" if row.uses_oracle else ""),
             "validation": f"{summary_text(row.validation)} on {row.validation_split}",
             "configuration": row.config_id,
             "seeds": self._seeds(row),

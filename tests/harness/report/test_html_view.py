@@ -16,6 +16,7 @@ from harness.report.html.dialogs import LEAST, MOST, curves, kind_of, points
 from harness.report.html.page import flat, render_page
 from harness.report.html.view import build_page, cost_table
 from harness.results.compare import components, differences
+from harness.results.record import Recorded
 from harness.results.rows import DatasetFacts
 from harness.store import Failure
 from harness.suite.spec import SelectSettings
@@ -85,6 +86,16 @@ def test_a_cell_says_what_was_searched(page) -> None:
     unfinished = cell(page, "Tuned", 1)
     assert unfinished["grid"][1][4] == "1 missing"
     assert unfinished["value"].endswith("provisional)")
+
+
+def test_a_value_with_oracle_information_is_flagged_wherever_it_stands(store, monkeypatch) -> None:
+    run = build_run({"ERM": {"X": [0.5] * 3}, "Seer": {"X": [0.9] * 3}}, facts={"Seer": {"oracle": ("base",)}})
+    one = Recorded("2026-01-01", "c" * 40, "a CPU", {}, run)
+    monkeypatch.setattr("harness.results.record.load_record", lambda: (one,))
+    page = build_page(*store_run(run, store), store, ReportOptions(published="record"))
+    assert [cell(page, method, 0)["value"] for method in run.methods] == ["50.00 ± 0.00", "90.00 ± 0.00 ‡"]
+    published = next(table for table in page.tables[0].section.beside if table.title.startswith("Published"))
+    assert [row[2].flags for row in published.rows] == ["", "‡"]
 
 
 def test_of_a_long_search_the_selected_configuration_is_listed(store, monkeypatch) -> None:

@@ -10,7 +10,17 @@ from typing import Any
 from harness.analysis import Cell
 from harness.errors import listed
 from harness.report.caption import caption, table_notes
-from harness.report.table import ORACLE_FLAG, Text, TextTable, footnote, one_line, percent, summary_text, value_text
+from harness.report.table import (
+    ORACLE_FLAG,
+    Text,
+    TextTable,
+    footnote,
+    one_line,
+    percent,
+    summary_text,
+    value_text,
+    with_remarks,
+)
 from harness.results.aggregate import AverageColumn, Column, ResultTable
 from harness.results.rows import METRICS
 from harness.results.run_record import Finding
@@ -132,12 +142,14 @@ def _average(table: ResultTable, method: str, average: AverageColumn) -> Text:
     cell, total = average.cells[method], len(average.columns)
     rows = [row for column in average.columns if (row := table.cell(method, column))]
     flags = ORACLE_FLAG if any(row.uses_oracle for row in rows) else ""
-    text = percent(cell.summary)
+    remarks = []
     if cell.summary.n and cell.covered < total:
-        text += f" ({cell.covered}/{total} datasets)"
+        remarks.append(f"{cell.covered}/{total} datasets")
     elif cell.summary.n == 1:
-        text += " (n=1)"
-    return Text(text, cell.rank, flags, value=cell.summary.mean)
+        remarks.append("n=1")
+    if cell.summary.n and any(row.provisional for row in rows):
+        remarks.append("provisional")
+    return Text(with_remarks(percent(cell.summary), remarks), cell.rank, flags, value=cell.summary.mean)
 
 
 def _selected(table: ResultTable) -> tuple[str, ...]:

@@ -130,15 +130,16 @@ def value_text(row: TableRow) -> str:
         return _without_value(row)
     lost = Counter(status for status in row.statuses if status != "ok")
     remarks = [*_count(row.test), *(f"{count} {_word(status)}" for status, count in lost.items())]
-    return _with(percent(row.test), remarks + (["provisional"] if row.provisional else []))
+    return with_remarks(percent(row.test), remarks + (["provisional"] if row.provisional else []))
 
 
 def summary_text(summary: Summary, *, signed: bool = False) -> str:
     """Return mean and spread with the number of seeds if it is one or fewer than the suite's."""
-    return _with(percent(summary, signed=signed), _count(summary) if summary.n else [])
+    return with_remarks(percent(summary, signed=signed), _count(summary) if summary.n else [])
 
 
-def _with(text: str, remarks: list[str]) -> str:
+def with_remarks(text: str, remarks: list[str]) -> str:
+    """Return the text with the remarks in brackets, if there are any."""
     return text + (f" ({', '.join(remarks)})" if remarks else "")
 
 

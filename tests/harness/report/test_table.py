@@ -225,6 +225,12 @@ def test_undefined_columns_leave_the_average_with_a_note_and_gaps_are_counted(ma
     assert "(1/2 datasets)" in section.main.rows[1][-1].text
 
 
+def test_an_average_over_an_unfinished_search_is_provisional(make_run):
+    cells = {"A": {"D": {"c=1": [0.9, 0.9], "c=2": [0.8, None]}, "E": [0.5, 0.5]}, "B": {"D": [0.2, 0.2]}}
+    section = make_report(make_run(cells, seeds=(1, 2)), ReportOptions(average=True)).sections[0]
+    assert [row[-1].text for row in section.main.rows] == ["70.00 ± 0.00 (provisional)", "20.00 ± 0.00 (1/2 datasets)"]
+
+
 def test_no_average_unless_asked(paper_run):
     section = make_report(paper_run).sections[0]
     assert section.averages == ()

@@ -243,11 +243,6 @@ def test_data_without_permission(workshop: Workshop, bench, ogb: Path) -> None:
         ogb.parent.chmod(0o755)
 
 
-def test_a_data_folder_that_is_a_file(workshop: Workshop, bench) -> None:
-    workshop.write(MOLECULES)
-    refused(workshop, bench("run", "suite.yaml", "--data-dir", "suite.yaml"), "suite.yaml")
-
-
 def test_a_store_that_cannot_be_written(workshop: Workshop, bench) -> None:
     below = workshop.folder / "suite.yaml" / "store"
     code, told = bench("run", "suite.yaml", "--store", str(below))

@@ -33,9 +33,10 @@ def test_every_command_that_opens_a_suite_takes_the_same_options(name: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_a_list_of_commands_shows_each_help_whole(name: str) -> None:
+def test_each_command_has_help_and_a_list_of_commands_shows_it_whole(name: str) -> None:
     """Sentences of twice the width of a terminal were cut in the middle."""
     assert not COMMANDS[name].get_short_help_str(63).endswith("...")
+    assert "--help" in CliRunner().invoke(app, [*name.split(), "--help"]).stdout
 
 
 def test_an_option_has_one_meaning() -> None:

@@ -85,11 +85,6 @@ def test_json(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert failed["check"] == "hyperparameters_matter"
 
 
-def test_processes_report_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    out = bench("environment/random", "environment/base", "--jobs", "2", code=0, capsys=capsys)
-    assert out.index("environment/random") < out.index("environment/base")
-
-
 def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     out = bench("--rules", "environment", code=0, capsys=capsys)
     assert out.startswith("environment:\n  works: Its ordinary use on toy data")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 else:
-    Array = Store = Any  # NumPy stays out of the planning path
+    Array = Any  # NumPy stays out of the planning path
 
 _ROLES = "train, val or test"
 TaskKind = Literal["binary", "multiclass", "multitask"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -304,13 +305,18 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
     """Read the hyperparameters that a class declares and those it inherits, and leave the defaults on the class.
 
     Raises:
-        TypeError: a name is reserved, lacks an annotation, or its default does not fit its type; or a plain value
-            stands in place of an inherited one.
+        TypeError: a name is reserved, lacks an annotation, or its default does not fit its type; a plain value stands
+            in place of an inherited one; or a base class that is no component declares some.
     """
     found: dict[str, HParam] = {}
     for base in reversed(cls.__mro__[1:]):
         found.update(base.__dict__.get("hparams", {}))
-    hints = typing.get_type_hints(cls) if any(isinstance(v, _Declared) for v in vars(cls).values()) else {}
+        if marks := [name for name, value in vars(base).items() if isinstance(value, _Declared)]:
+            raise TypeError(
+                f"{base.__name__}.{marks[0]}: only a component declares hyperparameters; derive {base.__name__} from "
+                "the base class of its kind"
+            )
+    annotations = inspect.get_annotations(cls)
     for name, left in list(vars(cls).items()):
         if not isinstance(left, _Declared):
             if name in found:
@@ -321,9 +327,12 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
             raise TypeError(
                 f"{cls.__name__}.{name}: this name is taken, by the base class or by a key of suites; choose another"
             )
-        if name not in hints:
+        if name in annotations:
+            type_name, optional = _type_name(cls, name, _resolved(cls, name, annotations[name]))
+        elif name in found:
+            type_name, optional = found[name].type, found[name].optional
+        else:
             raise TypeError(f"{cls.__name__}.{name}: a hyperparameter needs a type annotation")
-        type_name, optional = _type_name(cls, name, hints[name])
         draft = HParam(name=name, type=type_name, default=None, optional=optional, **left.options)
         try:
             default = draft.coerce(left.default)
@@ -336,6 +345,12 @@ def collect(cls: type, reserved: frozenset[str] = frozenset()) -> dict[str, HPar
         for other in [other for other in declared.active or {} if other not in found and other != DATASET]:
             raise TypeError(f"{cls.__name__}.{name}: 'active' names '{other}'{did_you_mean(other, found)}")
     return found
+
+
+def _resolved(cls: type, name: str, annotation: Any) -> Any:
+    """Return an annotation that may be a text; those beside it may name what is there for type checkers alone."""
+    alone = type(cls.__name__, (), {"__annotations__": {name: annotation}, "__module__": cls.__module__})
+    return typing.get_type_hints(alone)[name]
 
 
 def _type_name(cls: type, name: str, hint: Any) -> tuple[str, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,9 @@ from harness.hparams import HParam, effective
 from harness.suite.models import BESIDE
 from harness.suite.spec import MODEL
 from harness.suite.validation import value_schema
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 
 class Tabled(Dataset):
@@ -111,6 +114,31 @@ def test_a_plain_value_in_place_of_an_inherited_hyperparameter_is_refused(value:
         type("Mine", (Modes,), {"steps": value})
     again = type("Mine", (Modes,), {"steps": hparam(7), "__annotations__": {"steps": int}})
     assert again().steps == 7
+
+
+def test_other_attributes_may_have_types_that_are_there_for_type_checkers_alone() -> None:
+    class Noting(Modes):
+        name = "noting"
+        kept: Decimal | None = None
+        size: int | None = hparam(None)
+
+    assert (Noting.hparams["size"].type, Noting.hparams["size"].optional) == ("int", True)
+
+
+def test_another_default_keeps_the_inherited_type() -> None:
+    again = type("Mine", (Modes,), {"most": hparam(3)})
+    assert again.hparams["most"].type == "int"
+    assert again(most=None).most is None
+
+
+def test_hyperparameters_of_a_class_that_is_no_component_are_refused() -> None:
+    """The component had none of them, and where it took the value it met a mark of the declaration."""
+
+    class Shared:
+        rate: float = hparam(0.1)
+
+    with pytest.raises(TypeError, match=r"Shared\.rate: only a component declares hyperparameters; derive Shared"):
+        type("Mine", (Shared, Modes), {})
 
 
 def test_a_component_that_changes_its_list_changes_no_other() -> None:

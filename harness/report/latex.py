@@ -144,7 +144,7 @@ def _comment(text: str) -> str:
 
 def escape(text: str) -> str:
     """Escape a text for pdfLaTeX; a character that it has no sign for is given by its code point."""
-    line = re.sub(r"([-'])(?=\1)", "\\1\0", " ".join(text.split()))
+    line = re.sub(r"([-'])(?=\1)", "\\1\0", " ".join(normalize("NFC", text).split()))
     return "".join(_SPECIAL.get(character) or _character(character) for character in line)
 
 

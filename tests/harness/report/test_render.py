@@ -191,7 +191,7 @@ def test_csv_has_a_column_per_seed(paper_run):
         ("\\~^", r"\textbackslash{}\textasciitilde{}\textasciicircum{}"),
         ("[x] <y> |z|", r"{[}x{]} \textless{}y\textgreater{} \textbar{}z\textbar{}"),
         ("γ=0.1, Δ ± 1…", r"$\gamma$=0.1, $\Delta$ $\pm$ 1\ldots{}"),
-        ("café ﬁ ①", "café fi 1"),
+        ("café cafe\u0301 ﬁ ①", "café café fi 1"),
         ("漢", r"\texttt{U+6F22}"),
         ("λ=10⁻⁴, x₁", r"$\lambda$=10\textsuperscript{$-$}\textsuperscript{4}, x\textsubscript{1}"),
         ("a≠b ⅓ ≁ ṡ", r"a$\neq$b \texttt{U+2153} \texttt{U+2241} s"),

@@ -114,12 +114,6 @@ def test_a_damaged_artifact_is_made_again(store: ToyStore, damage: str) -> None:
     assert [len(store.ran(each.key)) for each in stages[:3]] == [1, 2, 1]
 
 
-def test_a_worker_killed_while_it_writes_leaves_no_artifact(store: ToyStore) -> None:
-    assert go([stage("slow", slow=60)], store, timeout=1).failures["slow"].status == "timeout"
-    assert not store.has("slow")
-    assert store.failure("slow") is None
-
-
 def test_a_stage_over_the_time_limit_is_ended(store: ToyStore) -> None:
     began = time.monotonic()
     outcome = go([stage("bad", do="loop"), *[stage(f"good{i}") for i in range(4)]], store, timeout=1)

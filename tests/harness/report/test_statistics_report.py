@@ -202,10 +202,6 @@ def test_two_seeds_say_how_wide_their_intervals_are(make_run) -> None:
     assert "Two seeds leave" not in plain(make_run({"X": {"A": [0.3, 0.7, 0.5]}}))
 
 
-def test_every_seed_with_one_value_has_no_interval(make_run) -> None:
-    assert "32.67 (no spread, n=3)" in plain(make_run({"ERM": {"A": [0.3267] * 3}}))
-
-
 def test_nothing_has_run_yet(make_run) -> None:
     run = make_run({"ERM": {"A": [None] * 3, "B": [None] * 3}, "X": {"A": [None] * 3, "B": [None] * 3}})
     for style in RENDERERS:

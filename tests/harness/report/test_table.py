@@ -181,12 +181,6 @@ def test_json_rows_hold_the_contract(paper_run):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
-def test_seeds_one_gives_no_spread(make_run):
-    row = only(build_table(make_run({"A": {"D": [0.5]}}, seeds=(7,))))
-    assert row.to_json()["spread"] is None
-    assert row.to_json()["n"] == 1
-
-
 def test_the_average_takes_each_seed_over_the_datasets(make_run):
     run = make_run({"A": {"D": [0.2, 0.4], "E": [0.6, 0.4]}, "B": {"D": [0.1, 0.1], "E": [0.1, 0.1]}}, seeds=(1, 2))
     (column,) = averages(build_table(run))

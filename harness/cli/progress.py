@@ -107,16 +107,16 @@ class Screen:
 
     def observe(self, event: Event) -> None:
         """Show one event."""
-        from rich.markup import escape
+        from rich.text import Text
 
         self._tally.add(event)
-        key, title = event.stage.key, escape(event.stage.title)
+        key, title = event.stage.key, event.stage.title
         if event.kind == "started":
             self._tasks[key] = self._progress.add_task(title, total=None)
         elif key in self._tasks:
             self._progress.remove_task(self._tasks.pop(key))
         if event.kind == "failed" and event.failure is not None:
-            self._progress.print(f"[red]✗ {title}: {escape(visible(_brief(event.failure)))}[/]")
+            self._progress.print(Text(f"✗ {title}: {visible(_brief(event.failure))}", style="red"))
         counts = self._tally.counts
         failed = counts["failed"] + counts["skipped"]
         parts = [f"{self._tally.done}/{self._tally.total} stages", f"{counts['finished']} run"]
@@ -138,6 +138,6 @@ def show_progress(session: Session, *, quiet: bool = False) -> Iterator[Callable
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = BarColumn(30), TextColumn("{task.description}"), TimeElapsedColumn()
+    columns = BarColumn(30), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield Screen(tally, progress).observe

@@ -297,10 +297,10 @@ def _notes(cells: Sequence[PublishedCell], publication: Publication) -> Iterable
 def _missing(compared: PublishedComparison, publication: Publication) -> list[str]:
     methods = [method for table in publication.tables for method in table.rows]
     parts = {
-        "Rows that are not in the paper": [f"{m}{did_you_mean(m, methods)}" for m in compared.rows_missing],
+        "Rows that are not in the paper": [f"{listed([m])}{did_you_mean(m, methods)}" for m in compared.rows_missing],
         "Columns that are not in the paper": [
-            f"{c}{did_you_mean(c, publication.columns)}" for c in compared.columns_missing
+            f"{listed([c])}{did_you_mean(c, publication.columns)}" for c in compared.columns_missing
         ],
-        "Rows of the paper that are not here": compared.not_here,
+        "Rows of the paper that are not here": [listed([m]) for m in compared.not_here],
     }
     return [f"{what}: {', '.join(names)}." for what, names in parts.items() if names]

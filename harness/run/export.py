@@ -219,10 +219,16 @@ def _selected_suite(results: RunResults, resolved: Mapping[str, Any], label: str
 
 
 def _fixed(method: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a method's table with tuned values in their places and without ``tune`` (and ``pool`` left as it is)."""
+    """Return a method's table with tuned values in their places and without ``tune`` (and ``pool`` left as it is).
+
+    Values of environments that the method does not name, but the dataset or its component, stay as a choice of one.
+    """
     table: dict[str, Any] = copy.deepcopy({name: value for name, value in method.items() if name != "tune"})
     for path, value in values.items():
         head, _, name = path.partition(".")
+        if head == "envs" and "envs" not in method:
+            table.setdefault("tune", {})[path] = [value]
+            continue
         part = table.setdefault(head, {})
         backbone = part.get("backbone") if head == "model" else None
         target = backbone if isinstance(backbone, dict) and name in backbone else part

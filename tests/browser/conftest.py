@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness" / "report"))  # html_kit
+HARNESS = Path(__file__).resolve().parents[1] / "harness"
+sys.path[:0] = [str(HARNESS / "report"), str(HARNESS)]  # html_kit, and results_kit that it takes
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (

@@ -31,7 +31,7 @@ EXAMPLES = {
     "bench analyse": "bench analyse quick runtime cmd",
     "bench reproduce": "bench reproduce 3f9c1a2b",
     "bench debug": "bench debug suites/quick.yaml --methods ERM --epochs 2 --pdb",
-    "bench profile": "bench profile suites/quick.yaml --methods CIGA --seeds 1 --trace traces",
+    "bench profile": "bench profile suites/quick.yaml --methods CIGA --seeds 1",
     "bench list": "bench list baseline",
     "bench describe": "bench describe encoder/mvgrl",
     "bench check": "bench check my_method.py --verbose",

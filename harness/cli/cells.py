@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli.completion import complete_cells
-from harness.cli.options import CellOrSuite, Config, Device, Folders, Json, SuiteOptions, Workers, one_device
-from harness.cli.output import answer, print_lines, require_known, say, table
+from harness.cli.options import CellOrSuite, Device, Folders, Json, SuiteOptions, Workers, one_device
+from harness.cli.output import answer, print_lines, say, table
 from harness.cli.progress import show_progress
 
 if TYPE_CHECKING:
     from harness.engine import Event
-    from harness.profile import CellProfile, TrainingProfile
+    from harness.profile import TrainingProfile
     from harness.run.collect import ScoreRow
     from harness.run.find import OpenedCell
+    from harness.store import Stage
 
 _PARTS = {
     "batch": "gather the batch",
@@ -37,45 +37,23 @@ def debug(
     cell: CellOrSuite,
     chosen: SuiteOptions,
     folders: Folders,
-    config: Config = None,
     pdb: Annotated[bool, typer.Option("--pdb", help="Enter the debugger where an exception was raised.")] = False,
-    anomaly: Annotated[
-        bool, typer.Option("--anomaly", help="Let torch name the operation whose gradient is not a number. Slow.")
-    ] = False,
-    again: Annotated[
-        list[str] | None,
-        typer.Option("--again", metavar="STAGE", help="Run stored stages of this kind again, e.g. encode; repeatable."),
-    ] = None,
-    cached: Annotated[bool, typer.Option("--cached", help="Take the training from the store, if it is there.")] = False,
-    keep_upstream: Annotated[
-        bool, typer.Option("--keep-upstream", help="Store the stages before the training, as a run would.")
-    ] = False,
     device: Device = "cpu",
 ) -> None:
     """Run one cell in this process, for tracebacks and breakpoints. Its result is not stored."""
-    from harness.run.debug import ALWAYS, KINDS
     from harness.run.debug import debug as run_here
     from harness.run.find import open_cell
 
-    for kind in again or ():
-        require_known("--again", kind, KINDS)
     chosen_device = one_device(device)
-    opened = open_cell(cell, folders.session(chosen), config)
+    opened = open_cell(cell, folders.session(chosen))
     introduce(opened)
-    kept = "the training and its result are not stored" if keep_upstream else "nothing that is run here is stored"
-    say(f"a run for debugging: {kept}")
-    anew = {*(again or ()), *(() if cached else ALWAYS)}
-    with ExitStack() as stack:
-        if anomaly:
-            import torch
-
-            stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=True))
-        try:
-            scores, stored = run_here(opened, say, again=anew, keep_upstream=keep_upstream, device=chosen_device)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a plugin may call sys.exit
-            raise typer.Exit(_failed(error, pdb)) from None
+    say("a run for debugging: nothing that is run here is stored")
+    try:
+        scores, stored = run_here(opened, say, device=chosen_device)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin may call sys.exit
+        raise typer.Exit(_failed(error, pdb)) from None
     print_lines(_debugged(scores, stored))
 
 
@@ -83,7 +61,7 @@ def introduce(opened: OpenedCell) -> None:
     """Name the cell that was chosen, and how to choose another, on the error stream."""
     say(f"cell {opened.cell.id}: {opened.cell.name}")
     if opened.fitting > 1:
-        say(f"the first of {opened.fitting} cells; --datasets, --methods, --seeds and --config choose another")
+        say(f"the first of {opened.fitting} cells; --datasets, --methods, --seeds or a cell's id choose another")
 
 
 def _failed(error: BaseException, enter: bool) -> int:
@@ -140,37 +118,16 @@ def reproduce(
     raise typer.Exit(0 if result.identical else 1)
 
 
-def profile(
-    cell: CellOrSuite,
-    chosen: SuiteOptions,
-    folders: Folders,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps to measure, after three more.")] = 30,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, help="Most seconds of each part of the measurement.")
-    ] = 8.0,
-    from_epoch: Annotated[
-        int, typer.Option("--from-epoch", min=0, help="Tell the method that this epoch begins, for its schedules.")
-    ] = 0,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many operations to show.")] = 12,
-    functions: Annotated[bool, typer.Option("--functions", help="Python functions too.")] = False,
-    trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FOLDER", help="Write a Chrome trace of some steps here.")
-    ] = None,
-    config: Config = None,
-    device: Device = "cpu",
-    json: Json = False,
-) -> None:
-    """Show where a cell's time goes: stages, steps, operations. Steps stand beside ERM's. Stores no result."""
+def profile(cell: CellOrSuite, chosen: SuiteOptions, folders: Folders, device: Device = "cpu") -> None:
+    """Show where a cell's time goes: stages and parts of a step. Steps stand beside ERM's. Stores no result."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's recorder tells of itself otherwise
-    from harness.profile import Limits
     from harness.profile import profile as measure
     from harness.run.find import open_cell
 
-    opened = open_cell(cell, folders.session(chosen), config)
+    opened = open_cell(cell, folders.session(chosen))
     introduce(opened)
-    limits = Limits(steps, seconds, from_epoch)
-    done = measure(opened, limits, _observe, top=top, functions=functions, trace=trace, device=one_device(device))
-    answer(json, done.to_json(), profile_lines(done))
+    own, erm = measure(opened, _observe, device=one_device(device))
+    print_lines(profile_lines(opened, own, erm))
 
 
 def _observe(event: Event) -> None:
@@ -178,30 +135,28 @@ def _observe(event: Event) -> None:
         say(f"running first: {event.stage.title}")
 
 
-def profile_lines(profile: CellProfile) -> Iterator[str]:
+def profile_lines(opened: OpenedCell, own: TrainingProfile, erm: TrainingProfile) -> Iterator[str]:
     """Yield the tables of a profile."""
-    own, erm = profile.training, profile.erm
+    cell, (plan, store) = opened.cell, (opened.session.plan, opened.session.store)
     yield "Stages of the cell, in wall time as recorded:"
-    stages = [(stage["title"], _took(stage, own)) for stage in profile.stages]
+    needed = plan.ancestry(cell.score)
+    stages = [
+        (stage.title, _took(stage, store.record(key).get("seconds"), own))
+        for key, stage in plan.stages.items()
+        if key in needed
+    ]
     yield from table(("stage", "took"), stages, {1})
-    steps = f"{own.steps} steps of {profile.batch_size} graphs ({erm.steps} of ERM)"
+    steps = f"{own.steps} steps of {cell.configuration.train.batch_size} graphs ({erm.steps} of ERM)"
     yield from ("", f"Training, in ms of processor time; medians over {steps}:")
-    yield from table(("part", profile.method, "share", "ERM", "× ERM"), _parts(own, erm), {1, 2, 3, 4})
+    yield from table(("part", cell.method, "share", "ERM", "× ERM"), _parts(own, erm), {1, 2, 3, 4})
     times = f"{own.total / erm.total:.1f} times ERM's"
     yield from ("", f"The whole training takes about {_long(own.total)} of processor time, {times}.")
-    for what, costs in (("operations of torch", profile.operations), ("Python functions", profile.functions)):
-        if costs:
-            yield from ("", f"Costliest {what}, without what they call:")
-            rows = [(f"{100 * cost.share:.0f} %", f"{cost.calls:.1f}", cost.name) for cost in costs]
-            yield from table(("share", "calls", "name"), rows, {0, 1})
-    if profile.trace is not None:
-        yield from ("", f"trace: {profile.trace} (open it in https://ui.perfetto.dev)")
 
 
-def _took(stage: dict[str, Any], own: TrainingProfile) -> str:
-    if stage["kind"] == "train":
+def _took(stage: Stage, seconds: float | None, own: TrainingProfile) -> str:
+    if stage.kind == "train":
         return f"about {_long(own.total)} (processor)"
-    return "not run" if stage["seconds"] is None else _long(stage["seconds"])
+    return "not run" if seconds is None else _long(seconds)
 
 
 def _parts(own: TrainingProfile, erm: TrainingProfile) -> list[tuple[str, ...]]:

@@ -80,9 +80,6 @@ Run = Annotated[
         autocompletion=complete_runs,
     ),
 ]
-Config = Annotated[
-    str | None, typer.Option("--config", metavar="ID", help="The configuration of a tuned method; the first if absent.")
-]
 StoreDir = Annotated[
     Path | None,
     typer.Option("--store", envvar="BENCH_STORE", help="Folder of cached results.", show_default="the user's cache"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.engine.devices import CPU
@@ -16,27 +16,17 @@ from harness.plan.status import needed
 from harness.run.collect import ScoreRow, read_scores
 from harness.run.find import OpenedCell
 from harness.stages.context import Context, run_stage
-from harness.store import STAGE_KINDS, Scratch
-
-ALWAYS = ("train", "score")
-KINDS = tuple(kind for kind in STAGE_KINDS if kind != "analyse")
+from harness.store import Scratch
 
 
 def debug(
-    opened: OpenedCell,
-    say: Callable[[str], None],
-    *,
-    again: Collection[str] = ALWAYS,
-    keep_upstream: bool = False,
-    device: str = CPU,
+    opened: OpenedCell, say: Callable[[str], None], *, device: str = CPU
 ) -> tuple[list[ScoreRow], list[ScoreRow] | None]:
-    """Run what a cell needs, stage after stage, in this process.
+    """Run a cell's training and score, and what they need that is not stored, stage after stage, in this process.
 
     Args:
         opened: the cell.
         say: told which stage runs, and how long it took.
-        again: kinds of stages that run although the store has them, and with them all that reads their output.
-        keep_upstream: store stages before the training, as a run would; without it nothing is stored.
         device: where networks are trained, see :class:`harness.stages.context.Context`.
 
     Returns:
@@ -45,25 +35,13 @@ def debug(
     Raises:
         Exception: whatever a stage raises.
     """
-    plan, store = opened.session.plan, opened.session.store
+    session, cell = opened.session, opened.cell
     with tempfile.TemporaryDirectory(prefix="bench-debug-") as folder, one_thread(), terminable():
-        scratch = Scratch(store, Path(folder), _hidden(opened, again))
-        data_dir, core_files = opened.session.data_dir, opened.session.catalog.core_files
-        for stage in needed(plan, scratch, [opened.cell.score]):
-            kept = keep_upstream and stage.kind not in ALWAYS
+        scratch = Scratch(session.store, Path(folder), {cell.train, cell.score})
+        context = Context(scratch, session.data_dir, device, session.catalog.core_files)
+        for stage in needed(session.plan, scratch, [cell.score]):
             say(f"running: {stage.title}")
             began = time.monotonic()
-            run_stage(stage, Context(store if kept else scratch, data_dir, device, core_files))
+            run_stage(stage, context)
             say(f"  ended after {time.monotonic() - began:.1f} s")
-        return read_scores(scratch, opened.cell.score) or [], read_scores(store, opened.cell.score)
-
-
-def _hidden(opened: OpenedCell, again: Collection[str]) -> set[str]:
-    """Return the keys of the stages to run again: those of the given kinds, and those that read what they write."""
-    plan = opened.session.plan
-    ancestry = plan.ancestry(opened.cell.score)
-    hidden: set[str] = set()
-    for key, stage in plan.stages.items():  # inputs come first
-        if key in ancestry and (stage.kind in again or hidden.intersection(stage.inputs)):
-            hidden.update((key, *stage.outputs))
-    return hidden
+        return read_scores(scratch, cell.score) or [], read_scores(session.store, cell.score)

@@ -213,21 +213,20 @@ def find_cell(cell_id: str, store: Store) -> tuple[RunRecord, CellRecord]:
     raise UserError(f"no run in {store.root} has a cell '{cell_id}'{hint}; {where}")
 
 
-def open_cell(target: str, options: Options, config: str | None = None) -> OpenedCell:
+def open_cell(target: str, options: Options) -> OpenedCell:
     """Open the suite of a cell with an id, or take the first cell of a suite that fits the overrides.
 
     Args:
         target: id of a cell of any run of the store, or a suite file or name.
         options: where store and data are. Of the overrides of a cell with an id, epochs and sets count.
-        config: id of a configuration of a tuned method; the first where absent.
 
     Raises:
-        UserError: there is no such cell or suite, or no such configuration.
+        UserError: there is no such cell or suite.
     """
     if _CELL_ID.fullmatch(target) and not Path(target).is_file():
         overrides = options.overrides
-        if config is not None or overrides.seeds is not None or overrides.datasets or overrides.methods:
-            raise UserError(f"'{target}' is one cell: --seeds, --datasets, --methods and --config narrow a suite")
+        if overrides.seeds is not None or overrides.datasets or overrides.methods:
+            raise UserError(f"'{target}' is one cell: --seeds, --datasets and --methods narrow a suite")
         store = Store(options.store)
         return reopen_cell(*find_cell(target, store), store, options)
     try:
@@ -236,7 +235,8 @@ def open_cell(target: str, options: Options, config: str | None = None) -> Opene
         raise UserError(
             f"'{target}' is not the id of a cell (8 digits, 0-9 and a-f) and not a suite: {error}"
         ) from None
-    return _chosen(open_session(target, options), config)
+    session = open_session(target, options)
+    return OpenedCell(session, session.plan.cells[0], len(session.plan.cells))
 
 
 def reopen_cell(record: RunRecord, cell: CellRecord, store: Store, options: Options) -> OpenedCell:
@@ -248,14 +248,8 @@ def reopen_cell(record: RunRecord, cell: CellRecord, store: Store, options: Opti
     only = replace(options.overrides, seeds=str(cell.seed), datasets=(cell.dataset,), methods=(cell.method,))
     only = replace(only, sets=(*only.sets, "tune=null"))  # whatever led to a trial, the grid has its configuration
     session = open_session(str(saved_suite(record, store)), replace(options, overrides=only))
-    return _chosen(session, cell.config_id)
-
-
-def _chosen(session: Session, config: str | None) -> OpenedCell:
-    cells = session.plan.cells
-    fitting = [cell for cell in cells if config is None or cell.configuration.id == config]
-    if not fitting:
-        known = list(dict.fromkeys(cell.configuration.id for cell in cells))
-        hint = did_you_mean(config or "", known)
-        raise UserError(f"no configuration is called '{config}'{hint}; there are: {'; '.join(known)}")
-    return OpenedCell(session, fitting[0], len(fitting))
+    for planned in session.plan.cells:
+        if planned.config_id == cell.config_id:
+            return OpenedCell(session, planned)
+    known = "; ".join(dict.fromkeys(planned.config_id for planned in session.plan.cells))
+    raise UserError(f"the suite of run {record.id} no longer gives the configuration '{cell.config_id}', but {known}")

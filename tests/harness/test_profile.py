@@ -56,7 +56,6 @@ def test_the_whole_training_is_the_sum_of_its_parts() -> None:
         evaluation=1.5,
         steps_per_epoch=10,
         epochs=4,
-        parameters=7,
     )
     assert profile.step == pytest.approx(0.5)
     assert profile.epoch == pytest.approx(10 * 0.5 + 0.5 + 1.5)

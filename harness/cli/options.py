@@ -20,7 +20,7 @@ from harness.cli.completion import (
     complete_suites,
     complete_trackers,
 )
-from harness.cli.output import FORMATS, note, tell_strange
+from harness.cli.output import FORMATS, note
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from harness.registry.catalog import Catalog
     from harness.results.run_record import RunRecord
     from harness.run.session import Options
-    from harness.run.suite_code import Tell
     from harness.store import Store
     from harness.suite.spec import ComponentSpec
 
@@ -178,8 +177,8 @@ class Folders(Sources):
         self,
         chosen: SuiteOptions | None = None,
         trackers: Sequence[str] = (),
-        tell: Tell = tell_strange,
         *,
+        tell: Callable[[str], None] = lambda _: None,
         quick: bool = False,
     ) -> Options:
         """Return the options of :func:`harness.run.session.open_session`."""

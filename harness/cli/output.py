@@ -12,7 +12,6 @@ from harness.safe_io import json_text, parse_json, visible, write_output
 
 if TYPE_CHECKING:
     from harness.registry.catalog import Catalog
-    from harness.run.suite_code import SuiteCode
 
 FORMATS = ("terminal", "plain", "markdown", "latex", "csv", "json")
 WEB_PAGE = "html"
@@ -110,15 +109,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collect
     ]
 
 
-def tell_code(code: SuiteCode) -> None:
+def tell_code(code: str) -> None:
     """Print a notice of code of a suite; for commands that say what a suite would do."""
     say(f"code of this suite: {code}")
-
-
-def tell_strange(code: SuiteCode) -> None:
-    """Print a notice of code that has not run before and is no file below the current folder."""
-    if not code.known and not (code.digest and Path(code.place).is_relative_to(Path.cwd())):
-        tell_code(code)
 
 
 def tell_plugins(catalog: Catalog) -> None:

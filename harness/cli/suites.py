@@ -16,7 +16,6 @@ from harness.cli.output import answer, chosen_format, counted, emit, table, tell
 if TYPE_CHECKING:
     from harness.plan import Plan
     from harness.plan.status import StageStatus
-    from harness.run.session import Session
 
 _MOST = 6
 """Reasons of one kind of stage that are shown."""
@@ -60,18 +59,12 @@ def plan(
         "made_otherwise": otherwise,
         "stages": stages,
         "unsupported": session.suite.unsupported,
-        "plugins": _plugins(session),
+        "plugins": list(map(str, session.suite.plugins)),
     }
     lines = _counts(session.plan, statuses)
     reasons = _in_full(statuses) if verbose else _in_short(statuses)
     remarks = [*map(str, session.suite.unsupported), *(f"note: {line}" for line in otherwise)]
     answer(json, data, [*lines, *reasons, *remarks])
-
-
-def _plugins(session: Session) -> list[dict[str, str]]:
-    from harness.run.suite_code import plugin_code
-
-    return [{"file": code.place, "sha256": code.digest} for code in plugin_code(session.suite.plugins)]
 
 
 def _counts(plan: Plan, statuses: list[StageStatus]) -> Iterator[str]:
@@ -167,7 +160,13 @@ def validate(suite: Suite, chosen: SuiteOptions, folders: Folders, json: Json = 
         "cell": session.plan.suite.cells,
     }
     counts = {f"{noun}s": number for noun, number in sizes.items()}
-    data = {"valid": True, "suite": str(opened.path), **counts, "plugins": _plugins(session), "problems": []}
+    data = {
+        "valid": True,
+        "suite": str(opened.path),
+        **counts,
+        "plugins": list(map(str, session.suite.plugins)),
+        "problems": [],
+    }
     valid = f"{opened.path}: valid; {', '.join(counted(size, noun) for noun, size in sizes.items())}"
     answer(json, data | {"unsupported": opened.unsupported}, [valid, *map(str, opened.unsupported)])
 

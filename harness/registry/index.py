@@ -19,7 +19,7 @@ from harness.component import KINDS
 from harness.errors import UserError, did_you_mean
 from harness.registry.catalog import BrokenPlugin, Catalog, Entry
 from harness.registry.core_files import HARNESS, core_files
-from harness.registry.discovery import Source, all_sources, allowed, file_source, origin, refuse_duplicates
+from harness.registry.discovery import Source, all_sources, allowed, origin, refuse_duplicates
 from harness.registry.source_digest import component_digest, core_digest
 from harness.safe_io import write_text
 from harness.store import hash_file, index_root
@@ -73,11 +73,6 @@ def load_catalog(
     ]
     refuse_duplicates(entries)
     return Catalog(entries, broken, withheld, cache.core_files)
-
-
-def is_known(plugin_file: Path) -> bool:
-    """Return True if a plugin file was loaded before and has not changed since. Imports nothing."""
-    return _Cache().read(file_source(plugin_file)) is not None
 
 
 def known_entries(plugin_files: Iterable[Path] = ()) -> list[tuple[str, str, str]]:

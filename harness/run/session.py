@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from harness.plan import Plan, build_plan
 from harness.plan.datasets import Declarations
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
-from harness.run.suite_code import SuiteCode, Tell, named_code, plugin_code
 from harness.run.trials import TrialScores
 from harness.store import Store
 from harness.suite import Overrides, find_suite, load_suite, peek_plugins
@@ -27,7 +26,8 @@ class Options:
         overrides: changes of the suite, visible in every output.
         plugins: further plugin files, which the opened suite names too.
         strict_plugins: a plugin that cannot be loaded is an error.
-        tell: is told of the code that the suite brings, before any of it runs.
+        tell: is told of each plugin file of the suite, of the code that its datasets name, before any of it runs, and
+            of its cluster.
     """
 
     store: Path | None = None
@@ -35,7 +35,7 @@ class Options:
     overrides: Overrides = field(default_factory=Overrides)
     plugins: Sequence[Path] = ()
     strict_plugins: bool = False
-    tell: Tell | None = None
+    tell: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,20 @@ def open_session(name: str, options: Options) -> Session:
     Raises:
         UserError: anything that the user can mend; nothing has been run.
     """
-    path = find_suite(name)
+    path, tell = find_suite(name), options.tell
     files = peek_plugins(path)
-    if options.tell is not None:
-        for code in plugin_code(files):
-            options.tell(code)
+    for file in files:
+        tell(f"plugin file: {file}")
     catalog = load_catalog(options.plugins, suite_files=files, strict=options.strict_plugins)
     store = Store(options.store)
-    tell = options.tell
-    naming = None if tell is None else lambda dataset, target: tell(named_code(dataset, target))
+    naming = lambda dataset, target: tell(f"named by dataset '{dataset}': {target}")  # noqa: E731
     facts = Declarations(catalog, options.data_dir, store, naming)
     suite = load_suite(path, catalog, facts.declare, overrides=options.overrides)
     if options.plugins:
         suite = _with_plugins(suite, options.plugins)
     plan = build_plan(suite, catalog, facts, TrialScores(suite, facts, store))
-    if suite.cluster is not None and options.tell is not None:
-        options.tell(SuiteCode("for --engine dask alone", suite.cluster.title))
+    if suite.cluster is not None:
+        tell(f"for --engine dask alone: {suite.cluster.title}")
     return Session(suite, catalog, facts, plan, store, options.data_dir)
 
 

@@ -1,83 +1,27 @@
-"""Code that a suite brings as plugin files or that its datasets name: described, recorded, archived, never run."""
+"""Code and files that a suite's datasets name: recorded and archived, never run."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
 from harness.errors import UserError
 from harness.registry.catalog import Catalog
-from harness.registry.discovery import file_source
-from harness.registry.index import is_known
 from harness.registry.source_digest import read_code
-from harness.store import hash_file
 from harness.suite.spec import Suite
-
-DIGITS = 12
-"""Of a file's SHA-256: enough to see that it changed."""
-
-
-@dataclass(frozen=True)
-class SuiteCode:
-    """Code that a suite brings.
-
-    Attributes:
-        what: in words, such as ``plugin file``.
-        place: the file, import path or cluster.
-        digest: first digits of the file's SHA-256; empty where it is no file.
-        beside: further files that it imports from its folder.
-        known: True if it has been loaded before as it is now.
-    """
-
-    what: str
-    place: str
-    digest: str = ""
-    beside: tuple[str, ...] = ()
-    known: bool = False
-
-    def __str__(self) -> str:
-        digest = f"  sha256 {self.digest}" if self.digest else ""
-        beside = f", with {', '.join(self.beside)}" if self.beside else ""
-        return f"{self.what}: {self.place}{digest}{beside}" + ("" if self.known else "  (not run before)")
-
-
-Tell = Callable[[SuiteCode], None]
-
-
-def plugin_code(files: Sequence[Path]) -> Iterator[SuiteCode]:
-    """Describe the plugin files of a suite."""
-    for file in files:
-        source = file_source(file)
-        imported = [path for path in _imported(file, source.roots()) if source.base in path.parents]
-        beside = sorted(path.relative_to(source.base).as_posix() for path in imported)
-        yield SuiteCode("plugin file", str(file), hash_file(file)[:DIGITS], tuple(beside), is_known(file))
-
-
-def named_code(dataset: str, target: str) -> SuiteCode:
-    """Describe what a dataset names as ``module:NAME`` or ``file.py:NAME``."""
-    what, file = f"named by dataset '{dataset}'", Path(target.rpartition(":")[0])
-    if file.suffix != ".py" or not file.is_file():
-        return SuiteCode(what, target)
-    return SuiteCode(what, target, hash_file(file)[:DIGITS], tuple(sorted(_code_files(file).keys() - {file.name})))
-
-
-def _imported(file: Path, roots: Mapping[str, Path]) -> set[Path]:
-    """Return the files that a file of code imports; none where it cannot be parsed, which running it will say."""
-    try:
-        return read_code(file, roots).contents.keys() - {file}
-    except (SyntaxError, OSError, ValueError):
-        return set()
 
 
 def _code_files(file: Path) -> dict[str, Path]:
     """Return a file of code that is no plugin, and what it imports from its folder, by their place in it."""
     folder = file.parent
     names = [*(path.stem for path in folder.glob("*.py")), *(path.name for path in folder.glob("*/"))]
-    files = {file, *_imported(file, dict.fromkeys(names, folder))}
+    files = {file}
+    with suppress(SyntaxError, OSError, ValueError):  # running it will say so
+        files.update(read_code(file, dict.fromkeys(names, folder)).contents)
     return {path.relative_to(folder).as_posix(): path for path in files}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,15 +64,14 @@ def open_suite(
         UserError: anything that you can mend; nothing has been run.
     """
     overrides = Overrides(
-        seeds=None if seeds is None else ",".join(map(str, _items("seeds", seeds, Integral))),
-        epochs=_whole("epochs", epochs),
-        sets=_items("sets", sets),
-        datasets=_items("datasets", datasets),
-        methods=_items("methods", methods),
+        seeds=None if seeds is None else ",".join(map(str, seeds)),
+        epochs=epochs,
+        sets=tuple(sets),
+        datasets=tuple(datasets),
+        methods=tuple(methods),
     )
-    data = data_folder(_folder("data_dir", data_dir), "data_dir")
-    files = tuple(map(Path, _items("plugins", plugins, (str, Path))))
-    return SuiteHandle(open_session(str(suite), Options(_folder("store", store), data, overrides, files)))
+    data = data_folder(_path(data_dir), "data_dir")
+    return SuiteHandle(open_session(str(suite), Options(_path(store), data, overrides, tuple(map(Path, plugins)))))
 
 
 def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
@@ -82,7 +80,7 @@ def latest(name: str | Path, *, store: str | Path | None = None) -> Run:
     Raises:
         UserError: there is none.
     """
-    opened = Store(_folder("store", store))
+    opened = Store(_path(store))
     return Run(collect(find_run(str(name), opened), opened))
 
 
@@ -120,9 +118,7 @@ class SuiteHandle:
             KeyboardInterrupt: finished stages are kept.
             DataError: a dataset cannot be built from its files; nothing has been trained.
         """
-        engine = EngineOptions(
-            "inline" if jobs is None else "processes", _whole("jobs", jobs), retry_failed=retry_failed
-        )
+        engine = EngineOptions("inline" if jobs is None else "processes", jobs, retry_failed=retry_failed)
         return Run(execute(self.session, engine, _print_ended if progress else lambda _: None).results, self)
 
     def run_cell(self, cell: str | None = None, *, progress: bool = False, **named: str | int) -> Run:
@@ -165,7 +161,6 @@ class SuiteHandle:
         beside: Run | None = None,
         trained: bool = False,
         call: Call | None = None,
-        datasets: Iterable[str] = (),
     ) -> Run:
         """Show a network of yours as a row of the table: same data, seeds, training settings and sealed labels.
 
@@ -176,16 +171,14 @@ class SuiteHandle:
             beside: a run whose rows stand above; that of this suite, if it has one, where absent.
             trained: do not train: the network comes with its weights. The row has one value, under the first seed.
             call: how it is applied to a batch, e.g. ``lambda net, b: net(b.x, b.edge_index, b.batch)``.
-            datasets: labels of the datasets to take; all that the suite has where absent.
 
         Raises:
-            UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
+            UserError: the network does not fit the data, or the label is taken.
             Exception: whatever the network raises.
         """
         from harness.run import custom_network
 
-        given: dict[str, Any] = {"call": call, "trained": trained, "datasets": tuple(datasets)}
-        row = custom_network.evaluate(label, network, self.session, **given)
+        row = custom_network.evaluate(label, network, self.session, call=call, trained=trained)
         if beside is None:
             record = replace(start_record(self.session, ""), status="")
             return Run(custom_network.beside(collect(record, self.session.store), row), self)
@@ -242,24 +235,8 @@ class Run:
         return self.table("markdown")
 
 
-def _items(name: str, values: Any, kind: type | tuple[type, ...] = str) -> tuple[Any, ...]:
-    """Return a list as a tuple, and refuse anything else: a single text would be taken for a list of its letters."""
-    if isinstance(values, str) or not isinstance(values, Iterable) or not all(isinstance(v, kind) for v in values):
-        what = "whole numbers" if kind is Integral else "texts"
-        raise UserError(f"{name} takes a list of {what}, found {values!r}")
-    return tuple(values)
-
-
-def _whole(name: str, value: Any) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-        raise UserError(f"{name} takes a whole number from 1, found {value!r}")
-    return None if value is None else int(value)
-
-
-def _folder(name: str, value: Any) -> Path | None:
-    if value is not None and (not isinstance(value, (str, Path)) or not str(value).strip()):
-        raise UserError(f"{name} takes a folder, found {value!r}")
-    return None if value is None else Path(value)
+def _path(folder: str | Path | None) -> Path | None:
+    return None if folder is None else Path(folder)
 
 
 def _print_ended(event: Event) -> None:

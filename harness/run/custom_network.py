@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Final
 
 from torch import Tensor, nn
 
 from harness.component import BUILT_IN
 from harness.engine import EngineOptions
 from harness.engine.process_state import one_thread
-from harness.errors import BenchError, UserError, did_you_mean, listed
+from harness.errors import BenchError, UserError
 from harness.plan import build_plan
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.index_build import traits
@@ -52,7 +51,7 @@ Make = Callable[["LearnerInfo"], nn.Module]
 """Called for each seed with what is known of the data; returns the network."""
 Call = Callable[[nn.Module, "Batch"], Tensor]
 """Applies the network to a batch."""
-_CURRENT: Final[ContextVar[tuple[Make, Call]]] = ContextVar("bench_custom_network")
+_CURRENT: Final[ContextVar[tuple[nn.Module | Make, Call]]] = ContextVar("bench_custom_network")
 
 
 class CustomModule(Baseline):
@@ -62,10 +61,11 @@ class CustomModule(Baseline):
 
     def build(self) -> None:
         """Make the user's network, under the seed of the initialisation."""
-        make, self._call = _CURRENT.get()
-        self.network = make(self.info)
-        if not isinstance(self.network, nn.Module):
-            raise UserError(f"a network must be a torch.nn.Module, not {type(self.network).__name__}")
+        network, self._call = _CURRENT.get()
+        made: Any = network if isinstance(network, nn.Module) else network(self.info)
+        if not isinstance(made, nn.Module):
+            raise UserError(f"a network must be a torch.nn.Module, not {type(made).__name__}")
+        self.network = copy.deepcopy(made)  # a function may give the same one for each seed
 
     def forward(self, batch: Batch) -> Tensor:
         """(B, C) logits, or (B, T) for multi-task."""
@@ -84,28 +84,24 @@ def evaluate(
     *,
     call: Call | None = None,
     trained: bool = False,
-    datasets: Sequence[str] = (),
 ) -> RunResults:
     """Return the results of a user's network: one row, of which nothing is stored. Datasets are, as in a run.
 
     The arguments are those of :meth:`harness.notebook.SuiteHandle.evaluate`.
 
     Raises:
-        UserError: the network does not fit the data, the label is taken, or a dataset is unknown.
+        UserError: the network does not fit the data, or the label is taken.
         BenchError: a dataset could not be prepared.
         Exception: whatever the network raises.
     """
     remark = AS_IT_COMES if trained else ""
     if isinstance(network, nn.Module):
-        make: Make = lambda _: copy.deepcopy(network)  # noqa: E731
         remark = remark or SAME_START
     elif isinstance(network, Tensor) or not callable(network):
         raise UserError(f"expected a torch.nn.Module or a function that makes one, not {type(network).__name__}")
-    else:
-        make = network if trained else _anew(network)
     with tempfile.TemporaryDirectory(prefix="bench-custom-") as name:
         folder = Path(name)
-        opened = _with_custom(session, label, folder, datasets, trained)
+        opened = _with_custom(session, label, folder, trained)
         stages = opened.plan.stages
         inputs = [stages[cell.score].inputs[0] for cell in opened.plan.cells]
         failure = run_targets(opened, EngineOptions("inline", retry_failed=True), lambda _: None, inputs)
@@ -113,7 +109,7 @@ def evaluate(
             raise BenchError(f"a dataset could not be prepared: {failure.reason}")
         scratch = Scratch(session.store, folder / "store")
         context = Context(scratch, session.data_dir)
-        token = _CURRENT.set((make, call or (lambda module, batch: module(batch))))
+        token = _CURRENT.set((network, call or (lambda module, batch: module(batch))))
         try:
             with one_thread():
                 for cell in opened.plan.cells:
@@ -124,24 +120,6 @@ def evaluate(
         results = collect(start_record(opened, ""), scratch)
     flags = "; ".join(filter(None, (FLAG, remark)))
     return _flagged(results, flags, session.suite.seeds[1:] if trained else ())
-
-
-def _anew(make: Make) -> Make:
-    """Refuse a network that was given before: its weights are those of another training by now."""
-    given = WeakSet[nn.Module]()
-
-    def made(info: LearnerInfo) -> nn.Module:
-        network = make(info)
-        if isinstance(network, nn.Module):
-            if network in given:
-                raise UserError(
-                    "the function returned the network of another seed or dataset, which is trained by now: make a new "
-                    "one in each call, or give the network itself, of which each seed trains a copy"
-                )
-            given.add(network)
-        return network
-
-    return made
 
 
 def _flagged(results: RunResults, flags: str, other_seeds: Sequence[int]) -> RunResults:
@@ -188,20 +166,14 @@ def _predict(stage: Stage, context: Context) -> None:
         draft.write_tensors("predictions", predictions)
 
 
-def _with_custom(session: Session, label: str, folder: Path, datasets: Sequence[str], trained: bool) -> Session:
+def _with_custom(session: Session, label: str, folder: Path, trained: bool) -> Session:
     """Return the suite with one method, the user's network, planned."""
     suite = session.suite
     if label in suite.methods:
         raise UserError(f"the suite has a method '{label}'; give the network another name")
-    known = [dataset.label for dataset in suite.datasets]
-    for dataset in datasets:
-        if dataset not in known:
-            hint = did_you_mean(dataset, known)
-            raise UserError(f"the suite has no dataset '{dataset}'{hint}; there are: {listed(known)}")
     left_out = ("report", "analyses", "trackers", "budget", "tune")
     resolved = {name: value for name, value in suite.resolved.items() if name not in left_out}
     resolved["methods"] = {label: {CustomModule.kind: CustomModule.name}}
-    resolved["datasets"] = {name: resolved["datasets"][name] for name in datasets or known}
     resolved["seeds"] = list(suite.seeds)[: 1 if trained else None]
     path = folder / "suite.yaml"
     write_text(path, yaml_text(resolved))

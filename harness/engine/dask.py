@@ -24,7 +24,7 @@ from harness.engine.failures import failure_of
 from harness.engine.process_state import interrupts_held_back
 from harness.engine.processes import Slot
 from harness.engine.provenance import machine, versions
-from harness.errors import UserError
+from harness.errors import BenchError, UserError
 from harness.store import Failure, Stage
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Dask(Engine):
     """Stages as tasks of a Dask cluster.
 
     A stage that ends its own process is reported by the worker as the local pool reports it. Dask runs the stages of a
-    lost worker elsewhere. When the scheduler is lost, what is left fails, and the next run takes it up from the store.
+    lost worker elsewhere. When the scheduler is lost, the run ends, and the next one goes on from the store.
     The cluster is found or started at the first start and serves until :meth:`close`. The profile's resources say where
     stages of a kind run, so there are no slots for devices.
 
@@ -84,8 +84,8 @@ class Dask(Engine):
         self._threads = 0
         self._counted = 0.0
         self._seen = 0.0
-        self._gone: Failure | None = None
-        self._remotes: dict[Future[StageReport], Future[StageReport]] = {}
+        self._lost = False
+        self._remotes = set[Future[StageReport]]()
         self._set_slots()
 
     def start(self, job: Job) -> None:
@@ -111,28 +111,39 @@ class Dask(Engine):
 
     def submit(self, stage: Stage) -> Future[StageReport]:
         """Run a stage on the cluster."""
-        report = Future[StageReport]()
-        self._remotes[report] = remote = self._remote(stage)
+        report, needs = Future[StageReport](), self._profile.resources.get(stage.kind)
+        try:
+            executor = self._client.get_executor(pure=False, resources=dict(needs) if needs else None)
+            remote = executor.submit(run_stage, self._order, stage)
+        except Exception:  # of any class, where the connection was lost a moment ago
+            self._lost = True
+            return report
+        self._remotes.add(remote)
         remote.add_done_callback(partial(self._done, report))
         return report
 
     def tick(self) -> float | None:
-        """Give up where the scheduler or all workers are lost. Limits are the workers' business."""
-        if self._client.status != "running":
-            self._give_up(self._lost())
-        elif time.monotonic() - self._counted > _RECOUNT:
-            patience = self._profile.patience
-            if not self._count() and time.monotonic() - self._seen > patience:
-                self._give_up(Failure("killed", f"{self._profile.title} has had no worker for {patience:.0f} s"))
+        """Give up where the scheduler or all workers are lost. Limits are the workers' business.
+
+        Raises:
+            BenchError: it is so; the store has what is finished.
+        """
+        title, patience = self._profile.title, self._profile.patience
+        if self._lost or self._client.status != "running":
+            raise BenchError(f"the scheduler of {title} was lost; the same command goes on from here")
+        due = time.monotonic() - self._counted > _RECOUNT
+        if due and not self._count() and time.monotonic() - self._seen > patience:
+            raise BenchError(f"{title} has had no worker for {patience:.0f} s; the same command goes on from here")
         return _BEAT
 
     def kill(self) -> None:
         """End every running stage on every worker."""
-        self._give_up(Failure("killed", "the run was interrupted"))
+        for remote in list(self._remotes):
+            remote.cancel()
 
     def close(self) -> None:
         """Let go of the cluster; one that was started here ends."""
-        self._give_up(Failure("killed", "the run ended"))
+        self.kill()
         for part in (self._client, self._cluster):
             if part is not None:
                 with suppress(Exception):
@@ -192,42 +203,18 @@ class Dask(Engine):
             head = f"workers of {self._profile.title} cannot do this run's work:"
             raise UserError("\n  ".join([head, *problems]))
 
-    def _remote(self, stage: Stage) -> Future[StageReport]:
-        """Submit a stage to Dask; a future that is cancelled where the scheduler is lost."""
-        remote = Future[StageReport]()
-        remote.cancel()
-        needs = self._profile.resources.get(stage.kind)
-        if self._gone is None:
-            with suppress(Exception):  # where the connection was lost a moment ago
-                executor = self._client.get_executor(pure=False, resources=dict(needs) if needs else None)
-                remote = executor.submit(run_stage, self._order, stage)
-        return remote
-
     def _done(self, report: Future[StageReport], remote: Future[StageReport]) -> None:
         """Take the end of a task; called in a thread of Dask's."""
-        if remote.cancelled():
-            self._gone = self._gone or self._lost()
-            result = StageReport(self._gone)
+        self._remotes.discard(remote)
+        if remote.cancelled():  # by us, where nobody waits for it any more, or with the scheduler
+            self._lost = True
         elif (error := remote.exception()) is None:
-            result = remote.result()
+            report.set_result(remote.result())
         elif type(error).__name__ == "KilledWorker":
             deaths = getattr(error, "allowed_failures", 0) + 1
-            result = StageReport(Failure("killed", f"{deaths} Dask workers died running it"))
+            report.set_result(StageReport(Failure("killed", f"{deaths} Dask workers died running it")))
         else:
-            result = StageReport(failure_of(error))
-        if self._remotes.pop(report, None) is not None:
-            report.set_result(result)
-
-    def _lost(self) -> Failure:
-        return Failure("killed", f"the scheduler of {self._profile.title} was lost; the same command goes on from here")
-
-    def _give_up(self, failure: Failure) -> None:
-        """Fail every stage that runs or comes later."""
-        self._gone = self._gone or failure
-        for report, remote in list(self._remotes.items()):
-            remote.cancel()
-            if self._remotes.pop(report, None) is not None:
-                report.set_result(StageReport(self._gone))
+            report.set_result(StageReport(failure_of(error)))
 
     def _count(self) -> int:
         """Ask how many threads the workers have now; the last known number where the scheduler does not answer."""

@@ -12,7 +12,6 @@ from harness.engine.devices import CPU
 from harness.engine.provenance import versions
 from harness.store import STAGE_KINDS, difference
 from harness.store.keys import DIGEST
-from harness.store.toolchains import differences
 
 if TYPE_CHECKING:
     from harness.plan.build import Plan
@@ -198,7 +197,31 @@ def made_otherwise(plan: Plan, store: Store, device: str = CPU) -> list[str]:
     Args:
         device: where a run would train networks.
     """
-    return differences(store, plan.stages, versions(), device)
+    here, present, counts = versions(), store.present(plan.stages), Counter[str]()
+    for key, stage in plan.stages.items():
+        if key in present and (facts := store.record(key).get("provenance")):
+            counts[_made(facts, here, device if stage.trains else None)] += 1
+    return [
+        f"{f'{count} cached stages were' if count > 1 else '1 cached stage was'} made {words}"
+        for words, count in counts.most_common()
+        if words
+    ]
+
+
+def _made(facts: Mapping[str, Any], here: Mapping[str, str], device: str | None) -> str:
+    """Say how what made a stage differs from now, in its libraries and, where one is given, in its device."""
+    then = facts.get("versions", {})
+    changed = [
+        f"{name} {then[name]} (now {now})"
+        for name, now in here.items()
+        if name != "equad-bench" and then.get(name, now) != now  # a change of ours that matters is in the keys
+    ]
+    words = [f"with {', '.join(changed)}"] if changed else []
+    made_on = facts.get("device", CPU)
+    if device is not None and (made_on == CPU) != (device == CPU):
+        before, now = ("the CPU" if place == CPU else place for place in (made_on, device))
+        words.append(f"on {before} (now {now})")
+    return "; ".join(words)
 
 
 def totals(statuses: Iterable[StageStatus]) -> dict[str, Counter[str]]:

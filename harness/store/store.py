@@ -28,7 +28,6 @@ from harness.store.folders import store_root
 from harness.store.keys import digest, file_digest
 from harness.store.leases import LOCK, Lease, sweep, try_lock
 from harness.store.stage import Failure, Stage, moment
-from harness.store.toolchains import note
 
 COSTS = ("seconds", "cpu_seconds", "peak_memory", "peak_device_memory")
 """Costs in the record of a stage's execution."""
@@ -262,8 +261,6 @@ class Store:
     def keep_record(self, key: str, facts: Mapping[str, Any]) -> None:
         """Keep what is known of a stage that was executed elsewhere: it says nothing of how long it takes here."""
         self._write(self.record_path(key), facts)
-        with writing(self.root):
-            note(self.root, key, facts)
 
     def record_path(self, key: str) -> Path:
         """Return the path that the record of a stage's execution has or would have."""

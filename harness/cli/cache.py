@@ -137,13 +137,8 @@ def gc(
     ] = None,
     unreachable_from: Annotated[
         list[str] | None,
-        typer.Option(
-            "--unreachable-from", metavar="SUITE", help="What neither these suites nor runs need; repeatable."
-        ),
+        typer.Option("--unreachable-from", metavar="SUITE", help="What none of these suites needs; repeatable."),
     ] = None,
-    forget_runs: Annotated[
-        bool, typer.Option("--forget-runs", help="With --unreachable-from: also what only runs need.")
-    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it.")] = False,
     json: Json = False,
 ) -> None:
@@ -151,14 +146,10 @@ def gc(
 
     What a run that is going on needs always stays. Tables of runs stay too.
     """
-    from harness.store.maintenance import choose, keys_of_runs, remove
+    from harness.store.maintenance import choose, remove
 
-    if forget_runs and not unreachable_from:
-        raise UserError("--forget-runs has no meaning without --unreachable-from")
     opened = folders.open_store()
-    keep = None
-    if unreachable_from:
-        keep = keys_of_suites(unreachable_from, folders.session()) | (set() if forget_runs else keys_of_runs(opened))
+    keep = keys_of_suites(unreachable_from, folders.session()) if unreachable_from else None
     garbage = choose(opened, older_than, max_size, keep)
     if yes:
         garbage = remove(opened, garbage)

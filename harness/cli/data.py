@@ -199,7 +199,7 @@ def describe(name: Name, folders: Folders, sets: Sets = None, json: Json = False
     catalog, root, store = folders.catalog(), folders.data_folder(), folders.open_store()
     spec = component(catalog, "dataset", name, sets)
     facts = Declarations(catalog, root, store)
-    artifact, _ = dataset.prepare(
+    artifact = dataset.prepare(
         catalog, facts, spec, store, root, lambda: say(f"preparing {name}; the store keeps it …")
     )
     files = [str(path) for path in facts.paths(spec)]

@@ -31,18 +31,17 @@ SEALED = "sealed"
 
 def prepare(
     catalog: Catalog, facts: Declarations, spec: ComponentSpec, store: Store, data_dir: Path, begin: Callable[[], None]
-) -> tuple[Artifact, float]:
+) -> Artifact:
     """Build a dataset unless the store has it, as ``bench run`` would; ``begin`` is called before it is built.
 
     Returns:
-        its open tier, and the seconds that it took; 0 where it was in the store.
+        its open tier.
 
     Raises:
         DataError: its files are missing or cannot be used.
         BenchError: its code failed.
     """
     stage = planned_data(DatasetSpec(spec.name, spec), Components(catalog), facts).prepared
-    seconds = 0.0
     if not store.has(stage.key):
         store.require_writable()
         begin()
@@ -51,8 +50,7 @@ def prepare(
             outcome = run_stages([stage], store=store, job=job, engine=engine, retry_failed=True)
         for failure in outcome.failures.values():
             raise (DataError if failure.status == "data" else BenchError)(f"cannot {stage.title}: {failure.reason}")
-        seconds = outcome.seconds
-    return store.open(stage.key), seconds
+    return store.open(stage.key)
 
 
 def describe(facts: Declarations, spec: ComponentSpec, artifact: Artifact) -> dict[str, Any]:

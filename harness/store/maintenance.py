@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,17 +175,13 @@ def keys_of_run(record: RunRecord) -> set[str]:
     return {*record.prepared.values(), *cells}
 
 
-def keys_of_runs(store: Store, ids: Iterable[str] | None = None) -> set[str]:
-    """Return the keys of several runs, of all where none are named; those without a readable record have none."""
+def _keys_in_use(store: Store) -> set[str]:
+    """Return the keys of the runs that are going on; those without a readable record have none."""
     keys: set[str] = set()
-    for name in ids if ids is not None else [path.name for path in store.runs.glob("*") if path.is_dir()]:
+    for name in running(store):
         with suppress(DataError):
             keys |= keys_of_run(RunRecord.load(store.runs / name))
     return keys
-
-
-def _keys_in_use(store: Store) -> set[str]:
-    return keys_of_runs(store, running(store))
 
 
 @dataclass(frozen=True)

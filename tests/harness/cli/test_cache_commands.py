@@ -68,7 +68,6 @@ def test_gc_with_yes(three: Store, bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--forget-runs",), "without --unreachable-from"),
         (("--older-than", "-1"), "is no time; write 90 (seconds), 15m, 2h or 30d"),
         (("--older-than", "soon"), "is no time; write 90 (seconds), 15m, 2h or 30d"),
         (("--max-size", "big"), "--max-size"),
@@ -79,10 +78,8 @@ def test_gc_options_that_make_no_sense(bench: Bench, words: tuple[str, ...], tex
     assert text in bench("gc", *words, code=2)
 
 
-def test_gc_keeps_what_suites_and_runs_need(three: Store, bench: Bench) -> None:
-    record_run(three, [stage(1)])
-    assert "would remove 2 artifacts" in bench("gc", "--unreachable-from", "quick")
-    assert "would remove 3 artifacts" in bench("gc", "--unreachable-from", "quick", "--forget-runs")
+def test_gc_keeps_what_suites_need(three: Store, bench: Bench) -> None:
+    assert "would remove 3 artifacts" in bench("gc", "--unreachable-from", "quick")
 
 
 def test_verify_tells_and_repairs(three: Store, bench: Bench) -> None:

@@ -14,7 +14,7 @@ from store_kit import fill, fresh, record_run, stage, titles, truncate, use
 
 from harness.store import Store, claim_run, digest
 from harness.store.leases import running
-from harness.store.maintenance import Garbage, choose, keys_of_runs, keys_of_stage, listing, remove
+from harness.store.maintenance import Garbage, choose, keys_of_stage, listing, remove
 
 
 def collect(store: Store, **rules: object) -> Garbage:
@@ -90,14 +90,6 @@ def test_what_is_needed_keeps_tiers_and_analyses(store: Store) -> None:
     removed = collect(store, keep={data.key})
     assert [info.title for info in removed.artifacts] == ["of 1"]
     assert len(listing(store)) == 4
-
-
-def test_runs_say_what_they_need(three: Store) -> None:
-    record_run(three, [stage(1), stage(3)])
-    (three.runs / "damaged").mkdir()
-    (three.runs / "damaged" / "run.json").write_text("{")
-    assert keys_of_runs(three) == {stage(1).key, stage(3).key}
-    assert keys_of_runs(three, ["none"]) == set()
 
 
 def test_a_run_that_is_going_on_keeps_what_it_needs(three: Store) -> None:

@@ -80,6 +80,7 @@ def test_gc_options_that_make_no_sense(bench: Bench, words: tuple[str, ...], tex
 
 def test_gc_keeps_what_suites_need(three: Store, bench: Bench) -> None:
     assert "would remove 3 artifacts" in bench("gc", "--unreachable-from", "quick")
+    assert len(titles(three)) == 3
 
 
 def test_verify_tells_and_repairs(three: Store, bench: Bench) -> None:

@@ -16,6 +16,8 @@ from harness.suite.tree import Items, Leaf, Place, Problems, Scalar, Table, Tree
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 100_000
+STORED = 16
+"""How many times as much a run's resolved suite may hold: a matrix makes many rows of a few lines."""
 MAX_DEPTH = 50
 MAX_DIGITS = 1000
 
@@ -40,9 +42,9 @@ class _Refused(Exception):
 class _Reader:
     """Turns the events of a YAML text into a tree."""
 
-    def __init__(self, text: str, file: str, problems: Problems, fixed: Place | None) -> None:
+    def __init__(self, text: str, file: str, problems: Problems, fixed: Place | None, most: int) -> None:
         self.source: Any = yaml.SafeLoader(text)
-        self.file, self.problems, self.fixed = file, problems, fixed
+        self.file, self.problems, self.fixed, self.most = file, problems, fixed, most
         self.anchors: dict[str, tuple[Tree, int]] = {}
         self.count = 0
 
@@ -108,8 +110,8 @@ class _Reader:
         self.count += size
         if depth > MAX_DEPTH:
             raise _Refused(event.start_mark, f"nested more than {MAX_DEPTH} levels deep")
-        if self.count > MAX_NODES:
-            raise _Refused(event.start_mark, f"more than {MAX_NODES:,} values after aliases are expanded")
+        if self.count > self.most:
+            raise _Refused(event.start_mark, f"more than {self.most:,} values after aliases are expanded")
 
 
 def _scalar(event: Any) -> Scalar:
@@ -128,13 +130,13 @@ def read_file(path: Path, problems: Problems, *, name: str | None = None) -> Tre
 
     Messages call the file by its ``name``, the path by default.
     """
-    label = name or str(path)
+    label, times = name or str(path), STORED if path.with_name("run.json").is_file() else 1
     try:
         size = path.stat().st_size
-        if size <= MAX_BYTES:
+        if size <= times * MAX_BYTES:
             data = path.read_bytes()
-            return read_text(data.decode("utf-8-sig"), label, problems)
-        problems.add(Place(label), f"the file has {size:,} bytes; a suite may have {MAX_BYTES:,}")
+            return read_text(data.decode("utf-8-sig"), label, problems, most=times * MAX_NODES)
+        problems.add(Place(label), f"the file has {size:,} bytes; a suite may have {times * MAX_BYTES:,}")
     except UnicodeDecodeError as error:
         lines = data[: error.start].split(b"\n")
         problems.add(Place(label, len(lines), len(lines[-1]) + 1), "not a text file in UTF-8")
@@ -143,10 +145,12 @@ def read_file(path: Path, problems: Problems, *, name: str | None = None) -> Tre
     return None
 
 
-def read_text(text: str, name: str, problems: Problems, *, fixed: Place | None = None) -> Tree | None:
-    """Like :func:`read_file`, from text; ``fixed`` is a place to give to every value."""
+def read_text(
+    text: str, name: str, problems: Problems, *, fixed: Place | None = None, most: int = MAX_NODES
+) -> Tree | None:
+    """Like :func:`read_file`, from text of at most so many values; ``fixed`` is a place to give to every value."""
     try:
-        reader = _Reader(text, name, problems, fixed)
+        reader = _Reader(text, name, problems, fixed, most)
     except yaml.reader.ReaderError as error:
         lines = text[: int(error.position)].split("\n")
         place = fixed or Place(name, len(lines), len(lines[-1]) + 1)

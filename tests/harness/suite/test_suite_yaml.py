@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.safe_io import yaml_text
 from harness.suite.tree import Problems, Table, plain
 from harness.suite.yaml import MAX_BYTES, MAX_DEPTH, read_file, read_text
 
@@ -127,3 +128,15 @@ def test_files(tmp_path: Path) -> None:
     tree = read_file(tmp_path / "bom.yaml", Problems())
     assert tree is not None
     assert plain(tree) == {"a": 1, "b": 2}
+
+
+def test_a_runs_resolved_suite_may_be_larger(tmp_path: Path) -> None:
+    """What many ``--set``s or a large matrix give could not be read back by ``reproduce`` and the like."""
+    values = {f"name-{number}": "x" * 9_999 for number in range(MAX_BYTES // 9_999 + 1)}
+    (tmp_path / "suite.yaml").write_text(yaml_text(values), encoding="utf-8")
+    assert (tmp_path / "suite.yaml").stat().st_size > MAX_BYTES
+    assert read_file(tmp_path / "suite.yaml", Problems()) is None
+    (tmp_path / "run.json").touch()
+    tree = read_file(tmp_path / "suite.yaml", Problems())
+    assert tree is not None
+    assert plain(tree) == values

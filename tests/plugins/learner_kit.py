@@ -122,28 +122,6 @@ def same(left, right, *, only=None):
     return bool(names) and all(torch.equal(left[name], right[name]) for name in names)
 
 
-def running_statistics_are_the_predictions(cls, packed, where, **values):
-    """A step leaves those that a prediction alone leaves; ``statistics: both`` others, and the same weights.
-
-    Args:
-        cls: the learner.
-        packed: graphs.
-        where: start of the names of the modules that a second pass goes through.
-        values: the learner's hyperparameters.
-    """
-    learner, alone, both = make(cls, **values), make(cls, **values), make(cls, statistics="both", **values)
-    batch = packed.batch(torch.arange(len(packed)))
-    for run in (learner.loss, both.loss, alone):
-        torch.manual_seed(0)
-        run(batch)
-    assert same(learner.state_dict(), alone.state_dict())
-    assert not same(both.state_dict(), alone.state_dict(), only=where)
-    weights = tuple(name for name, _ in learner.named_parameters())
-    kept, mixed = train(learner, packed), train(both, packed)
-    assert same(kept, mixed, only=weights)
-    assert not same(kept, mixed, only=where)
-
-
 def gradients(learner, term):
     """Name -> sum of absolute gradient of a scalar, for all parameters (0 where there is none)."""
     learner.zero_grad(set_to_none=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from learner_kit import BINARY, graphs, make, reached, running_statistics_are_the_predictions
+from learner_kit import BINARY, graphs, make, reached
 from learner_kit import gradients as gradients_of
 
 from harness import PackedGraphs, RawGraph
@@ -15,11 +15,6 @@ from plugins.baselines.ciga import CIGA, hinge
 PACKED = graphs(10, nodes=(4, 8))
 BATCH = PACKED.batch(torch.arange(10))
 TERMS = {"v1": ["erm", "contrast"], "v2": ["erm", "contrast", "hinge"]}
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def hopeless(learner):
@@ -39,14 +34,6 @@ def test_every_setting_trains_every_module_by_the_risk_alone(c_in, c_rep, varian
     assert list(terms) == TERMS[variant]
     found = gradients_of(learner, terms["erm"])
     assert all(reached(found, module) for module in ("featurizer", "edge_scorer", "backbone", "head"))
-
-
-@pytest.mark.parametrize("backbone", [GIN, GCN])
-@pytest.mark.parametrize("values", [{}, {"c_in": "feat", "c_rep": "feat"}, {"s_rep": "conv"}])
-def test_the_real_backbones_pass_edge_weights_on_to_the_scorer(backbone, values):
-    learner = hopeless(make(CIGA, variant="v2", backbone=backbone, ratio=0.6, **values))
-    for term in ("erm", "hinge"):
-        assert reached(gradients_of(learner, learner.loss(BATCH)[term]), "edge_scorer")
 
 
 @pytest.mark.parametrize(
@@ -147,25 +134,6 @@ def test_hard_graphs_keep_their_rows_and_stay_finite(values, backbone):
     sum(terms.values()).backward()
     assert all(p.grad is None or bool(torch.isfinite(p.grad).all()) for p in learner.parameters())
     assert learner(batch).shape == (5, 2)
-
-
-def test_predictions_do_not_depend_on_the_rest_of_the_batch():
-    learner = make(CIGA, variant="v2").eval()
-    together = learner(BATCH)
-    alone = torch.cat([learner(PACKED.batch(torch.tensor([i]))) for i in range(10)])
-    torch.testing.assert_close(together, alone)
-    assert learner.embed(BATCH).shape == (10, 6)
-
-
-def test_a_batch_of_one_class_and_one_without_positives():
-    for y in (torch.zeros(10, dtype=torch.long), None):
-        batch = PACKED.batch(torch.arange(10) if y is not None else torch.arange(2))
-        batch.y = y if y is not None else torch.tensor([0, 1])
-        assert all(bool(torch.isfinite(term)) for term in make(CIGA, variant="v2").loss(batch).values())
-
-
-def test_running_statistics_are_those_of_the_causal_part_and_training_is_the_same():
-    running_statistics_are_the_predictions(CIGA, PACKED, "backbone.norm", variant="v2")
 
 
 def test_v2_starts_from_the_weights_of_v1():

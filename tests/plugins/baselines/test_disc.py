@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_kit import BINARY, MULTICLASS, graphs, make, raw_graphs, reached, repeated, same, train
+from learner_kit import MULTICLASS, graphs, make, raw_graphs, reached, repeated, same, train
 from learner_kit import gradients as gradients_of
 
-from harness import Features, PackedGraphs, RawGraph
+from harness import Features, PackedGraphs
 from harness.nn import generalized_cross_entropy
 from harness.training.bases import LearnerInfo, ModelSpec
 from plugins.backbones.gcn import GCN
@@ -19,12 +18,6 @@ from plugins.baselines.disc import DisC, Residual
 
 PACKED = graphs(12, nodes=(4, 8))
 BATCH = PACKED.batch(torch.arange(12))
-MASKERS = ["gcn", "residual"]
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def test_importance_is_the_bias_branchs_share_of_the_losses():
@@ -71,10 +64,9 @@ def test_confident_graphs_weigh_more_in_the_bias_branch():
     assert ratio.tolist() == pytest.approx([0.929, 0.200], abs=1e-3)
 
 
-@pytest.mark.parametrize("backbone", [GIN, GCN])
 @pytest.mark.parametrize(("term", "own", "other"), [("causal", "", "bias_"), ("bias", "bias_", "")])
-def test_each_loss_trains_its_own_branch_and_both_train_the_masks(backbone, term, own, other):
-    learner = make(DisC, backbone=backbone)
+def test_each_loss_trains_its_own_branch_and_both_train_the_masks(term, own, other):
+    learner = make(DisC)
     found = gradients_of(learner, learner.loss(BATCH)[term])
     for part in ("backbone", "head"):
         assert reached(found, own + part)
@@ -184,27 +176,6 @@ def test_features_that_are_no_numbers_are_embedded_before_they_are_masked(kind, 
     assert causal["x"].shape == (BATCH.num_nodes, 16)
     share = causal["x"] / learner.front(codes)
     assert torch.allclose(share + bias["x"] / learner.bias_front(codes), torch.ones_like(share), atol=1e-3)
-
-
-@pytest.mark.parametrize("task", [BINARY, MULTICLASS])
-@pytest.mark.parametrize("masker", MASKERS)
-def test_training_is_finite(task, masker):
-    state = train(make(DisC, task=task, masker=masker), graphs(12, task=task), batch_size=2)
-    assert all(torch.isfinite(value).all() for value in state.values())
-
-
-@pytest.mark.parametrize("masker", MASKERS)
-def test_graphs_without_edges_and_of_one_node(masker):
-    x = torch.randn(7, 4).numpy()
-    none = np.zeros((2, 0), dtype=np.int64)
-    for first in (np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), none):
-        packed = PackedGraphs.pack([RawGraph(x[:3], first, 0), RawGraph(x[3:6], none, 0), RawGraph(x[6:], none, 0)])
-        batch = replace(packed, y=torch.tensor([0, 1, 2])).batch(torch.arange(3))
-        learner = make(DisC, masker=masker)
-        total = sum(learner.loss(batch).values())
-        total.backward()
-        assert torch.isfinite(total)
-        assert all(p.grad is None or torch.isfinite(p.grad).all() for p in learner.parameters())
 
 
 def test_the_authors_layers_of_the_masks_by_a_loop():

@@ -107,23 +107,6 @@ def test_each_label_counts_once_in_its_environment_too(method):
         assert terms["invariance"].item() == pytest.approx(float(grads[0] ** 2 + grads[1] ** 2) / 2, rel=1e-4)
 
 
-def test_the_order_of_the_batch_does_not_matter():
-    packed, learner = graphs(9), make(ERM)
-    one, other = (learner.loss(packed.batch(ids))["erm"].item() for ids in (torch.arange(9), torch.randperm(9)))
-    assert one == pytest.approx(other, rel=1e-5)
-
-
-def test_the_order_of_the_nodes_does_not_matter():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(6, 4)).astype(np.float32)
-    edges = np.array([[0, 1, 2, 3, 4, 5, 0], [1, 2, 3, 4, 5, 0, 3]])
-    order = rng.permutation(6)
-    place = np.argsort(order)
-    packed = PackedGraphs.pack([RawGraph(x, edges, 0), RawGraph(x[order], place[edges], 0)])
-    logits = make(ERM, backbone=GIN).eval()(packed.batch(torch.arange(2)))
-    torch.testing.assert_close(logits[0], logits[1])
-
-
 def test_stars_and_cycles_are_told_apart():
     def undirected(pairs):
         return np.array([*pairs, *((b, a) for a, b in pairs)]).T

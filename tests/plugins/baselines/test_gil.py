@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from learner_kit import BINARY, MULTICLASS, MULTITASK, TinyBackbone, graphs, make, reached, same, train
+from learner_kit import MULTICLASS, MULTITASK, TinyBackbone, graphs, make, reached, same
 from learner_kit import gradients as gradients_of
 from torch import nn
 
@@ -21,11 +21,6 @@ from plugins.baselines.gil import GIL, gradient_variance, normalised_by
 PACKED = graphs(12, nodes=(4, 8))
 BATCH = PACKED.batch(torch.arange(12))
 ENV = torch.tensor([0, 1] * 6)
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def linear_risks(env=ENV, classes=3):
@@ -279,29 +274,12 @@ def test_the_weight_grows_to_its_value():
     assert learner.weight("erm") == 1.0
 
 
-@pytest.mark.parametrize("task", [BINARY, MULTICLASS, MULTITASK])
-def test_training_is_finite_for_every_task_also_with_unlabelled_graphs(task):
-    packed = graphs(12, task=task)
-    if task.kind == "multitask":
-        packed.y[::3] = torch.nan
-    learner = make(GIL, task=task)
+def test_graphs_without_any_label_are_in_no_environment():
+    packed = graphs(12, task=MULTITASK)
+    packed.y[::3] = torch.nan
+    learner = make(GIL, task=MULTITASK)
     learner.on_epoch_start(packed)
-    env = learner.environments(packed.batch(torch.arange(12)))
-    assert (env[::3] == -1).all() == (task.kind == "multitask")
-    assert all(torch.isfinite(value).all() for value in train(learner, packed).values())
-
-
-def test_graphs_without_edges_and_of_one_node():
-    x = torch.randn(9, 4).numpy()
-    edges = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
-    none = np.zeros((2, 0), dtype=np.int64)
-    for chosen in ([edges, none, none], [none] * 3):
-        packed = PackedGraphs.pack(
-            [RawGraph(x[3 * i : 3 * i + (3 if i < 2 else 1)], e, 0) for i, e in enumerate(chosen)]
-        )
-        batch = replace(packed, y=torch.tensor([0, 1, 2])).batch(torch.arange(3))
-        terms = make(GIL, clusters=2, ratio=1.0).loss(batch)
-        assert all(torch.isfinite(term) for term in terms.values())
+    assert (learner.environments(packed.batch(torch.arange(12)))[::3] == -1).all()
 
 
 def test_large_scores_saturate_the_mask_unless_they_are_standardised():

@@ -19,14 +19,6 @@ def steps(learner, risks, count=1, present=None):
     return learner.log_q.exp()
 
 
-def test_two_groups_by_hand():
-    assert steps(make(GroupDRO), [1.0, 2.0])[1].item() == pytest.approx(1 / (1 + math.exp(-0.01)), abs=1e-6)
-
-
-def test_equal_losses_leave_the_weights_uniform():
-    assert steps(make(GroupDRO, envs=4), [0.7] * 4, 50).tolist() == pytest.approx([0.25] * 4)
-
-
 def test_the_ratio_grows_with_the_difference_of_the_losses():
     q = steps(make(GroupDRO, step_size=0.1), [1.0, 1.5], 20)
     assert (q[1] / q[0]).item() == pytest.approx(math.exp(0.1 * 20 * 0.5), rel=1e-4)
@@ -51,10 +43,10 @@ def test_an_absent_group_keeps_its_share_of_the_others():
     assert q[0] > q[1]
 
 
-@pytest.mark.parametrize("renormalise", [False, True])
-def test_step_size_zero_is_the_mean_over_groups(renormalise):
-    learner = make(GroupDRO, step_size=0.0, renormalise=renormalise)
-    batch = next(iter(graphs(12).batches(12)))
+@pytest.mark.parametrize(("renormalise", "groups"), [(False, 2), (True, 5)])
+def test_step_size_zero_is_the_mean_over_the_groups_present(renormalise, groups):
+    learner = make(GroupDRO, envs=groups, step_size=0.0, renormalise=renormalise)
+    batch = next(iter(graphs(12, envs=2).batches(12)))
     expected = environment_mean(learner.risk(learner(batch), batch), batch.env).mean()
     torch.testing.assert_close(learner.loss(batch)["worst"], expected)
 
@@ -136,13 +128,6 @@ def test_stateless_and_renormalised_is_a_softmax_over_the_groups_present():
     learner.eval()
     risks = environment_mean(learner.risk(learner(batch), batch), batch.env)
     expected = (3.0 * risks.detach()).softmax(0) @ risks
-    torch.testing.assert_close(learner.loss(batch)["worst"], expected)
-
-
-def test_step_size_zero_is_the_mean_over_the_groups_present_where_weights_are_renormalised():
-    learner = make(GroupDRO, envs=5, step_size=0.0, renormalise=True)
-    batch = next(iter(graphs(12, envs=2).batches(12)))
-    expected = environment_mean(learner.risk(learner(batch), batch), batch.env).mean()
     torch.testing.assert_close(learner.loss(batch)["worst"], expected)
 
 

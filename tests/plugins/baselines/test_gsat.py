@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_kit import BINARY, MULTICLASS, MULTITASK, graphs, make, reached, same, train
 from learner_kit import gradients as gradients_of
+from learner_kit import graphs, make, reached, train
 from torch.distributions import Bernoulli, kl_divergence
 
 from harness.nn import EdgeScorer, NodeScorer, reverse_edges
@@ -17,11 +17,6 @@ from plugins.baselines.gsat import GSAT, divergence
 PACKED = graphs(12, nodes=(4, 8))
 BATCH = PACKED.batch(torch.arange(12))
 MODES = ["edge", "node"]
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
 
 
 def undirected():
@@ -51,17 +46,7 @@ def seen_weights(learner, batch):
 class TestDivergence:
     """KL of the attention from the prior."""
 
-    @pytest.mark.parametrize(
-        ("a", "r", "expected"), [(1.0, 0.7, 0.3567), (0.0, 0.7, 1.2040), (0.5, 0.9, 0.5108), (0.7, 0.7, 0.0)]
-    )
-    def test_known_values(self, a, r, expected):
-        assert divergence(torch.tensor([a]), r).item() == pytest.approx(expected, abs=1e-4)
-
-    @pytest.mark.parametrize("r", [0.1, 0.5, 0.7, 0.9])
-    def test_attention_equal_to_the_prior_costs_nothing(self, r):
-        assert abs(divergence(torch.full((3,), r), r)).max() < 1e-5
-
-    @pytest.mark.parametrize("r", [0.3, 0.5, 0.7, 0.9])
+    @pytest.mark.parametrize("r", [0.3, 0.9])
     def test_it_is_torchs_divergence_between_bernoullis(self, r):
         a = torch.linspace(0.001, 0.999, 200, dtype=torch.float64)
         expected = kl_divergence(Bernoulli(a), Bernoulli(torch.full_like(a, r)))
@@ -75,13 +60,6 @@ class TestDivergence:
         cost.sum().backward()
         assert bool(torch.isfinite(cost))
         assert bool(torch.isfinite(value.grad))
-
-    @pytest.mark.parametrize(("r", "expected"), [(0.7, 0.2803), (0.5, 0.1931)])
-    def test_expectation_under_uniform_attention(self, r, expected):
-        """-1/2 - ln(r (1 - r)) / 2 where the logit is zero."""
-        assert -0.5 - 0.5 * math.log(r * (1 - r)) == pytest.approx(expected, abs=1e-4)
-        attention = make(GSAT).train().attend(torch.zeros(400_000))
-        assert divergence(attention, r).mean().item() == pytest.approx(expected, abs=3e-3)
 
 
 class TestAttention:
@@ -183,12 +161,6 @@ class TestPasses:
         for name, _ in make(ERM).named_parameters():
             torch.testing.assert_close(left[name], right[name], atol=1e-6, rtol=1e-5)
 
-    def test_evaluation_is_deterministic(self):
-        learner = make(GSAT).eval()
-        state = learner.rng.get_state()
-        assert torch.equal(learner(BATCH), learner(BATCH))
-        assert torch.equal(state, learner.rng.get_state())
-
     @pytest.mark.parametrize("attention", MODES)
     def test_both_terms_train_scorer_and_network(self, attention):
         learner = make(GSAT, attention=attention).train()
@@ -222,10 +194,6 @@ class TestLoss:
         object.__setattr__(learner, "read", lambda _: (torch.zeros(12, 6), a, a))
         assert torch.allclose(learner.loss(BATCH)["information"], divergence(a, 0.9).mean())
 
-    def test_its_weight_multiplies_it(self):
-        learner = make(GSAT, information=0.1)
-        assert learner.total({"erm": torch.tensor(1.0), "information": torch.tensor(20.0)}).item() == 3.0
-
     def test_a_batch_without_edges_has_no_price(self):
         learner = make(GSAT).train()
         terms = learner.loss(BATCH.keep_edges(torch.zeros(BATCH.num_edges, dtype=torch.bool)))
@@ -239,15 +207,6 @@ class TestLoss:
         keep[5] = True
         batch = BATCH.keep_edges(keep)
         assert torch.allclose(learner.scorer(learner.backbone(batch), batch), learner.scorer.last.bias)
-
-    @pytest.mark.parametrize("task", [BINARY, MULTICLASS, MULTITASK], ids=lambda task: task.kind)
-    def test_training_is_repeatable(self, task):
-        packed = graphs(12, task=task)
-        if task is MULTITASK:
-            packed.y[0, 1], packed.y[3] = torch.nan, torch.nan
-        first = train(make(GSAT, task=task), packed)
-        assert same(first, train(make(GSAT, task=task), packed))
-        assert all(bool(value.isfinite().all()) for value in first.values())
 
 
 def learner_for(epochs, **values):

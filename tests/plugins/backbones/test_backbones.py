@@ -249,15 +249,6 @@ def test_edge_weight_has_the_right_gradient(backbone: type[Backbone], flavour: s
 
 
 @ALL
-def test_embeddings_do_not_depend_on_the_batch(backbone: type[Backbone]) -> None:
-    graphs = PackedGraphs.pack(raw_graphs(CODES), CODES)
-    network = build(backbone, CODES).eval()
-    alone = torch.cat([pool(network(batch), batch) for batch in graphs.batches(1)])
-    together = torch.cat([pool(network(batch), batch) for batch in graphs.batches(8)])
-    torch.testing.assert_close(alone, together, rtol=0, atol=1e-6)
-
-
-@ALL
 @FLAVOURS
 @pytest.mark.parametrize("edges", [NONE, EDGE_NUMBERS])
 def test_a_batch_without_any_edge_is_finite_and_repeats(
@@ -276,15 +267,6 @@ def test_a_batch_without_any_edge_is_finite_and_repeats(
     network.eval()
     (batch,) = graphs.batches(4)
     assert torch.equal(network(batch), network(batch))
-
-
-@ALL
-def test_x_replaces_the_node_features(backbone: type[Backbone]) -> None:
-    batch, other = make_batch(), torch.randn(make_batch().x.shape)
-    network = build(backbone)
-    found = network(batch, other)
-    batch.x = other
-    torch.testing.assert_close(found, network(batch))
 
 
 @ALL

@@ -11,9 +11,6 @@ import numpy as np
 from harness.data import RawDataset, RawGraph
 
 TREE, LADDER, WHEEL = range(3)
-SMALL = {"short": 29 / 6, "tall": 27.5, LADDER: 19.0, WHEEL: 17.0}
-"""Mean nodes of a base in train and validation: tree of height 0..2, tree of height 3, ladder 8..11, wheel 15..19."""
-LARGE_NODES = (317 / 3, 79.0, 69.5)
 MOTIF_EDGES = (5, 6, 6)
 
 

@@ -182,10 +182,3 @@ def test_refused(smiles):
     with pytest.raises(UnusableMolecule) as refusal:
         features(smiles)
     assert str(refusal.value) == REFUSED[smiles]
-
-
-def test_a_refused_molecule_is_one_failure():
-    found = featurise_smiles(["CC", "FS(F)(F)(F)(F)F", "CCC"], Wanted("drugood"), processes=0)
-    assert [len(molecule.x) for molecule in found.molecules.values()] == [2, 3]
-    assert list(found.failures) == [1]
-    assert found.failures[1].startswith("atom 1 (S) has 6 neighbours")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 
 import networkx as nx
 import numpy as np
@@ -185,17 +183,7 @@ def test_concept_strengths(sets, domain):
     check_share(tied(splits["ood_test"]), 1 / 3)
 
 
-def test_concept_parts_have_the_same_sizes(sets):
-    for graphs in sets["basis", "concept"].values():
-        check_mean([len(graph.x) for graph in graphs], expected_nodes([WHEEL, TREE, LADDER], [10]))
-    for graphs in sets["size", "concept"].values():
-        check_mean([len(graph.x) for graph in graphs], expected_nodes(range(5), [10, 40, 70]))
-
-
-def test_no_shift_draws_all_parts_alike(sets):
-    for domain in ("basis", "size"):
-        for graphs in sets[domain, "no_shift"].values():
-            check_mean([len(graph.x) for graph in graphs], expected_nodes(range(5), [10]))
+def test_declaration_without_a_shift():
     declared = GOODMotif(shift="no_shift").declare(None)
     assert declared.environments == 0
     assert declared.validation == "in-distribution"
@@ -220,13 +208,9 @@ def test_the_place_of_a_graph_says_nothing_of_it(sets):
         check_share(values[: len(values) // 3] == 0, 1 / 3)
 
 
-def test_seeds_and_settings_have_streams_of_their_own():
-    def drawn(**options):
-        return GOODMotif(**{"graphs": 300, **options}).build(None).splits
-
-    assert digest(drawn(seed=3)) == digest(drawn(seed=3))
-    assert digest(drawn(seed=3)) != digest(drawn(seed=4))
-    one, other = drawn(shift="concept")["id_val"], drawn(shift="concept")["id_test"]
+def test_parts_have_streams_of_their_own():
+    splits = GOODMotif(shift="concept", graphs=300).build(None).splits
+    one, other = splits["id_val"], splits["id_test"]
     assert [len(graph.x) for graph in one] != [len(graph.x) for graph in other]
 
 
@@ -234,14 +218,6 @@ def test_more_graphs_leave_the_others_as_they_are():
     few, many = (GOODMotif(graphs=count).build(None).splits["ood_val"] for count in (300, 400))
     rest = iter([graph.edge_index.tolist() for graph in many])
     assert all(graph.edge_index.tolist() in rest for graph in few)
-
-
-def test_declaring_imports_neither_numpy_nor_torch():
-    code = (
-        "import sys; from plugins.datasets.good_motif import GOODMotif; GOODMotif().declare(None); "
-        "assert not {'numpy', 'torch', 'networkx'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_graphs_stay_the_same_for_ever():

@@ -130,19 +130,6 @@ def test_damage_to_compressed_bytes(tmp_path):
     assert refusals > 800
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf", b"\r\n\r\n", b"smiles,y", b"smiles,y\n,\n"])
-def test_nothing_in_it(content, tmp_path):
-    (tmp_path / "t.csv").write_bytes(content)
-    with pytest.raises(DataError, match=r"t\.csv: (the file is empty|no molecule in it)"):
-        SmilesCSV(path="t.csv").declare(tmp_path)
-
-
-def test_a_folder_in_place_of_the_table(tmp_path):
-    (tmp_path / "t.csv").mkdir()
-    with pytest.raises(DataError, match="a file is expected here"):
-        SmilesCSV(path="t.csv").files(tmp_path)
-
-
 @pytest.mark.parametrize("missing", ["", "nan", "NaN", "NA", "None", "null"])
 def test_missing_labels(missing, tmp_path):
     rows = [(smiles, missing if i == 3 else i % 2, i % 2) for i, smiles in enumerate(rings(12))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from base_motif_kit import TREE, base_nodes, check_mean, check_share, check_structure, digest, of_class, same
+from base_motif_kit import check_mean, check_share, check_structure, digest, of_class, same
 
 from plugins.datasets.mspmotif import MSPMotif
 
@@ -77,21 +77,6 @@ def test_feature_bias_is_the_bias_unless_given():
         assert np.array_equal(graph.edge_index, other.edge_index)
     for name in ("val", "test"):
         assert all(map(same, one.splits[name], small(bias=0.7).splits[name]))
-
-
-def test_variants_differ_in_tree_heights_as_those_of_spmotif():
-    sizes = {
-        variant: {
-            base_nodes(g) for g in of_class(small(variant=variant).splits["train"], 0) if g.oracle["base"] == TREE
-        }
-        for variant in ("published", "clean")
-    }
-    assert sizes == {"published": {15, 40}, "clean": {1, 3, 4, 7, 13}}
-
-
-def test_undirected_adds_the_reverse_edges():
-    for one, both in zip(small().splits["train"], small(undirected=True).splits["train"], strict=True):
-        assert np.array_equal(both.edge_index, np.concatenate([one.edge_index, one.edge_index[::-1]], axis=1))
 
 
 def test_declaration_tells_bias_features_and_slip():

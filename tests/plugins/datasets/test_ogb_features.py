@@ -7,7 +7,7 @@ import pytest
 from rdkit import Chem
 
 from plugins.datasets._ogb_features import ATOM_SIZES, BOND_SIZES, OGBFeaturiser
-from plugins.datasets._rdkit import both_directions, rdkit_session
+from plugins.datasets._rdkit import rdkit_session
 
 
 def features(smiles):
@@ -32,14 +32,6 @@ def test_ethanol():
     ]
     assert edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert edge_attr.tolist() == [[0, 0, 0]] * 4
-
-
-@pytest.mark.parametrize("smiles", ["C", "[Na+]", "[Cl-].[Na+]"])
-def test_without_bonds(smiles):
-    x, edge_index, edge_attr = features(smiles)
-    assert len(x) >= 1
-    assert (edge_index.shape, edge_index.dtype) == ((2, 0), np.int64)
-    assert (edge_attr.shape, edge_attr.dtype) == ((0, 3), np.int64)
 
 
 def test_aromatic_ring():
@@ -90,20 +82,3 @@ def test_stereo_does_not_depend_on_rdkits_setting():
     finally:
         Chem.SetUseLegacyStereoPerception(before)
     assert codes[codes[:, 0] == 1][:, 1].tolist() == [2, 2]
-
-
-def test_rdkit_is_silent_inside_a_session(capfd):
-    assert features_or_none("C1CC") is None
-    assert capfd.readouterr().err == ""
-
-
-def features_or_none(smiles):
-    with rdkit_session():
-        return Chem.MolFromSmiles(smiles)
-
-
-def test_both_directions_interleave():
-    edge_index, codes = both_directions(np.array([[0, 1], [2, 1]]), np.array([[1, 0, 0], [0, 0, 1]]))
-    assert edge_index.tolist() == [[0, 1, 2, 1], [1, 0, 1, 2]]
-    assert codes.tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1]]
-    assert edge_index.flags["C_CONTIGUOUS"]

@@ -29,17 +29,6 @@ def make_graphs(sizes, seed=0):
     return PackedGraphs.pack(graphs)
 
 
-@pytest.mark.parametrize("pool_of", [["node-drop", "subgraph"], ["mask"], ALL])
-def test_snapshots_and_embeddings(pool_of):
-    graphs = make_graphs(range(1, 18))
-    encoder = small(GraphCL, augmentations=pool_of, snapshots=[1, 2])
-    found = fitted(encoder, graphs)
-    assert [epoch for epoch, _ in found] == [1, 2]
-    matrix = encoder.embed(found[-1][1], graphs)
-    assert matrix.shape == (17, 8)
-    assert matrix.isfinite().all()
-
-
 def test_two_augmentations_of_a_batch_differ_and_all_occur():
     encoder = small(GraphCL)
     drawn = [tuple(encoder._draw()) for _ in range(200)]

@@ -17,20 +17,6 @@ from plugins.encoders.mvgrl import MVGRL, TwoViews
 VIEWS = ["adjacency-ppr", "adjacency-heat", "ppr-heat"]
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("views", VIEWS)
-def test_snapshots_come_after_their_epochs_and_embed_every_graph(views, weighted):
-    graphs = trees(17)
-    encoder = small(MVGRL, views=views, diffusion_weights=weighted, snapshots=[3, 1])
-    with seeded(0, "encoder"):
-        found = []
-        for epoch, module in encoder.fit(graphs):
-            found.append((epoch, encoder.embed(module, graphs)))
-    assert [epoch for epoch, _ in found] == [1, 3]
-    assert all(matrix.shape == (17, 8) and matrix.isfinite().all() for _, matrix in found)
-    assert not torch.allclose(found[0][1], found[1][1])
-
-
 @pytest.mark.parametrize("views", VIEWS)
 def test_cached_embeddings_equal_those_computed_from_the_batch_alone(views):
     graphs = trees(12)
@@ -162,14 +148,6 @@ def _with_grad(steps):
         yield item
 
 
-def test_one_seed_gives_the_same_bits_with_dropout():
-    graphs = trees(20)
-    first = fitted(small(MVGRL, dropout=0.3), graphs)[0][1].state_dict()
-    torch.rand(5)
-    second = fitted(small(MVGRL, dropout=0.3), graphs)[0][1].state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
 @pytest.mark.parametrize("count", [2, 9, 17])
 def test_a_last_batch_of_one_graph_is_left_out(count):
     graphs = trees(count)
@@ -227,21 +205,3 @@ def test_no_node_features():
     encoder = small(MVGRL, features=Features("none"))
     ((_, module),) = fitted(encoder, graphs)
     assert encoder.embed(module, graphs).isfinite().all()
-
-
-def test_weights_survive_a_round_trip_into_a_fresh_module():
-    graphs = trees(10)
-    encoder = small(MVGRL, views="adjacency-heat")
-    ((_, module),) = fitted(encoder, graphs)
-    other = TwoViews(NUMERIC, 8, 2, 0.0, encoder.recipes())
-    other.load_state_dict(module.state_dict())
-    torch.testing.assert_close(encoder.embed(other, graphs), encoder.embed(module, graphs))
-
-
-def test_hyperparameters_name_when_they_matter():
-    declared = MVGRL.hparams
-    assert not declared["t"].is_active({"views": "adjacency-ppr"})
-    assert declared["alpha"].is_active({"views": "adjacency-ppr"})
-    assert MVGRL(views="ppr-heat").recipes()[1] == Diffusion("heat")
-    with pytest.raises(UserError, match="adjacency-ppr"):
-        MVGRL(views="ppr")

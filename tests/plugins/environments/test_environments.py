@@ -66,13 +66,6 @@ def test_random_is_a_balanced_partition_fixed_by_its_generator():
     assert sorted(torch.bincount(first).tolist()) == [6, 7, 7]
 
 
-def test_random_does_not_touch_the_global_generator():
-    before = torch.get_rng_state()
-    with_rng(Random()).assign(PACKED, {}, {})
-    with_rng(RandomBatch()).assign_batch(PACKED.batch(torch.arange(4)))
-    assert torch.equal(before, torch.get_rng_state())
-
-
 def test_random_batch_draws_anew_and_uses_every_id():
     component, batch = with_rng(RandomBatch(k=3)), PACKED.batch(torch.arange(20))
     draws = torch.stack([component.assign_batch(batch) for _ in range(30)])
@@ -80,9 +73,3 @@ def test_random_batch_draws_anew_and_uses_every_id():
     assert component.num_environments() == 3
     assert draws.unique().tolist() == [0, 1, 2]
     assert not torch.equal(draws[0], draws[1])
-
-
-@pytest.mark.parametrize("component", [Random, RandomBatch])
-def test_positional_hyperparameter(component):
-    assert component.positional == "k"
-    assert component.hparams["k"].default == 2

@@ -71,15 +71,6 @@ def test_the_same_input_gives_the_same_bits_also_in_threads(make):
     assert all(np.array_equal(first, other) for other in again)
 
 
-@BOTH
-def test_global_random_state_is_left_alone(make):
-    x, y = blobs((30, 30))
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    make().fit(x, y, 2)
-    assert torch.equal(before[0], torch.get_rng_state())
-    assert np.array_equal(before[1], np.random.get_state()[1])
-
-
 def test_another_seed_gives_another_network():
     x, y = blobs((30, 30), spread=4.0)
     one, other = MLP(epochs=5), MLP(epochs=5)

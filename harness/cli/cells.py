@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_cells
 from harness.cli.options import CellOrSuite, Device, Folders, Json, SuiteOptions, Workers, one_device
 from harness.cli.output import answer, print_lines, say, table
 from harness.cli.progress import show_progress
@@ -90,12 +89,7 @@ def _debugged(scores: list[ScoreRow], stored: list[ScoreRow] | None) -> Iterator
 
 def reproduce(
     cell: Annotated[
-        str,
-        typer.Argument(
-            help="Id of a cell, as `bench export` and HTML reports show it.",
-            metavar="CELL",
-            autocompletion=complete_cells,
-        ),
+        str, typer.Argument(help="Id of a cell, as `bench export` and HTML reports show it.", metavar="CELL")
     ],
     folders: Folders,
     workers: Workers,

@@ -1,4 +1,4 @@
-"""Shell completion of suites, components, runs, cells, rows and columns. No torch, and never an error.
+"""Shell completion of suites, components and runs. No torch, and never an error.
 
 Typer completes commands and options, calls these functions with the context and the word so far, and leaves files to
 the shell. Nothing is built for an answer: components are those that the index knows, runs those of the store.
@@ -6,9 +6,6 @@ the shell. Nothing is built for an answer: components are those that the index k
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +13,6 @@ from pathlib import Path
 import typer
 
 from harness.component import KINDS
-from harness.errors import UserError
 from harness.safe_io import visible
 
 Offer = tuple[str, str]
@@ -24,7 +20,6 @@ Offer = tuple[str, str]
 Source = Callable[[typer.Context, str], Iterable[Offer]]
 
 _MOST = 200
-_RECENT_RUNS = 3
 
 
 def _offering(*sources: Source) -> Callable[[typer.Context, str], list[Offer]]:
@@ -61,48 +56,15 @@ def _components(kinds: Sequence[str] = KINDS) -> Source:
     return source
 
 
-def _run_folders(ctx: typer.Context) -> list[Path]:
+def _runs(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
     from harness.store.folders import store_root
 
     root = Path(ctx.params.get("store") or store_root()).expanduser()
-    return sorted((root / "runs").glob("*/"), reverse=True)
-
-
-def _runs(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    yield from ((path.name, "run") for path in _run_folders(ctx))
-
-
-def _cells(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-    records = [path for folder in _run_folders(ctx) if (path := folder / "run.json").is_file()]
-    for record in records[:_RECENT_RUNS]:
-        for cell in json.loads(record.read_text(encoding="utf-8"))["cells"]:
-            configuration = "" if cell["config_id"] == "-" else f" ({cell['config_id']})"
-            yield cell["id"], f"{cell['method']}{configuration} on {cell['dataset']}, seed {cell['seed']}"
-
-
-def _labels(section: str) -> Source:
-    """Return the datasets or methods of the suite on the line, as globs that need no quotes in any shell."""
-
-    def source(ctx: typer.Context, incomplete: str) -> Iterator[Offer]:  # noqa: ARG001
-        from harness.suite.files import Gathered, find_suite
-        from harness.suite.tree import Problems
-
-        line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-        for word in line.split()[2:]:  # an option without its value hides the suite from typer
-            with suppress(UserError):
-                labels = Gathered(find_suite(word), Problems()).labels(section)
-                yield from ((re.sub(r"[^\w@%+=:,./-]", "?", label), label) for label in labels)
-                return
-
-    return source
+    yield from ((path.name, "run") for path in sorted((root / "runs").glob("*/"), reverse=True))
 
 
 complete_suites = _offering(_suites)
 complete_runs = _offering(_runs, _suites)
-complete_cells = _offering(_cells)
-complete_cells_or_suites = _offering(_cells, _suites)
-complete_dataset_labels = _offering(_labels("datasets"))
-complete_method_labels = _offering(_labels("methods"))
 complete_components = _offering(_components())
 complete_dataset_components = _offering(_components(["dataset"]))
 complete_analyses = _offering(_components(["analysis"]))

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.completion import (
-    complete_cells_or_suites,
-    complete_dataset_labels,
-    complete_method_labels,
-    complete_runs,
-    complete_suites,
-    complete_trackers,
-)
+from harness.cli.completion import complete_runs, complete_suites, complete_trackers
 from harness.cli.output import FORMATS, note
 from harness.errors import UserError
 
@@ -68,7 +61,7 @@ CellOrSuite = Annotated[
     typer.Argument(
         help="Id of a cell, as the HTML report shows it, or a suite: its first cell that fits.",
         metavar="CELL|SUITE",
-        autocompletion=complete_cells_or_suites,
+        autocompletion=complete_suites,
     ),
 ]
 Run = Annotated[
@@ -93,17 +86,9 @@ Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds inste
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Training epochs of every method.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any value; repeatable.")]
 Datasets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--datasets", metavar="GLOB", help="Only these datasets; repeatable.", autocompletion=complete_dataset_labels
-    ),
+    list[str] | None, typer.Option("--datasets", metavar="GLOB", help="Only these datasets; repeatable.")
 ]
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--methods", metavar="GLOB", help="Only these methods; repeatable.", autocompletion=complete_method_labels
-    ),
-]
+Methods = Annotated[list[str] | None, typer.Option("--methods", metavar="GLOB", help="Only these methods; repeatable.")]
 Trackers = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_analyses, complete_cells, complete_runs
+from harness.cli.completion import complete_analyses, complete_runs
 from harness.cli.options import Datasets, Folders, Json, Methods, RetryFailed, Run, Sets, StoreDir, Workers, stored_run
 from harness.cli.output import answer, counted, print_lines, require_known
 from harness.cli.progress import show_progress
@@ -72,9 +72,7 @@ def export(
         list[str] | None,
         typer.Option("--what", help=", ".join(WHAT) + "; repeatable, or with commas. Default: results."),
     ] = None,
-    cell: Annotated[
-        str, typer.Option("--cell", help="Only the cell with this id.", autocompletion=complete_cells)
-    ] = "",
+    cell: Annotated[str, typer.Option("--cell", help="Only the cell with this id.")] = "",
     store: StoreDir = None,
 ) -> None:
     """Write results, weights or an archive of a run to a folder. The archive has all that it takes to run it again."""

@@ -99,10 +99,6 @@ class Gathered:
         self._problems, self._size = problems, 0
         self._read(path, str(path), ())
 
-    def labels(self, section: str) -> list[str]:
-        """The labels of all datasets or methods, as they are written."""
-        return list(dict.fromkeys(label for layer in self.layers for label in layer.table(section)))
-
     def digests(self) -> dict[str, str]:
         """Each file that the suite is made of, seen from the suite's folder -> SHA-256 of its content.
 

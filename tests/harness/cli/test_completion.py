@@ -11,15 +11,6 @@ from harness.cli.main import main
 from harness.registry.index import load_catalog
 
 ROOT = Path(__file__).resolve().parents[3]
-SUITE = """\
-bench: 1
-include: [more.yaml]
-datasets:
-  "Toy (0.7, 0.9)": {use: two-piece}
-methods:
-  ERM: {baseline: erm}
-  Own method: {baseline: not-even-there}
-"""
 
 
 class Shell:
@@ -58,17 +49,8 @@ def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
     monkeypatch.setenv("BENCH_CACHE", str(ROOT / ".pytest_cache" / "bench"))
     monkeypatch.setenv("BENCH_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(SUITE, encoding="utf-8")
-    (tmp_path / "more.yaml").write_text("methods: {Included: {baseline: irm}}\n", encoding="utf-8")
     load_catalog()  # completion builds no index
     return Shell(monkeypatch, capsys)
-
-
-def write_run(folder: Path, name: str) -> None:
-    run = folder / "store" / "runs" / name
-    run.mkdir(parents=True)
-    cell = '{"id": "0a1b2c3d", "method": "ERM", "dataset": "Toy: 1", "config_id": "lr=1", "seed": 3}'
-    (run / "run.json").write_text(f'{{"cells": [{cell}]}}', encoding="utf-8")
 
 
 def test_commands_and_options(shell: Shell) -> None:
@@ -89,48 +71,26 @@ def test_components(shell: Shell) -> None:
     assert "gil" not in shell.bash("bench", "data", "describe", "g")
 
 
-def test_rows_and_columns_after_a_suite_with_what_it_includes(shell: Shell) -> None:
-    assert shell.bash("bench", "run", "mine.yaml", "--methods", "") == ["Included", "ERM", "Own?method"]
-    assert shell.bash("bench", "run", "mine.yaml", "--methods", "ERM", "--methods", "Own?m") == ["Own?method"]
-    assert shell.bash("bench", "plan", "mine.yaml", "--datasets", "To") == ["Toy??0.7,?0.9?"]
-
-
-def test_runs_and_cells(shell: Shell, tmp_path: Path) -> None:
-    write_run(tmp_path, "20260101-000000-toy-aaaa")
-    (tmp_path / "store" / "runs" / "20260102-000000-toy-bbbb").mkdir()  # killed before it wrote anything
+def test_runs_the_latest_first(shell: Shell, tmp_path: Path) -> None:
+    for name in ("20260101-000000-toy-aaaa", "20260102-000000-toy-bbbb"):
+        (tmp_path / "store" / "runs" / name).mkdir(parents=True)
     assert shell.bash("bench", "report", "2026") == ["20260102-000000-toy-bbbb", "20260101-000000-toy-aaaa"]
-    assert shell.fish("bench reproduce ") == {"0a1b2c3d": "ERM (lr=1) on Toy: 1, seed 3"}
-    assert "0a1b2c3d" in shell.bash("bench", "debug", "0a")
-    assert "molecules" in shell.bash("bench", "profile", "mo")
 
 
-def test_zsh_and_fish_get_words_as_they_are(shell: Shell) -> None:
-    assert '"Own?method"' in shell.zsh("bench run mine.yaml --methods O")
-    assert shell.fish("bench run mine.yaml --methods O") == {"Own?method": "Own method"}
+def test_zsh_and_fish_get_words_with_their_explanations(shell: Shell) -> None:
+    assert shell.fish("bench describe baseline/gi")["baseline/gil"].startswith("baseline: ")
     assert '"gil":' in shell.zsh("bench describe gi")
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("run", "broken.yaml", "--methods", ""),
-        ("run", "missing.yaml", "--datasets", "x"),
-        ("run", "--methods", ""),
-        ("reproduce", ""),
-        ("debug", "zzz"),
         ("report", "/no/such/folder/"),
         ("describe", "\0"),
         ("check", "~nobody/"),
     ],
 )
-def test_whatever_is_wrong_offers_nothing_and_says_nothing(
-    shell: Shell, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    (tmp_path / "broken.yaml").write_text("methods: [\n", encoding="utf-8")
-    broken = tmp_path / "store" / "runs" / "20260103-000000-toy-cccc"
-    broken.mkdir(parents=True)
-    (broken / "run.json").write_text("{", encoding="utf-8")
+def test_whatever_is_wrong_offers_nothing_and_says_nothing(shell: Shell, words: tuple[str, ...]) -> None:
     if "\0" not in words[-1]:
         assert shell.bash("bench", *words) == []
-    wanted = completion.complete_cells_or_suites
-    assert wanted(None, words[-1]) == [] or words[-1] == ""  # type: ignore[arg-type]
+    assert completion.complete_runs(None, words[-1]) == []  # type: ignore[arg-type]

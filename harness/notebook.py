@@ -139,16 +139,16 @@ class SuiteHandle:
         (chosen,) = fitting
         suite = self.session.suite
         row = next(row for row in suite.rows if (row.dataset, row.method) == (chosen.dataset, chosen.method))
-        departures = tuple(text for text in row.departures if not text.startswith("seeds "))  # n=1 says so
         suite = replace(
             suite,
             seeds=(chosen.seed,),
             datasets=(suite.dataset(chosen.dataset),),
             methods=(chosen.method,),
-            rows=(replace(row, configurations=(chosen.configuration,), departures=departures, pending=0),),
+            rows=(replace(row, configurations=(chosen.configuration,), pending=0),),
             analyses=(),
             trackers=(),
             overrides=(*suite.overrides, f"cell {chosen.id} alone"),
+            departures=(),  # n=1 says that there is one seed
         )
         plan = build_plan(suite, self.session.catalog, self.session.facts)
         return SuiteHandle(replace(self.session, suite=suite, plan=plan)).run(progress=progress)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +43,8 @@ class Guarded(TyperGroup):
         kept = [item for item in args if item not in _ANYWHERE]
         _refuse_empty(args)
         context = super().make_context(info_name, kept, *rest, obj=tuple(args), **options)
+        if sys.stdout is None:  # the shell closed it, as by `>&-`
+            sys.stdout = context.with_resource(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         context.with_resource(errors_as_messages(debug="--debug" in args))
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):

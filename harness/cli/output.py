@@ -18,17 +18,21 @@ WEB_PAGE = "html"
 _ENDINGS = {".txt": "plain", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": WEB_PAGE}
 
 
-def chosen_format(style: str | None, output: Path | None, *, page: bool = False) -> str:
+def chosen_format(style: str | None, output: Path | None, *, json: bool = False, page: bool = False) -> str:
     """Return the format of a table: the requested one, else that of the file's ending, else ``terminal``.
 
     Args:
-        style: the format that ``--format``, ``--json`` or ``--html`` requests, or None.
+        style: the format that ``--format`` or ``--html`` requests, or None.
         output: the file.
+        json: ``--json`` requests JSON.
         page: the command can write a web page.
 
     Raises:
-        UserError: the file's ending means another format, or no format and none is requested.
+        UserError: two formats are requested; the file's ending means another, or none and none is requested.
     """
+    if json and style not in (None, "json"):
+        raise UserError(f"--json and {style} are two formats: leave one out")
+    style = "json" if json else style
     if output is None:
         return style or "terminal"
     meant = _ENDINGS.get(output.suffix.lower())

@@ -54,10 +54,9 @@ def report(
 
     require_known("--format", style, FORMATS, "; for a web page: --html")
     require_known("--checkpoint", checkpoint, (*CHECKPOINTS, "both"))
-    if html and (json or style is not None):
-        raise UserError("--html is a format of its own: leave out --format and --json")
-    asked = WEB_PAGE if html else "json" if json else style
-    wanted = chosen_format(asked, output, page=True)
+    if html and style is not None:
+        raise UserError("--html is a format of its own: leave out --format")
+    wanted = chosen_format(WEB_PAGE if html else style, output, json=json, page=True)
     if published not in (None, NONE, RECORD):
         load_published(str(published))
     record, opened = stored_run(run, store)
@@ -123,7 +122,7 @@ def compare(
 
     require_known("--format", style, FORMATS)
     require_known("--checkpoint", checkpoint, CHECKPOINTS)
-    wanted = chosen_format("json" if json else style, output)
+    wanted = chosen_format(style, output, json=json)
     rule = None if checkpoint == "suite" else checkpoint
     sides = []
     for name, folder in ((first, store), (second, second_store or store)):
@@ -167,4 +166,4 @@ def compare_to_record(
     rule, cpu = None if checkpoint == "suite" else checkpoint, str(record.provenance.get("cpu") or "")
     joined, remarks = beside_record(collect(record, opened), reference, rule, cpu)
     chosen = ReportOptions((checkpoint,), differences=True, statistics=True, published=NONE, remarks=remarks)
-    show(joined, chosen_format("json" if json else style, output), chosen, output)
+    show(joined, chosen_format(style, output, json=json), chosen, output)

@@ -147,16 +147,16 @@ def _pair(row: TableRow, other: TableRow, first: Side, second: Side, seeds: tupl
 
 
 def _missing(side: Side, other: Side) -> list[str]:
-    """Name the datasets, methods and seeds that only one side has, in one line or none."""
-    ours, theirs = (
-        {
-            "datasets": [dataset.label for dataset in run.results.datasets],
-            "methods": list(run.results.methods),
-            "seeds": list(map(str, run.results.seeds)),
-        }
-        for run in (side, other)
-    )
-    only = {what: [name for name in names if name not in theirs[what]] for what, names in ours.items()}
+    """Name the datasets, methods, cells and seeds that only one side has, in one line or none."""
+    ours, theirs = side.results, other.results
+    labels = [dataset.label for dataset in theirs.datasets]
+    shared = [one for one in ours.entries if one.dataset in labels and one.method in theirs.methods]
+    only = {
+        "datasets": [one.label for one in ours.datasets if one.label not in labels],
+        "methods": [method for method in ours.methods if method not in theirs.methods],
+        "cells": [f"{one.method} on {one.dataset}" for one in shared if not theirs.entry(one.dataset, one.method)],
+        "seeds": [str(seed) for seed in ours.seeds if seed not in theirs.seeds],
+    }
     parts = [f"{what} {listed(names)}" for what, names in only.items() if names]
     return [f"only in {side.record.id}: {'; '.join(parts)}"] if parts else []
 

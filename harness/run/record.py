@@ -131,7 +131,7 @@ def _method_facts(session: Session, row: Row, shaped: tuple[str, ...]) -> Method
         environments="" if environment is None else _component_text(session, environment),
         oracle=tuple(sorted({name for entry in entries for name in entry.traits.get("oracle", ())})),
         shaped_by_validation=shaped,
-        departures=row.departures,
+        departures=row.departures + session.suite.departures,
         pending=row.pending,
     )
 

@@ -170,6 +170,7 @@ class _Loader:
             plugins=tuple(map(Path, tree["plugins"])),
             files=self.gathered.digests(),
             overrides=self.overrides.texts(),
+            departures=self.fewer,
             resolved={key: value for key, value in tree.items() if value not in (None, [], {})},
         )
 
@@ -330,7 +331,7 @@ class _Loader:
         check_number(pair, environment, settings, found.possible, self.catalog)
         tuned, first = tuple(sorted({path for one in found.known for path in one.values})), found.known[0]
         usual = self.catalog.get("backbone", first.model.backbone.name).defaults
-        departures = departures_from({**usual, **dataset.protocol}, first, facts) + self.fewer
+        departures = departures_from({**usual, **dataset.protocol}, first, facts)
         return Row(label, dataset.label, found.known, select, tuned, departures, found.pending, found.ask)
 
     def _environment(self, pair: Pair, dataset: _Dataset, method: _Method) -> Part | None:

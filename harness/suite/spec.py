@@ -138,6 +138,7 @@ class Suite:
         tune: how the configurations are drawn, or None for whole grids or a budget.
         overrides: what the command line changed, as text, for captions.
         files: every file of the suite with its digest, see :meth:`harness.suite.files.Gathered.digests`.
+        departures: what of the whole suite is not the protocol's, e.g. ``seeds 1 (protocol 3)``.
         resolved: the fully resolved YAML tree, for the run folder.
         cluster: where ``--engine dask`` runs it; not part of ``resolved``, as it says nothing of results.
     """
@@ -158,6 +159,7 @@ class Suite:
     plugins: tuple[Path, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)
 
     @property

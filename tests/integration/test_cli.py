@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -266,6 +267,12 @@ def test_a_full_disk_is_no_internal_error(workshop: Workshop) -> None:
         )
     assert done.returncode == 2
     assert done.stderr.startswith("error: cannot write: ")
+
+
+def test_a_closed_output_is_no_error(workshop: Workshop) -> None:
+    closed = f"{shlex.join(command_words('list'))} >&-"
+    done = subprocess.run(closed, shell=True, env=workshop.environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_differences_without_a_reference_are_told(workshop: Workshop, bench) -> None:

@@ -47,6 +47,13 @@ def test_an_ending_that_means_another_format_or_none_is_refused(style: str | Non
         chosen_format(style, Path(name))
 
 
+@pytest.mark.parametrize("style", ["csv", "html"])
+def test_two_formats_are_refused(style: str) -> None:
+    with pytest.raises(UserError, match=f"^--json and {style} are two formats: leave one out$"):
+        chosen_format(style, None, json=True, page=True)
+    assert chosen_format("json", None, json=True) == "json"
+
+
 def test_a_file_that_is_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     emit("a table\n", tmp_path / "t.md")
     assert capsys.readouterr().out == f"{tmp_path}/t.md\n"

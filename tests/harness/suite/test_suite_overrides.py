@@ -199,7 +199,7 @@ methods:
     assert (encoder.params, pipeline.quantifier.params) == ({"layers": 2, "snapshots": [1]}, {"epochs": 2})
     assert pipeline.decorrelator.params["gamma"] == 0.5
     assert suite.overrides == ("--quick",)
-    assert "seeds 1 (protocol " in str(suite.rows[0].departures)
+    assert "seeds 1 (protocol " in str(suite.departures)
     again = load(yaml.safe_dump(suite.resolved, sort_keys=False))
     assert [row.configurations for row in again.rows] == [row.configurations for row in suite.rows]
     assert row(load(text, quick=True, epochs=3), "ERM").configurations[0].train.epochs == 3

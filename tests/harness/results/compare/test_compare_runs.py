@@ -207,6 +207,10 @@ def test_rows_and_columns_of_one_run_only() -> None:
     cells = {"ERM": {"A": [0.5, 0.5, 0.5], "B": [0.5, 0.5, 0.5]}, "CIGA, cut": {"A": [0.5, 0.5, 0.5]}}
     found = compare(side(), side("r2", cells, data=(DATA, B)))
     assert found.missing == ("only in r1: methods IRM", "only in r2: datasets B; methods 'CIGA, cut'")
+    every = {"ERM": {"A": [0.5] * 3, "B": [0.5] * 3}, "IRM": {"A": [0.5] * 3, "B": [0.5] * 3}}
+    fewer = {"ERM": every["ERM"], "IRM": {"A": [0.5] * 3}}
+    found = compare(side("r1", every, data=(DATA, B)), side("r2", fewer, data=(DATA, B)))
+    assert found.missing == ("only in r1: cells IRM on B",)
 
 
 def test_nothing_in_common() -> None:

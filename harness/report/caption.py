@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from harness.data import in_distribution
 from harness.errors import listed
 from harness.report.table import one_line
-from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_method, by_value
+from harness.results.aggregate import AverageColumn, ResultTable, TableRow, by_value, names_of
 from harness.results.rows import METRICS, DatasetFacts
 from harness.results.selection import lost_candidates
 from harness.store import span
@@ -140,9 +140,7 @@ def _validation_users(table: ResultTable) -> str:
     users = [row for row in table.rows if row.uses_validation_labels]
     if not users:
         return "No method used validation labels other than for checkpoint and configuration."
-    partly = [
-        name for name, _ in by_method(((row, "") for row in users), table.rows) if name not in table.results.methods
-    ]
+    partly = [name for name in names_of(users, table.rows) if name not in table.results.methods]
     where = f" (of some rows on some datasets alone: {listed(partly)})" if partly else ""
     return f"†: used validation labels before or during training, beyond these choices{where}."
 
@@ -207,7 +205,7 @@ def _where(table: ResultTable, rows: Sequence[TableRow]) -> str:
     datasets = {dataset: {place for place in every if place[0] == dataset} for dataset, _ in places}
     if all(whole <= places.keys() for whole in datasets.values()):
         return f" ({listed(datasets)})"
-    return f" ({listed(name for name, _ in by_method(((row, '') for row in rows), table.rows))})"
+    return f" ({listed(names_of(rows, table.rows))})"
 
 
 def _devices(table: ResultTable) -> str:

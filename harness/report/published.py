@@ -10,7 +10,7 @@ from harness.data import in_distribution
 from harness.errors import UserError, did_you_mean, listed
 from harness.report.table import ORACLE_FLAG, Text, TextTable, interval_text, one_line, points, value_text
 from harness.results.aggregate import ResultTable, TableRow, build_table, by_value
-from harness.results.compare import not_comparable, tuned_paths, unequal
+from harness.results.compare import not_comparable, paired, tuned_paths, unequal
 from harness.results.published import (
     RECORD,
     Publication,
@@ -151,20 +151,16 @@ def _recorded_cell(table: ResultTable, row: TableRow, run: Recorded, entry: Meth
     other = next((one for one in recorded.rows if one.split == row.split), None)
     if other is None or other.test.mean is None:
         return
-    pairs = [
-        dict(zip(results.seeds, one.test.values, strict=True))
-        for results, one in ((table.results, row), (run.results, other))
-    ]
-    common, theirs = [seed for seed in pairs[0] if seed in pairs[1]], _sample(other)
+    common, theirs = paired(table.results, row, run.results, other), _sample(other)
     if len(common) > 1:
-        differences = paired_difference(*([values[seed] for seed in common] for values in pairs))
+        differences = paired_difference(*zip(*common.values(), strict=True))
         difference = mean_interval(differences.values).times(100)
     else:
         difference = welch_interval(_sample(row), theirs)
     differs = tuple(not_comparable(table.results, ours, run.results, entry, checkpoint))
     if ours.environments != entry.environments:
         differs += (f"environments: {ours.environments or 'none'} / {entry.environments or 'none'}",)
-    part = len(common) > 1 and any(len(common) < len(values) for values in pairs)
+    part = 1 < len(common) < max(len(table.results.seeds), len(run.results.seeds))
     remarks = (f"difference over seeds {', '.join(map(str, common))}",) if part else ()
     cell = row.dataset, row.split, row.method, run.results.suite, run.source, theirs.mean, theirs.deviation
     yield PublishedCell(*cell, other.test.n, *_judged(difference, differs), differs, remarks)

@@ -126,22 +126,17 @@ def by_value(pairs: Iterable[tuple[Item, Value]]) -> dict[Value, list[Item]]:
     return groups
 
 
-def by_method(pairs: Iterable[tuple[TableRow, str]], rows: Iterable[TableRow]) -> list[tuple[str, str]]:
-    """Return (method, value) pairs, or (method on dataset, value) unless all datasets of the method share the value.
+def names_of(rows: Iterable[TableRow], every: Iterable[TableRow]) -> list[str]:
+    """Return the methods of some rows, as ``METHOD on DATASET`` unless all datasets of the method are among them.
 
     Args:
-        rows: all rows, also of those methods and datasets that are not among the pairs.
+        every: the rows of the table.
     """
-    values: dict[str, dict[str, str]] = {}
-    for row, value in pairs:
-        values.setdefault(row.method, {})[row.dataset] = value
-    datasets = by_value((row.dataset, row.method) for row in rows)
+    datasets = by_value((row.dataset, row.method) for row in every)
     named = []
-    for method, by_dataset in values.items():
-        if len(set(by_dataset.values())) == 1 and set(by_dataset) == set(datasets[method]):
-            named.append((method, next(iter(by_dataset.values()))))
-        else:
-            named += [(f"{method} on {dataset}", value) for dataset, value in by_dataset.items()]
+    for method, found in by_value((row.dataset, row.method) for row in rows).items():
+        whole = set(found) == set(datasets[method])
+        named += [method] if whole else [f"{method} on {dataset}" for dataset in dict.fromkeys(found)]
     return named
 
 

@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness.errors import UserError, did_you_mean, listed
-from harness.results.aggregate import ResultTable, TableRow, by_method, by_value
+from harness.results.aggregate import ResultTable, TableRow, by_value, names_of
 from harness.results.rows import DatasetFacts, MethodFacts, RunResults
 from harness.results.run_record import CellRecord, RunRecord
 from harness.results.statistics import Interval, mean_interval
+from harness.results.summary import paired_difference
 from harness.store import Store, canonical, difference
 
 RowPair = tuple[TableRow, TableRow]
@@ -120,9 +121,8 @@ def compare(first: Side, second: Side, *, checkpoint: str | None = None, force: 
     others = {(row.dataset, row.split, row.method): row for row in second.table.rows}
     places = [(row, (row.dataset, row.split, row.method)) for row in first.table.rows]
     rows = [(row, others[place]) for row, place in places if place in others]
-    seeds = tuple(seed for seed in first.results.seeds if seed in second.results.seeds)
     missing = [*_missing(first, second), *_missing(second, first)]
-    if not rows or not seeds:
+    if not rows or not {*first.results.seeds} & {*second.results.seeds}:
         what = "seed" if rows else "dataset, split and method"
         raise UserError(f"runs {first.record.id} and {second.record.id} have no {what} in common: {'; '.join(missing)}")
     forbidding = _forbidding(first, second, rows, checkpoint)
@@ -133,17 +133,24 @@ def compare(first: Side, second: Side, *, checkpoint: str | None = None, force: 
             f"metrics and rules of selection must agree); they differ in\n{lines}\n"
             "--force compares them all the same; --datasets and --methods leave out what differs"
         )
-    pairs = tuple(_pair(row, other, first, second, seeds) for row, other in rows)
+    pairs = tuple(_pair(row, other, first, second) for row, other in rows)
     return Comparison(first, second, pairs, tuple(forbidding), tuple(_notes(first, second, rows)), tuple(missing))
 
 
-def _pair(row: TableRow, other: TableRow, first: Side, second: Side, seeds: tuple[int, ...]) -> CellPair:
+def _pair(row: TableRow, other: TableRow, first: Side, second: Side) -> CellPair:
     label = next(c.label for c in first.table.columns if (c.dataset, c.split) == (row.dataset, row.split))
-    ours = dict(zip(first.results.seeds, row.test.values, strict=True))
-    theirs = dict(zip(second.results.seeds, other.test.values, strict=True))
-    values = tuple((ours[seed], theirs[seed]) for seed in seeds)
-    differences = [None if a is None or b is None else b - a for a, b in values]
-    return CellPair(label, row, other, seeds, values, mean_interval(differences).times(100))
+    values = paired(first.results, row, second.results, other)
+    ours, theirs = zip(*values.values(), strict=True)
+    difference = mean_interval(paired_difference(theirs, ours).values).times(100)
+    return CellPair(label, row, other, tuple(values), tuple(values.values()), difference)
+
+
+def paired(
+    first: RunResults, row: TableRow, second: RunResults, other: TableRow
+) -> dict[int, tuple[float | None, float | None]]:
+    """Return seed -> the test values of two rows, for the seeds that both runs have."""
+    ours, theirs = (dict(zip(run.seeds, one.test.values, strict=True)) for run, one in ((first, row), (second, other)))
+    return {seed: (value, theirs[seed]) for seed, value in ours.items() if seed in theirs}
 
 
 def _missing(side: Side, other: Side) -> list[str]:
@@ -260,8 +267,7 @@ def _grouped(lines: Iterable[tuple[str, TableRow]], rows: Sequence[RowPair]) -> 
     every = [row for row, _ in rows]
     told = []
     for line, about in by_value((row, line) for line, row in lines).items():
-        cells = "; ".join(name for name, _ in by_method(((row, "") for row in about), every))
-        told.append(line if len(about) == len(rows) else f"{line} ({cells})")
+        told.append(line if len(about) == len(rows) else f"{line} ({'; '.join(names_of(about, every))})")
     return told
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,6 @@ import typer
 from harness.cli.completion import complete_components
 from harness.cli.options import Json, Plugins, Sources, parse_bytes, parse_seconds
 from harness.cli.output import answer, counted, print_lines, say
-from harness.component import KINDS, require_kind
 from harness.errors import UserError
 
 
@@ -69,19 +67,9 @@ def check(
         typer.Option("--memory", parser=parse_bytes, metavar="SIZE", help="Limit of each component's checks, e.g. 8G."),
     ] = 4 * 10**9,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check, not only those that fail.")] = False,
-    rules: Annotated[
-        bool, typer.Option("--rules", help="List the rules, of the kinds that are named or of all.")
-    ] = False,
     json: Json = False,
 ) -> None:
     """Check on a toy set that components keep their contract. Gradients, seeds, odd batches, hyperparameters …"""
-    if rules:
-        from harness.testing.checks import about, checks_of
-
-        kinds = map(require_kind, names or KINDS)
-        listed = {kind: {check.__name__: about(check) for check in checks_of(kind)} for kind in kinds}
-        answer(json, listed, _rules(listed))
-        return
     from harness.engine.supervisor import prepare_fork_server
     from harness.registry.index import find_components
     from harness.testing.isolated_checks import PRELOAD, check_apart
@@ -103,9 +91,3 @@ def check(
     answer(json, data, [f"{total}, {skipped} of them skipped" if skipped else total])
     if failed:
         raise typer.Exit(1)
-
-
-def _rules(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    for kind, texts in listed.items():
-        yield f"{kind}:"
-        yield from (f"  {name}: {text}" for name, text in texts.items())

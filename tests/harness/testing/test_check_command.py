@@ -85,15 +85,6 @@ def test_json(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert failed["check"] == "hyperparameters_matter"
 
 
-def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    out = bench("--rules", "environment", code=0, capsys=capsys)
-    assert out.startswith("environment:\n  works: Its ordinary use on toy data")
-    assert "dataset:" not in out
-    found = json.loads(bench("--rules", "--json", code=0, capsys=capsys))
-    assert found["environment"]["works"].startswith("Its ordinary use on toy data")
-    assert "(did you mean 'baseline'?)" in bench("--rules", "baselines", code=2, capsys=capsys)
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from harness.cli.completion import complete_suites
-from harness.cli.options import Commands, Folders, Json, StoreDir, SuiteOptions, parse_bytes, parse_seconds
+from harness.cli.options import Commands, Folders, Json, StoreDir, parse_bytes, parse_seconds
 from harness.cli.output import answer, counted
 from harness.errors import FileError, UserError
 from harness.safe_io import size_text
 
 if TYPE_CHECKING:
     from harness.run.session import Options
-    from harness.store import Store
     from harness.store.exchange import Copied
     from harness.store.maintenance import Garbage, Info
 
@@ -172,31 +170,26 @@ def _garbage(garbage: Garbage, *, removed: bool) -> Iterator[str]:
         yield "nothing has been removed; --yes does it"
 
 
-def push(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
+def push(target: Target, folders: Folders, names: Names = None, json: Json = False) -> None:
     """Copy artifacts and runs of this store to another one. Exit code 1 if one was refused."""
-    _copy(target, names, chosen, folders, pushing=True, json=json)
+    _copy(target, names, folders, pushing=True, json=json)
 
 
-def pull(target: Target, chosen: SuiteOptions, folders: Folders, names: Names = None, json: Json = False) -> None:
+def pull(target: Target, folders: Folders, names: Names = None, json: Json = False) -> None:
     """Copy artifacts and runs of another store to this one. Exit code 1 if one was refused."""
-    _copy(target, names, chosen, folders, pushing=False, json=json)
+    _copy(target, names, folders, pushing=False, json=json)
 
 
-def _copy(
-    target: str, names: Sequence[str] | None, chosen: SuiteOptions, folders: Folders, *, pushing: bool, json: bool
-) -> NoReturn:
+def _copy(target: str, names: Sequence[str] | None, folders: Folders, *, pushing: bool, json: bool) -> NoReturn:
     from harness.store.exchange import Remote, pull, push
 
-    given, opened = folders.session(chosen), folders.open_store()
+    opened = folders.open_store()
     remote = Remote(target, opened, exists=not pushing)
     known = {path.name for path in opened.runs.glob("*")} if pushing else remote.runs()
-    names = [_latest_run(name, opened) for name in names or ()] if pushing else names
     runs = [name for name in names or known if name in known]
     suites = [name for name in names or () if name not in known]
-    if not suites and any(vars(chosen).values()):
-        raise UserError("--seeds and what else narrows a suite have no meaning without one; name it")
     try:
-        keys = keys_of_suites(suites, given) if names else None
+        keys = keys_of_suites(suites, folders.session()) if names else None
     except UserError as error:
         where = "this store" if pushing else target
         raise UserError(f"{error}\n(a run of {where} may be named too; by its id)") from None
@@ -211,17 +204,6 @@ def _copied(copied: Copied, where: str, pushing: bool) -> Iterator[str]:
     there = f"; {counted(copied.present, 'artifact')} already there" if copied.present else ""
     count = f"{counted(copied.artifacts, 'artifact')}{with_runs}, {size_text(copied.bytes)}"
     yield f"{'pushed' if pushing else 'pulled'} {count} {where}{there}"
-
-
-def _latest_run(name: str, store: Store) -> str:
-    """Return the id of the latest run of a suite that the store knows by this name alone; else the name."""
-    from harness.run.find import all_runs, runs_of
-    from harness.suite import installed_suites
-
-    if Path(name).exists() or name in installed_suites():
-        return name
-    runs = runs_of(name, all_runs(store))
-    return runs[-1].id if runs else name
 
 
 COMMANDS: Commands = {"size": size, "list": list_artifacts, "verify": verify, "gc": gc, "push": push, "pull": pull}

@@ -101,7 +101,6 @@ class Family:
     gaps: Mapping[str, str]
     comparisons: Sequence[MethodTests]
     ranking: Ranking
-    higher_is_better: bool = True
 
 
 @dataclass(frozen=True)

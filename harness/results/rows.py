@@ -112,14 +112,12 @@ class DatasetFacts:
     the data it is; ``departures`` says how they differ from those that go by their name; ``licence`` and ``citation``
     are those of its downloads. Known once the data are built:
     ``fingerprint``, a digest of the content; ``skipped``, rows of its files that were left out, with the reason;
-    ``component`` and ``values``, the component and its values that differ from the defaults. Stored files have
-    ``higher_is_better``, which holds of every metric.
+    ``component`` and ``values``, the component and its values that differ from the defaults.
     """
 
     label: str
     metric: str = "accuracy"
     task: str = "multiclass"
-    higher_is_better: bool = True
     splits: Mapping[str, Role] = field(default_factory=lambda: {"train": "train", "val": "val", "test": "test"})
     default_val: str = "val"
     validation: str = ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parent
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
-_SHOWN_ELSEWHERE = ("label", "notes", "skipped", "higher_is_better", "splits")
+_SHOWN_ELSEWHERE = ("label", "notes", "skipped", "splits")
 
 
 def write_page(

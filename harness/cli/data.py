@@ -42,7 +42,6 @@ _COMPARED = {
     "promised": "equal to what the source promises",
     "tested": "equal to the copy this code was tested with",
     "": "readable, no digest known",
-    "fetched": "unchanged since fetched",
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from harness.data import Download
-from harness.downloads.files import HINT, write_receipt
+from harness.downloads.files import HINT
 from harness.downloads.transfer import Report, Unreachable, discard, resumable, transfer
 from harness.errors import DataError
 from harness.safe_io import size_text, writing
@@ -111,7 +111,7 @@ def _bring(download: Download, url: str, root: Path, report: Report) -> None:
     target = root / download.path
     part = target.with_name(f"{target.name}.part")
     try:
-        digest = transfer(url, part, download.size, download.sha256, report)
+        transfer(url, part, download.size, download.sha256, report)
     except DataError as error:
         kept = resumable(part) if isinstance(error, Unreachable) else 0
         more = f"; {size_text(kept)} are kept, so that a later fetch goes on" if kept else ""
@@ -122,8 +122,6 @@ def _bring(download: Download, url: str, root: Path, report: Report) -> None:
         discard(part)
         raise DataError(_by_hand(download, target, f"{url}: {error}")) from None
     discard(part)
-    files = sorted(path for path in target.rglob("*") if path.is_file()) if target.is_dir() else [target]
-    write_receipt(root, download.path, url, digest, files)
 
 
 def _place(part: Path, download: Download, target: Path) -> None:

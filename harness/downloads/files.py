@@ -1,4 +1,4 @@
-"""The data folder: receipts of what was fetched, the state of each dataset's files, and advice on what is missing."""
+"""The data folder: the state of each dataset's files, and advice on what is missing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import json
 import shlex
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,34 +16,9 @@ from harness.data import Dataset, Download
 from harness.errors import BenchError, DataError
 from harness.registry.catalog import Catalog, Entry
 from harness.registry.discovery import load_one
-from harness.safe_io import write_text, writing
 from harness.store import data_root, hash_file
 
 HINT = " (--data-dir or BENCH_DATA name another data folder)"
-
-
-def _receipt_path(root: Path, name: str) -> Path:
-    return root / ".fetched" / f"{name.replace('/', '--')}.json"
-
-
-def write_receipt(root: Path, name: str, url: str, sha256: str, files: Iterable[Path]) -> None:
-    """Keep address, digest and time of a download, and the digests of its files, so that later damage is found."""
-    receipt = {
-        "url": url,
-        "sha256": sha256,
-        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
-        "files": {path.relative_to(root).as_posix(): hash_file(path) for path in files},
-    }
-    path = _receipt_path(root, name)
-    with writing(path, HINT):
-        write_text(path, json.dumps(receipt, indent=1))
-
-
-def fetched_digests(root: Path, name: str) -> dict[str, str]:
-    """Return path below the data folder -> SHA-256 of a download's files; empty where it was put there by hand."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        return dict(json.loads(_receipt_path(root, name).read_text(encoding="utf-8"))["files"])
-    return {}
 
 
 def command(verb: str, name: str, params: Mapping[str, Any], root: Path | None = None) -> str:
@@ -138,7 +111,7 @@ class Verdict:
 
     Attributes:
         files: path -> what it was compared with: ``promised`` (by the source), ``tested`` (the copy this code was
-            tested with), ``fetched`` (as it was when fetched) or ``""`` (nothing is known).
+            tested with) or ``""`` (nothing is known).
         problems: what is wrong.
     """
 
@@ -179,15 +152,12 @@ def _known_digests(downloads: Sequence[Download], root: Path) -> dict[Path, dict
             known[(root / download.path).absolute()]["promised"] = download.sha256
         for name, digest in download.tested.items():
             known[(root / name).absolute()]["tested"] = digest
-        for name, digest in fetched_digests(root, download.path).items():
-            known[(root / name).absolute()]["fetched"] = digest
     return known
 
 
 _DIFFERS = {
     "promised": "the source promises another content: damaged or edited",
     "tested": "it is not the copy that this code was tested with: damaged, edited or another release",
-    "fetched": "it has changed since it was fetched",
 }
 
 

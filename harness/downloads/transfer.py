@@ -34,8 +34,8 @@ class Unreachable(DataError):
     """The address gives no such file; what has arrived stays."""
 
 
-def transfer(url: str, part: Path, size: int | None, sha256: str | None, report: Report) -> str:
-    """Fetch until the part is whole, and return its SHA-256.
+def transfer(url: str, part: Path, size: int | None, sha256: str | None, report: Report) -> None:
+    """Fetch until the part is whole.
 
     Args:
         url: http or https.
@@ -65,7 +65,7 @@ def transfer(url: str, part: Path, size: int | None, sha256: str | None, report:
             report(f"{fault}; trying again in {wait:.0f} s")
             time.sleep(wait)
     try:
-        return _checked(url, part, size, sha256)
+        _check(url, part, size, sha256)
     except DataError:
         discard(part)
         raise
@@ -170,17 +170,14 @@ def _read_mark(part: Path) -> dict[str, Any]:
     return {}
 
 
-def _checked(url: str, part: Path, size: int | None, sha256: str | None) -> str:
+def _check(url: str, part: Path, size: int | None, sha256: str | None) -> None:
     have = _bytes_of(part)
     if have == 0:
         raise DataError(f"{url} sent an empty file")
     if size is not None and have != size:
         raise DataError(f"{url} sent {have} bytes where {size} are expected; they have been removed")
-    with writing(part, HINT):
-        digest = hash_file(part)
-    if sha256 is not None and digest != sha256:
+    if sha256 is not None and (digest := hash_file(part)) != sha256:
         raise DataError(
             f"{url} sent a file with SHA-256 {digest}, expected {sha256}: it is damaged or another file "
             "is there now; it has been removed"
         )
-    return digest

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from web_kit import Page, Site, Story, sha256, zipped
+from web_kit import sha256
 
 from harness import DataError, Dataset, Declaration, Download, Features, Task
-from harness.downloads.fetch import fetch
 from harness.downloads.files import DataState, Verdict, advised, command, state_of, survey, verify
 from harness.registry.catalog import Catalog
 from harness.registry.index import load_catalog
@@ -126,15 +125,6 @@ def test_digests_that_are_promised_or_tested(tmp_path: Path) -> None:
         told = problems(verify(paper(wrong), {}, tmp_path))
         assert str(tmp_path / FILES[0]) in told
         assert digest[:12] in told
-
-
-def test_a_file_that_changed_since_it_was_fetched(site: Site, tmp_path: Path) -> None:
-    archive = zipped({"a.csv": "1", "b.csv.gz": gzip.compress(b"2")})
-    download = Download("set", site.url("set.zip", Page(content=archive)), unpack="")
-    fetch(download, tmp_path, Story())
-    assert set(verify(paper(download), {}, tmp_path).files.values()) == {"fetched"}
-    (tmp_path / FILES[0]).write_bytes(b"3")
-    assert "changed since it was fetched" in problems(verify(paper(download), {}, tmp_path))
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

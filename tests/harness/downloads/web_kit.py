@@ -41,9 +41,8 @@ def refused(download: Download, root: Path, *texts: str) -> str:
 
 
 def left(root: Path) -> set[str]:
-    """The files in the data folder but the receipts."""
-    files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    return {name for name in files if not name.startswith(".fetched/")}
+    """The files in the data folder."""
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
 
 
 def sha256(content: bytes) -> str:

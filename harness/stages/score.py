@@ -13,13 +13,13 @@ from harness.training.metrics import Score, score
 
 
 def body(stage: Stage, context: Context) -> None:
-    """Write ``scores``, a row per checkpoint rule and split, and ``training``, its epochs and sizes."""
+    """Write ``scores``, a row per checkpoint rule and split."""
     payload: ScorePayload = stage.payload
     trained = context.store.open(payload.train)
     task = payload.task
     predictions = read_arrays(trained.path("predictions"))
     checkpoints = trained.read_json("checkpoints")
-    info = trained.read_json("info")
+    flags = trained.read_json("info")["flags"]
     rows: list[dict[str, Any]] = []
     for split, role in payload.splits.items():
         tier = context.store.open(payload.sealed if role == "test" else payload.data)
@@ -29,19 +29,16 @@ def body(stage: Stage, context: Context) -> None:
             rows.append(
                 {
                     "split": split,
-                    "role": role,
                     "rule": rule,
                     "epoch": checkpoint["epoch"],
                     "metric": task.metric,
                     "value": found.value,
                     "status": found.status,
-                    "reason": _remarks(found, info["flags"]),
-                    "graphs": len(labels),
+                    "reason": _remarks(found, flags),
                 }
             )
     with context.store.create(stage) as draft:
         draft.write_json("scores", rows)
-        draft.write_json("training", info)
 
 
 def _remarks(found: Score, flags: Sequence[str]) -> str:

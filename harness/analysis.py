@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.results.statistics import Interval
     from harness.stages.cell import TrainedCell
 
-    Reader = Callable[[str], Array | None]
+    Reader = Callable[[str, str], Array | None]
 
 Cell = str | int | float | None
 
@@ -54,8 +54,8 @@ class MeasuredCell(CellId):
         splits: split name -> role.
         validation_split: the split that chose the checkpoint.
         values, arrays: what ``measure`` returned: plain values, and arrays. Empty without ``measure``.
-        truth: ``y``, ``env``, ``num_nodes``, ``logits``, ``history`` and declared oracle fields -> reader; see the
-            methods.
+        read: gives ``y``, ``env``, ``num_nodes``, ``logits`` or a declared oracle field of a split, and of
+            ``history`` a series; see the methods.
     """
 
     task: Task
@@ -63,7 +63,7 @@ class MeasuredCell(CellId):
     validation_split: str
     values: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
-    truth: Mapping[str, Reader] = field(default_factory=dict)
+    read: Reader = lambda _name, _split: None
 
     @property
     def test_splits(self) -> list[str]:
@@ -76,23 +76,19 @@ class MeasuredCell(CellId):
         Raises:
             PermissionError: of a test split, for an analysis that does not declare ``opens_test``.
         """
-        found = self.truth["y"](split)
-        assert found is not None
-        return found
+        return self._there("y", split)
 
     def environments(self, split: str) -> Array | None:
         """(n,) the dataset's own environment ids; None where it has none. Raises as :meth:`labels`."""
-        return self.truth["env"](split)
+        return self.read("env", split)
 
     def oracle(self, name: str, split: str) -> Array | None:
         """(n,) a declared oracle field; None where the dataset has none. Raises as :meth:`labels`."""
-        return self.truth[name](split) if name in self.truth else None
+        return self.read(name, split)
 
     def num_nodes(self, split: str) -> Array:
         """(n,) nodes of each graph."""
-        found = self.truth["num_nodes"](split)
-        assert found is not None
-        return found
+        return self._there("num_nodes", split)
 
     def score(self, split: str, probabilities: Array, rows: Array | None = None) -> float | None:
         """Return the task's metric of (n, C) class probabilities, or (n, T) of positive labels; None if undefined.
@@ -112,16 +108,19 @@ class MeasuredCell(CellId):
 
     def logits(self, split: str) -> Array:
         """(n, C) or (n, T) outputs of the checkpoint that the method's row reports."""
-        found = self.truth["logits"](split)
-        assert found is not None
-        return found
+        return self._there("logits", split)
 
     def history(self, name: str) -> Array | None:
         """(E,) values after each epoch of a loss term or of ``score/SPLIT`` of a validation split, NaN where undefined.
 
         None of what training did not record, such as test scores.
         """
-        return self.truth["history"](name)
+        return self.read("history", name)
+
+    def _there(self, name: str, split: str) -> Array:
+        found = self.read(name, split)
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,41 +219,35 @@ def measured(
         validation_split=results.validation_split(entry),
         values=values,
         arrays=arrays,
-        truth=_truth(session, item, declared, opens_test),
+        read=_reader(session, item, declared, opens_test),
     )
 
 
-def _truth(session: Session, item: ChosenCell, declared: Declaration, opens_test: bool) -> dict[str, Reader]:
-    """Return the readers of a cell's fields: from the open tier, and for test splits from the sealed one.
-
-    ``history`` reads by series instead of by split.
-    """
+def _reader(session: Session, item: ChosenCell, declared: Declaration, opens_test: bool) -> Reader:
+    """Return what reads a cell's fields: from the open tier, and for test splits from the sealed one."""
     plan, store = session.plan, session.store
     train = plan.stages[item.cell.train]
     prepared = plan.stages[plan.producers[train.payload.data]]
 
-    def field(name: str, split: str) -> Array | None:
+    def read(name: str, split: str) -> Array | None:
+        import numpy as np
+
+        if name == "history":  # of which a series is asked for
+            rows = store.open(train.key).read_json("history")
+            return np.array([row.get(split) for row in rows], float) if any(split in row for row in rows) else None
+        if name == "logits":
+            return _arrays(store, train.key, "predictions")[f"{item.rule}/{split}"]
+        if name == "num_nodes":
+            return np.diff(_arrays(store, prepared.key, split)["node_ptr"])
+        if name not in ("y", "env", *item.fields):
+            return None
         test = declared.splits[split] == "test"
         if test and not opens_test:
             raise PermissionError(f"'{split}' is a test split: an analysis that reads it declares opens_test = True")
         open_tier = prepared.outputs[0] if name in item.fields else prepared.key
         return _arrays(store, prepared.outputs[1] if test else open_tier, split).get(name)
 
-    def num_nodes(split: str) -> Array:
-        pointers = _arrays(store, prepared.key, split)["node_ptr"]
-        return pointers[1:] - pointers[:-1]
-
-    def logits(split: str) -> Array:
-        return _arrays(store, train.key, "predictions")[f"{item.rule}/{split}"]
-
-    def history(name: str) -> Array | None:
-        import numpy as np
-
-        rows = store.open(train.key).read_json("history")
-        return np.array([row.get(name) for row in rows], float) if any(name in row for row in rows) else None
-
-    fields: dict[str, Reader] = {name: partial(field, name) for name in ("y", "env", *item.fields)}
-    return {**fields, "num_nodes": num_nodes, "logits": logits, "history": history}
+    return read
 
 
 def _arrays(store: Store, key: str, name: str) -> dict[str, Array]:

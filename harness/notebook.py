@@ -1,4 +1,4 @@
-"""The harness in a notebook or script: open a suite, look at its plan, run cells, read results, add a network of yours.
+"""The harness in a notebook or script: open a suite, run cells, read results, add a network of yours.
 
 Everything runs in this process, one stage after the other; ``suite.run(jobs=4)`` starts worker processes. An interrupt
 (Ctrl-C, or the stop button) ends a run; what is finished stays in the store, and the next run goes on from there.
@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 from harness.engine import EngineOptions, Event
 from harness.errors import UserError, did_you_mean
 from harness.plan import build_plan
-from harness.plan.status import survey
-from harness.report import make_report, render, to_json
+from harness.report import make_report, render
 from harness.results.rows import RunResults
 from harness.run.collect import collect
 from harness.run.execute import execute
-from harness.run.find import find_run, needed_before
+from harness.run.find import find_run
 from harness.run.record import start_record
 from harness.run.session import Options, Session, open_session
 from harness.store import Store, data_folder
@@ -94,17 +93,6 @@ class SuiteHandle:
     def cells(self) -> list[dict[str, Any]]:
         """Every cell: ``id``, ``dataset``, ``method``, ``config_id`` and ``seed``."""
         return [{name: getattr(cell, name) for name in _CELL} for cell in self.session.plan.cells]
-
-    def plan(self) -> list[dict[str, Any]]:
-        """Tell where every stage stands (``bench plan``): ``kind``, ``title``, ``state``, ``reason``, ``seconds``.
-
-        ``stored`` says when a stage failed in an earlier run; it runs again with ``run(retry_failed=True)``.
-        """
-        names = ("state", "reason", "seconds", "stored")
-        return [
-            {"kind": status.stage.kind, "title": status.stage.title, **{name: getattr(status, name) for name in names}}
-            for status in survey(self.session.plan, self.session.store, needed_before(self.session))
-        ]
 
     def run(self, *, jobs: int | None = None, progress: bool = False, retry_failed: bool = False) -> Run:
         """Run what is not cached, leave a run folder, and return the results.
@@ -207,11 +195,6 @@ class Run:
         except ImportError:
             raise UserError("frame() needs pandas: pip install 'equad-bench[notebook]'") from None
         return pd.DataFrame(self.rows())
-
-    def summary(self) -> list[dict[str, Any]]:
-        """Return the comparison table: a dataset and method a row, with mean, spread, n and what is lacking."""
-        rows: list[dict[str, Any]] = to_json(make_report(self.results))["rows"]
-        return rows
 
     def table(self, style: str = "plain") -> str:
         """Write the comparison table with its caption: ``plain``, ``markdown``, ``latex``, ``csv`` or ``json``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from integration_kit import Workshop
 from harness import notebook as bench
 from harness.errors import UserError
 from harness.notebook import Run, SuiteHandle
+from harness.plan.status import survey
 from harness.run.custom_network import FLAG
 from harness.training import loop
 
@@ -42,21 +44,25 @@ def suite(workshop: Workshop) -> SuiteHandle:
     return bench.open_suite(workshop.folder / "suite.yaml", methods=["ERM", "IRM"], store=workshop.store)
 
 
+def states(suite: SuiteHandle) -> set[str]:
+    return {status.state for status in survey(suite.session.plan, suite.session.store, ())}
+
+
 def artifacts(workshop: Workshop) -> set[str]:
     return {path.name for path in workshop.store.glob("artifacts/*/*")}
 
 
 def test_a_suite_is_planned_and_run_in_a_running_event_loop(suite: SuiteHandle) -> None:
     assert [(cell["method"], cell["seed"]) for cell in suite.cells] == [("ERM", 1), ("ERM", 2), ("IRM", 1), ("IRM", 2)]
-    assert {stage["state"] for stage in suite.plan()} == {"new"}
+    assert states(suite) == {"new"}
 
     async def work() -> Run:
         return suite.run()
 
     run = asyncio.run(work())
-    assert {stage["state"] for stage in suite.plan()} == {"cached"}
+    assert states(suite) == {"cached"}
     assert {row["status"] for row in run.rows()} == {"ok"}
-    assert [row["method"] for row in run.summary()] == ["ERM", "IRM"]
+    assert [row["method"] for row in json.loads(run.table("json"))["rows"]] == ["ERM", "IRM"]
     assert "ERM" in run.table()
     assert repr(run) == run.table()
     assert run._repr_markdown_().startswith(run.table("markdown")[:20])
@@ -100,9 +106,9 @@ def test_one_cell_runs_alone_and_only_one(suite: SuiteHandle, capsys: Any) -> No
     assert {(row["method"], row["seed"]) for row in run.rows()} == {("IRM", 1)}
     assert "seeds 2 (protocol 3)" not in run.table(), "the caption counted the suite's seeds"
     assert "finished: train IRM on Toy, seed 1" in capsys.readouterr().out
-    assert [stage["title"] for stage in suite.plan() if stage["kind"] == "train" and stage["state"] == "cached"] == [
-        "train IRM on Toy, seed 1"
-    ]
+    store = suite.session.store
+    stored = [stage.title for key, stage in suite.session.plan.stages.items() if stage.trains and store.has(key)]
+    assert stored == ["train IRM on Toy, seed 1"]
     with pytest.raises(UserError, match="2 cells fit "):
         suite.run_cell(method="ERM")
     with pytest.raises(UserError, match="0 cells fit "):
@@ -177,7 +183,7 @@ def test_a_network_that_does_not_fit_is_told(suite: SuiteHandle) -> None:
     with pytest.raises(UserError, match=r"must be a torch\.nn\.Module, not int"):
         suite.evaluate("Makes a number", lambda _: 3)  # type: ignore[arg-type,return-value]
     called = suite.evaluate("Called", torch.nn.Linear(3, 2), call=lambda net, batch: net(batch.x[batch.ptr[:-1]]))
-    assert [row["status"] for row in called.summary() if row["method"] == "Called"] == ["ok"]
+    assert {row["status"] for row in called.rows() if row["method"] == "Called"} == {"ok"}
 
 
 def test_an_interrupt_ends_the_run_and_keeps_what_is_finished(
@@ -193,9 +199,7 @@ def test_an_interrupt_ends_the_run_and_keeps_what_is_finished(
     monkeypatch.setattr("harness.stages.train.fit", fit)
     with pytest.raises(KeyboardInterrupt):
         suite.run()
-    trained = [stage["state"] for stage in suite.plan() if stage["kind"] == "train"]
-    assert "cached" in trained
-    assert "new" in trained
+    assert states(suite) == {"cached", "new"}
     monkeypatch.undo()
     assert {row["status"] for row in suite.run().rows()} == {"ok"}
 

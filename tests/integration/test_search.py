@@ -91,7 +91,9 @@ def test_a_trial_can_be_opened_again_and_run_alone(searched: tuple[Workshop, Run
     assert (opened.cell.config_id, opened.cell.score) == (last.config_id, last.score)
     assert workshop.command("reproduce", last.id).stdout.count("identical") == 1
     alone = SuiteHandle(workshop.open()).run_cell(last.id)
-    assert [(row["config_id"], row["provisional"]) for row in alone.summary()] == [(last.config_id, False)]
+    assert [(row["config_id"], row["provisional"]) for row in json.loads(alone.table("json"))["rows"]] == [
+        (last.config_id, False)
+    ]
 
 
 def test_selected_configurations_are_exported_without_the_search(searched: tuple[Workshop, RunOutcome]) -> None:

@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.engine.worker import Attempt
 from harness.run.session import Options, Session, open_session
+from harness.stages.context import Context
 from harness.store import Stage
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,7 +115,7 @@ def planned(folder: Path, given: str) -> Session:
     return open_session(str(suite), Options(store=folder / "store"))
 
 
-def run_stage(stage: Stage, context: Mapping[str, Any]) -> dict[str, Any]:
+def run_stage(stage: Stage, context: Context) -> dict[str, Any]:
     """Run a stage in this process and measure it, memory in MiB."""
     from harness.stages.context import run_stage as run
 
@@ -134,7 +135,7 @@ def rollup(pid: int) -> dict[str, float]:
     return {"pss": found["Pss"], "private_dirty": found["Private_Dirty"]}
 
 
-def together(stages: list[Stage], context: Mapping[str, Any]) -> list[dict[str, Any]]:
+def together(stages: list[Stage], context: Context) -> list[dict[str, Any]]:
     """Run stages at the same time, each in a worker of its own that is forked with torch loaded."""
     server = get_context("forkserver")
     server.set_forkserver_preload(["harness.engine.preload"])
@@ -170,7 +171,7 @@ def stored(session: Session, split: str = "train") -> float:
 def measure_memory(folder: Path, graphs: int) -> None:
     """Preparing and two trainings at a time."""
     session = planned(folder, f"graphs: {graphs}")
-    context = {"store": str(session.store.root), "data_dir": None}
+    context = Context(session.store)
     kinds = {kind: [s for s in session.plan.stages.values() if s.kind == kind] for kind in ("prepare", "train")}
     print(f"{'MiB':28}{'peak':>8}{'PSS':>8}{'dirty':>8}  {'wall':>9}  {'CPU':>9}")
     show(f"prepare {graphs} graphs", together(kinds["prepare"], context)[0])
@@ -185,7 +186,7 @@ def measure_opening(folder: Path, repetitions: int, sizes: Mapping[str, int]) ->
     given = f"graphs: {sizes['graphs']}, nodes: {per_graph['nodes']:.3f}, edges: {per_graph['edges']:.3f}"
     session = planned(folder, given)
     (prepared,) = (stage for stage in session.plan.stages.values() if stage.kind == "prepare")
-    together([prepared], {"store": str(session.store.root), "data_dir": None})
+    together([prepared], Context(session.store))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-c", OPENING, str(session.store.root), prepared.key]
     found = []

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.store import Failure, Stage
+
+if TYPE_CHECKING:
+    from harness.stages.context import Context
 
 
 @dataclass(frozen=True)
@@ -17,13 +20,13 @@ class Job:
     Attributes:
         body: import path of the function that runs one stage, as ``package.module:function``; it is called as
             ``function(stage, context)``, writes the stage's artifacts and returns a small dict (or ``None``).
-        context: where the store and the data are, which plugin files to load, as JSON.
+        context: where the store and the data are, and on which device networks are trained.
         preload: modules that workers load before their first stage; on this machine once for all of them, in a fork
             server, which keeps those of the first job of a process.
     """
 
     body: str
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Context
     preload: Sequence[str] = ("harness.engine.preload",)
 
 

@@ -152,13 +152,13 @@ class Dask(Engine):
 
     def _order_of(self, job: Job) -> Order:
         """Return the order for a job, with paths as the workers see them."""
-        here, logs = Path(job.context["store"]), None
-        there = Path(self._profile.store or here)
+        store, data, logs = job.context.store, self._profile.data, None
+        here, there = store.root, Path(self._profile.store or store.root)
         if self._logs is not None and self._logs.is_relative_to(here):
             logs = there / self._logs.relative_to(here)
-        data = job.context.get("data_dir") if self._profile.data is None else self._profile.data
         run = f"bench-{uuid.uuid4().hex[:12]}"
-        job = replace(job, context={**job.context, "store": str(there), "data_dir": data})
+        folder = job.context.data_dir if data is None else Path(data)
+        job = replace(job, context=replace(job.context, store=type(store)(there), data_dir=folder))
         return Order(run, job, *self._limits, logs, versions(), self._profile.environment)
 
     def _connect(self) -> None:
@@ -240,7 +240,7 @@ def lacking(order: Order) -> str:
         for name, version in order.versions.items()
         if here.get(name) != version
     ]
-    store = order.job.context["store"]
+    store = order.job.context.store.root
     if not os.access(store, os.W_OK):
         found.append(f"cannot write to the store at {store}")
     elif order.logs is not None and not order.logs.is_dir():

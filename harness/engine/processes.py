@@ -52,7 +52,7 @@ class Slot:
         """
         self.name, self.device = name, device
         if device is not None:
-            job = replace(job, context={**job.context, "device": device})
+            job = replace(job, context=replace(job.context, device=device))
         self._lock = threading.Lock()
         self._spent = False
         self._verdict: Failure | None = None

@@ -45,7 +45,7 @@ def prepare(
     if not store.has(stage.key):
         store.require_writable()
         begin()
-        job = Job(BODY, Context(store, data_dir, core_files=catalog.core_files).to_json())
+        job = Job(BODY, Context(store, data_dir, core_files=catalog.core_files))
         with EngineOptions(jobs=1).make() as engine:
             outcome = run_stages([stage], store=store, job=job, engine=engine, retry_failed=True)
         for failure in outcome.failures.values():

@@ -250,7 +250,7 @@ class _Work:
         return partial(
             run_stages,
             store=store,
-            job=Job(BODY, context.to_json()),
+            job=Job(BODY, context),
             engine=self.engine,
             reserve=self.session.plan.stages.values(),
             observer=self._watch,

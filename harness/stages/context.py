@@ -35,24 +35,6 @@ class Context:
     core_files: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Context:
-        """Invert :meth:`to_json`, and open the store."""
-        folder = data.get("data_dir")
-        return cls(
-            Store(Path(data["store"])),
-            None if folder is None else Path(folder),
-            data.get("device", CPU),
-            data.get("core_files", {}),
-            data.get("run", ""),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain mapping for a worker."""
-        folder = None if self.data_dir is None else str(self.data_dir)
-        more = {"device": self.device, "core_files": dict(self.core_files), "run": self.run}
-        return {"store": str(self.store.root), "data_dir": folder, **more}
-
 
 def load_planned(payload: Any, context: Context) -> None:
     """Load all components that a payload names, as they were when the suite was planned, before any of them works.
@@ -96,12 +78,12 @@ def body_of(stage: Stage) -> Callable[[Stage, Context], dict[str, Any] | None]:
     return body
 
 
-def run_stage(stage: Stage, context: Context | Mapping[str, Any]) -> dict[str, Any]:
+def run_stage(stage: Stage, context: Context) -> dict[str, Any]:
     """Run one stage and write its artifact, on the context's device if the stage trains networks, else on the CPU.
 
     Args:
         stage: the stage.
-        context: where the stage works; as JSON in a worker.
+        context: where the stage works.
 
     Returns:
         facts for the record and the progress display; ``placed`` says on which device, where it is not the CPU.
@@ -110,8 +92,6 @@ def run_stage(stage: Stage, context: Context | Mapping[str, Any]) -> dict[str, A
         ChangedError: code is no longer what it was when the stage was planned.
         Exception: whatever the stage raises.
     """
-    if not isinstance(context, Context):
-        context = Context.from_json(context)
     load_planned(stage.payload, context)
     device = context.device if stage.trains else CPU
     with on_device(device) as facts:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from toy import REMEMBERED, Recorder, ToyStore, stage
 
-from harness.engine import EngineOptions, Job, StageOutcomes, run
+from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.graph import StageGraph
 from harness.errors import DataError
 from harness.store import Failure, Stage
@@ -148,7 +148,9 @@ def test_an_artifact_may_show_late(store: ToyStore, monkeypatch: pytest.MonkeyPa
 
 def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engine.scheduler._LATE", 0.0)
-    outcome = run([stage("a")], store=store, job=Job("toy:broken_body"), engine=EngineOptions("inline").make())
+    outcome = run(
+        [stage("a")], store=store, job=replace(store.job, body="toy:broken_body"), engine=EngineOptions("inline").make()
+    )
     assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
 
 
@@ -247,7 +249,9 @@ def test_ten_thousand_stages_cost_little() -> None:
     )
     stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else [])) for i in range(10_000)]
     began = time.process_time()
-    outcome = run(stages, store=store, job=Job("toy:remembering_body"), engine=EngineOptions("inline").make())
+    outcome = run(
+        stages, store=store, job=replace(store.job, body="toy:remembering_body"), engine=EngineOptions("inline").make()
+    )
     assert len(outcome.finished) == 10_000
     assert time.process_time() - began < 5  # measured: 1.0 s; the rest is for slower machines
 

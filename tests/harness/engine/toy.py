@@ -12,11 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from harness.engine import Event, Job
 from harness.errors import DataError, DivergedError
+from harness.stages.context import Context
 from harness.store import Stage, Store
 
 
@@ -32,7 +32,7 @@ class ToyStore(Store):
     @property
     def job(self) -> Job:
         """Toy stages need no torch, so that nothing is loaded for the workers."""
-        return Job("toy:body", {"store": str(self.root)}, preload=())
+        return Job("toy:body", Context(self), preload=())
 
     def write(self, made: Stage, key: str | None = None) -> None:
         """Write the sum of the inputs' numbers and one; as slowly as ``slow`` says."""
@@ -59,9 +59,10 @@ def diamond(**payload: Any) -> list[Stage]:
     return [stage(*edge, **payload) for edge in edges]
 
 
-def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
+def body(stage: Stage, context: Context) -> dict[str, Any]:
     """Do what ``do`` says, then write the artifacts."""
-    store = ToyStore(Path(context["store"]))
+    store = context.store
+    assert isinstance(store, ToyStore)
     store.note_run(stage.key)
     for name in stage.inputs:
         assert store.has(name), name
@@ -69,18 +70,18 @@ def body(stage: Stage, context: dict[str, Any]) -> dict[str, Any]:
     extra = action(stage, store) or {}
     for key in (*stage.outputs, stage.key):
         store.write(stage, key)
-    return {**extra, "place": context.get("device"), "store": context["store"]}
+    return {**extra, "place": context.device, "store": str(store.root)}
 
 
 REMEMBERED: set[str] = set()
 
 
-def remembering_body(stage: Stage, context: dict[str, Any]) -> None:
+def remembering_body(stage: Stage, context: Context) -> None:
     """Note in this process alone that the stage ran."""
     REMEMBERED.add(stage.key)
 
 
-def broken_body(stage: Stage, context: dict[str, Any]) -> None:
+def broken_body(stage: Stage, context: Context) -> None:
     """End without an artifact."""
 
 

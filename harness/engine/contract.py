@@ -18,14 +18,13 @@ class Job:
     """Settings of a worker, the same for every stage of a run.
 
     Attributes:
-        body: import path of the function that runs one stage, as ``package.module:function``; it is called as
-            ``function(stage, context)``, writes the stage's artifacts and returns a small dict (or ``None``).
+        body: runs one stage: writes its artifacts and returns a small dict (or ``None``).
         context: where the store and the data are, and on which device networks are trained.
         preload: modules that workers load before their first stage; on this machine once for all of them, in a fork
             server, which keeps those of the first job of a process.
     """
 
-    body: str
+    body: Callable[[Stage, Context], Mapping[str, Any] | None]
     context: Context
     preload: Sequence[str] = ("harness.engine.preload",)
 

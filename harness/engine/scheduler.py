@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final
 
 from harness.engine.contract import Engine, Event, Job, Observer, StageOutcomes, StageReport
@@ -72,7 +71,7 @@ def run(
                 scheduler.hand_out()
                 if (stage := scheduler.next_here()) is not None:
                     with scheduler.in_this_process(stage) as attempt:
-                        attempt.facts = resolve_name(job.body)(stage, job.context) or {}
+                        attempt.facts = job.body(stage, job.context) or {}
                 scheduler.collect()
     outcome.seconds += time.monotonic() - began
     return outcome

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
-from pkgutil import resolve_name
 from typing import Any, Self
 
 from harness.engine.contract import Job, StageReport
@@ -28,11 +27,10 @@ def work(line: Connection, job: Job, worker: str, idle: float | None = None) -> 
     with suppress(Exception):  # loaded here, so that the clock of the first stage does not include it
         for module in job.preload:
             import_module(module)
-        resolve_name(job.body)
     line.send(None)
     while line.poll(idle) and (stage := line.recv()) is not None:
         with Attempt(worker) as attempt:
-            attempt.facts = resolve_name(job.body)(stage, job.context) or {}
+            attempt.facts = job.body(stage, job.context) or {}
         try:
             line.send(attempt.report)
         except OSError:

@@ -16,8 +16,7 @@ from harness.plan.datasets import Declarations
 from harness.plan.factory import planned_data
 from harness.registry.catalog import Catalog
 from harness.results.rows import METRICS
-from harness.run.execute import BODY
-from harness.stages.context import Context
+from harness.stages.context import Context, run_stage
 from harness.stages.reading_numpy import read_some
 from harness.store import Artifact, Store
 from harness.suite.spec import ComponentSpec, DatasetSpec
@@ -45,7 +44,7 @@ def prepare(
     if not store.has(stage.key):
         store.require_writable()
         begin()
-        job = Job(BODY, Context(store, data_dir, core_files=catalog.core_files))
+        job = Job(run_stage, Context(store, data_dir, core_files=catalog.core_files))
         with EngineOptions(jobs=1).make() as engine:
             outcome = run_stages([stage], store=store, job=job, engine=engine, retry_failed=True)
         for failure in outcome.failures.values():

@@ -29,12 +29,11 @@ from harness.run.session import Session
 from harness.run.tracking import Tracking
 from harness.run.trials import TrialScores
 from harness.safe_io import write_text, writing, yaml_text
-from harness.stages.context import Context
+from harness.stages.context import Context, run_stage
 from harness.store import Failure, Stage, claim_run
 from harness.suite.overrides import QUICK
 from harness.suite.spec import AnalysisSpec
 
-BODY = "harness.stages:run_stage"
 _log = logging.getLogger(__name__)
 WORKER_LOG = "workers.log"
 """In the run folder: what plugins and libraries printed in the workers."""
@@ -250,7 +249,7 @@ class _Work:
         return partial(
             run_stages,
             store=store,
-            job=Job(BODY, context),
+            job=Job(run_stage, context),
             engine=self.engine,
             reserve=self.session.plan.stages.values(),
             observer=self._watch,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from toy import REMEMBERED, Recorder, ToyStore, stage
+from toy import REMEMBERED, Recorder, ToyStore, broken_body, remembering_body, stage
 
 from harness.engine import EngineOptions, StageOutcomes, run
 from harness.engine.graph import StageGraph
@@ -149,7 +149,7 @@ def test_an_artifact_may_show_late(store: ToyStore, monkeypatch: pytest.MonkeyPa
 def test_a_stage_must_write_its_artifact(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engine.scheduler._LATE", 0.0)
     outcome = run(
-        [stage("a")], store=store, job=replace(store.job, body="toy:broken_body"), engine=EngineOptions("inline").make()
+        [stage("a")], store=store, job=replace(store.job, body=broken_body), engine=EngineOptions("inline").make()
     )
     assert outcome.failures["a"].reason == "the stage ended without writing its artifact"
 
@@ -250,7 +250,7 @@ def test_ten_thousand_stages_cost_little() -> None:
     stages = [stage(f"s{i}", *([f"s{i // 3}"] if i else [])) for i in range(10_000)]
     began = time.process_time()
     outcome = run(
-        stages, store=store, job=replace(store.job, body="toy:remembering_body"), engine=EngineOptions("inline").make()
+        stages, store=store, job=replace(store.job, body=remembering_body), engine=EngineOptions("inline").make()
     )
     assert len(outcome.finished) == 10_000
     assert time.process_time() - began < 5  # measured: 1.0 s; the rest is for slower machines

@@ -32,7 +32,7 @@ class ToyStore(Store):
     @property
     def job(self) -> Job:
         """Toy stages need no torch, so that nothing is loaded for the workers."""
-        return Job("toy:body", Context(self), preload=())
+        return Job(body, Context(self), preload=())
 
     def write(self, made: Stage, key: str | None = None) -> None:
         """Write the sum of the inputs' numbers and one; as slowly as ``slow`` says."""

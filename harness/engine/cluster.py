@@ -36,7 +36,6 @@ class Profile:
         offers: name -> amount that each started worker has.
         retries: how often a stage runs again because its worker (a machine, a batch job) was lost.
         wait: seconds to wait for the first worker, and for one to come back after the last was lost.
-        environment: variables of the processes that run stages.
         options: passed to Dask's class for this kind, such as ``SLURMCluster``.
     """
 
@@ -50,7 +49,6 @@ class Profile:
     offers: Mapping[str, float] = field(default_factory=dict)
     retries: int = 3
     wait: float | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property

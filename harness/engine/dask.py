@@ -48,7 +48,6 @@ class Order:
         timeout, memory: limits of a stage, in seconds and bytes.
         logs: folder for what is printed in stages, a file per Dask worker; their own output where absent.
         versions: of Python and the packages where the run was started.
-        environment: variables of the processes that run stages.
     """
 
     run: str
@@ -57,7 +56,6 @@ class Order:
     memory: int | None
     logs: Path | None
     versions: Mapping[str, str]
-    environment: Mapping[str, str]
 
 
 class Dask(Engine):
@@ -159,7 +157,7 @@ class Dask(Engine):
         run = f"bench-{uuid.uuid4().hex[:12]}"
         folder = job.context.data_dir if data is None else Path(data)
         job = replace(job, context=replace(job.context, store=type(store)(there), data_dir=folder))
-        return Order(run, job, *self._limits, logs, versions(), self._profile.environment)
+        return Order(run, job, *self._limits, logs, versions())
 
     def _connect(self) -> None:
         with interrupts_held_back():
@@ -285,7 +283,7 @@ def _slot(order: Order, name: str, idle: deque[Slot]) -> Slot:
     log = None if order.logs is None else order.logs / f"workers-{name}.log"
     # without a variable that the worker's nanny sets, which costs time
     kept = {name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"}
-    environment = {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **order.environment}
+    environment = {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return Slot(name, order.job, log, environment=environment, idle=_IDLE)
 
 

@@ -12,8 +12,8 @@ from harness.engine.cluster import KINDS, QUEUES, Profile
 from harness.errors import UserError, did_you_mean
 from harness.hparams import HParam
 from harness.store import STAGE_KINDS
-from harness.suite.tree import Problems, Table, Tree, describe
-from harness.suite.validation import KEY, Loc, checked, checked_type, fault, faults, table_of, typed
+from harness.suite.tree import Problems, Table, Tree
+from harness.suite.validation import KEY, Loc, checked, faults, table_of, typed
 from harness.suite.yaml import read_file
 
 _FORM: Final = "write tcp://HOST:PORT or tls://HOST:PORT, with a port from 1 to 65535"
@@ -25,12 +25,6 @@ _STARTED: Final = ("workers", "adapt", "offers", "retries", "options")
 def _is_address(text: str) -> bool:
     match = _ADDRESS.fullmatch(text)
     return match is not None and int(match["port"]) < 2**16
-
-
-def _variable(value: Any) -> str:
-    if value is None or isinstance(value, (list, dict)):
-        raise fault(f"{{title}} takes a text or a number, found {describe(value)}")
-    return str(value)
 
 
 def _check_cluster(cluster: Any) -> Profile:
@@ -71,8 +65,6 @@ _VALUES = (
     HParam("wait", "float", None, low=0, help="seconds to wait for the first worker, and for workers that were lost"),
     HParam("options", "dict", None, help="of Dask's class: LocalCluster, SLURMCluster, PBSCluster, LSFCluster"),
 )
-_TEXT = {"anyOf": [{"type": "string"}, {"type": "number"}]}
-_VARIABLES = dict[str, checked_type(_variable, str, schema=_TEXT)]  # type: ignore[misc, valid-type]
 KEYS = table_of(
     "cluster",
     {
@@ -80,7 +72,6 @@ KEYS = table_of(
         "adapt": (_ADAPT, "fewest and most workers, started and ended as the work demands"),
         "resources": (_RESOURCES, "what a stage of each kind takes of its worker: {train: {GPU: 1}}"),
         "offers": (_AMOUNTS, "what each started worker has to offer: {GPU: 1}"),
-        "environment": (_VARIABLES, "variables of the processes that run stages"),
     },
 )
 """A table of a profile, which another may complete."""

@@ -116,9 +116,9 @@ def test_a_worker_s_refusal_of_an_option_is_one_line(capfd: pytest.CaptureFixtur
 def test_workers_that_come_and_go_with_the_work(store: ToyStore, tmp_path: Path) -> None:
     """A cluster of our own with adaptive scaling: from none to two workers; nothing is left of it at the end."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    environment = {"PYTHONPATH": f"{HERE}:{ROOT}"}
+    options = {"env": {"PYTHONPATH": f"{HERE}:{ROOT}"}}
     stages = diamond()
-    outcome = go(stages, store, Profile("local", adapt=(0, 2), environment=environment))
+    outcome = go(stages, store, Profile("local", adapt=(0, 2), options=options))
     assert len(outcome.finished) == 4
     assert contents(store) == contents(inline(stages, tmp_path / "inline"))
     wait_until(

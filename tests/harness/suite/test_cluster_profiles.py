@@ -26,7 +26,6 @@ resources: {train: {GPU: 1}, encode: {memory: 4e9}}
 offers: {GPU: 1, memory: 16e9}
 retries: 5
 wait: 600
-environment: {MALLOC_ARENA_MAX: 2, HF_HOME: /scratch/hf}
 options: {queue: short, cores: 4, memory: 16GB, job_extra_directives: ["--gres=gpu:1"]}
 """
 
@@ -47,7 +46,6 @@ def test_a_profile_with_everything(tmp_path: Path) -> None:
         offers={"GPU": 1.0, "memory": 16e9},
         retries=5,
         wait=600.0,
-        environment={"MALLOC_ARENA_MAX": "2", "HF_HOME": "/scratch/hf"},
         options={"queue": "short", "cores": 4, "memory": "16GB", "job_extra_directives": ["--gres=gpu:1"]},
     )
     assert read(FULL, tmp_path) == expected
@@ -73,7 +71,6 @@ def test_the_short_forms(tmp_path: Path) -> None:
         ("{resources: {trian: {GPU: 1}}}", "1:14", "unknown key 'trian' in 'resources' (did you mean 'train'?)"),
         ("{resources: {train: {GPU: many}}}", "1:27", "'resource': expected float, found 'many'"),
         ("{resources: {train: 1}}", "1:21", "'train' is a table, found 1"),
-        ("{environment: {A: [1]}}", "1:19", "'A' takes a text or a number, found a list"),
         ("kind: address", "1:1", "'' is no scheduler's address"),
         ("{address: 'tcp://h:1', workers: 2}", "1:24", "'workers' has no meaning with 'kind: address'"),
         ("{address: 'tcp://h:1', retries: 2}", "1:24", "'retries' has no meaning with 'kind: address'"),

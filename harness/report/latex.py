@@ -8,7 +8,7 @@ from dataclasses import replace
 from unicodedata import combining, decomposition, normalize
 
 from harness.report.build import RunReport
-from harness.report.table import Text, TextTable
+from harness.report.table import Text, TextTable, one_line
 
 COMMANDS = {"best": r"\textbf", "second": r"\underline"}
 WIDE = 5
@@ -64,7 +64,7 @@ _RAISED = {"<super>": r"\textsuperscript", "<sub>": r"\textsubscript"}
 
 def render_latex(report: RunReport) -> str:
     """Render the whole report; needs ``\\usepackage{booktabs,graphicx}``."""
-    parts = [f"% {_comment(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"]
+    parts = [f"% {one_line(report.title)}\n% needs \\usepackage{{booktabs,graphicx}}"]
     for number, section in enumerate(report.sections, start=1):
         name = f"tab:{_slug(report.results.suite)}" + (f"-{number}" if len(report.sections) > 1 else "")
         parts += [latex_table(table, name) for table in (section.main, *section.beside)]
@@ -79,14 +79,14 @@ def latex_table(table: TextTable, name: str = "tab") -> str:
     """
     sentences = list(table.caption)
     if not table.shown:
-        return "\n".join(f"% {_comment(line)}" for line in (f"{table.title}:", *sentences))
+        return "\n".join(f"% {one_line(line)}" for line in (f"{table.title}:", *sentences))
     if table.title:
         sentences = [f"{table.title}.", *sentences]
         name = f"{name}-{_slug(table.title).lower()}"
     comments = [f"selected: {line}" for line in table.selected]
     comments += [f"figure: {table.figure}"] if table.figure else []
     lines = [
-        *(f"% {_comment(comment)}" for comment in comments),
+        *(f"% {one_line(comment)}" for comment in comments),
         r"\begin{table}[t]",
         r"\centering",
         r"\setlength{\belowcaptionskip}{6pt}",
@@ -136,10 +136,6 @@ def _notes(table: TextTable) -> list[str]:
     if not notes:
         return []
     return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize\raggedright", *notes, r"\end{minipage}"]
-
-
-def _comment(text: str) -> str:
-    return " ".join(text.split())
 
 
 def escape(text: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import harness
 import harness.graphs
@@ -66,10 +67,22 @@ def imported(file: Path) -> set[str]:
 def test_the_version_is_the_package_s_own(project: dict[str, Any]) -> None:
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "harness.__version__"}
-    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    assert cited is not None
-    assert cited[1] == harness.__version__
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["version"], citation["license"]) == (harness.__version__, "MIT")
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("MIT License")
     assert f"## {harness.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_pre_commit_runs_the_versions_that_make_installs() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    repositories = {item["repo"].rpartition("/")[2]: item for item in config["repos"]}
+    pinned = re.search(r"^ruff==(.+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    assert repositories["ruff-pre-commit"]["rev"] == f"v{pinned[1]}"
+    hooks = {hook["id"] for item in repositories.values() for hook in item["hooks"]}
+    assert {"ruff-check", "ruff-format", "mypy", "check-yaml", "check-toml", "end-of-file-fixer"} <= hooks
+    for item in repositories.values():
+        assert item["repo"] == "local" or item["rev"].startswith("v")
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, command_line, commands
 from harness.cli.main import main
 from harness.results import record
 from harness.suite import Overrides, find_suite
+from harness.testing import pytest_plugin
 
 NOT_RUN = {
     "make": "installs everything; that its targets are there is tested beside",
@@ -72,6 +73,7 @@ class Story:
     def tell(self, line: str) -> str:
         """Run a command line; gives what it printed."""
         words = shlex.split(line)
+        understood(words)
         name = command_name(words)
         if name in NOT_RUN or words[0] in NOT_RUN:
             return ""
@@ -94,7 +96,7 @@ class Story:
             told = called([*words[1:], "--engine", "inline"], (0,))
             self.made.add(re.findall(r"^name: (\S+)$", (self.folder / words[2]).read_text(), re.MULTILINE)[0])
             return told
-        given = parameters(words)
+        given = parse(words[1:])
         path = find_suite(words[2] if not (ROOT / words[2]).is_file() else ROOT / words[2])
         if path.name not in ("molecules.yaml", "table2.yaml"):  # need files
             asked = {name: tuple(given.get(name) or ()) for name in ("sets", "datasets", "methods")}
@@ -128,9 +130,32 @@ def command_name(words: list[str]) -> str:
     return " ".join(name)
 
 
-def parameters(words: list[str]) -> dict[str, object]:
-    command = command_line().commands[words[1]]
-    return dict(command.make_context(words[1], words[2:]).params)
+def understood(words: list[str]) -> None:
+    """Check what a command is given, also of one that is not run."""
+    first, *rest = words
+    if first == "make":
+        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert rest
+        assert set(rest) <= set(targets)
+    elif first == "bench":
+        parse(rest)
+    elif first == "python":
+        assert (ROOT / rest[0]).is_file()
+    elif first == "pytest":
+        assert rest[:3] == ["-p", pytest_plugin.__name__, pytest_plugin.OPTION]
+        assert len(rest) == 4
+    else:
+        assert first in ("source", "export")
+
+
+def parse(words: list[str]) -> dict[str, object]:
+    """The parameters of a command line; raises for an unknown command, option or argument."""
+    command = command_line()
+    words = [word for word in words if word not in ("--debug", "--no-plugins")]  # allowed anywhere on the line
+    while hasattr(command, "commands"):
+        assert words[0] in command.commands, f"no command '{words[0]}'"
+        command, words = command.commands[words[0]], words[1:]
+    return dict(command.make_context(command.name, list(words)).params)
 
 
 def called(words: list[str], codes: tuple[int, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, command_line, commands, prose, read
+from docs_kit import MOLECULES, PAGES, ROOT, Block, Desk, blocks, command_line, prose, read
 
 from harness.errors import SuiteError
 from harness.registry.catalog import Catalog
@@ -21,12 +20,11 @@ from harness.results.rows import RunResults
 from harness.suite import Overrides
 from harness.suite.files import shipped
 from harness.suite.models import json_schema
-from harness.testing import check_component, pytest_plugin
+from harness.testing import check_component
 
 SUITES = [block for block in blocks("yaml") if not block.saved_as]
 """Those that a page saves as a file are run by the commands of that page."""
 PLUGINS = [block for block in blocks("python") if block.is_plugin]
-COMMANDS = [pytest.param(line, id=f"{block.name}: {line}") for block in blocks("console") for line in commands(block)]
 SPANS = re.compile(r"`([^`\n]+)`")
 
 
@@ -108,34 +106,6 @@ def test_the_suite_of_a_table_of_molecules_runs(desk: Desk) -> None:
 def value_of(results: RunResults, method: str) -> float | None:
     found = [row.value for row in results.rows if row.method == method and row.split == "test"]
     return found[0] if found else None
-
-
-def parse(words: list[str]) -> dict[str, Any]:
-    """The parameters of a command line; raises for an unknown command, option or argument."""
-    command = command_line()
-    words = [word for word in words if word not in ("--debug", "--no-plugins")]  # allowed anywhere on the line
-    while hasattr(command, "commands"):
-        assert words[0] in command.commands, f"no command '{words[0]}'"
-        command, words = command.commands[words[0]], words[1:]
-    return dict(command.make_context(command.name, list(words)).params)
-
-
-@pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_is_understood(line: str) -> None:
-    first, *words = shlex.split(line)
-    if first == "make":
-        targets = re.findall(r"^(\w+):", page("Makefile"), re.MULTILINE)
-        assert words
-        assert set(words) <= set(targets)
-    elif first == "bench":
-        parse(words)
-    elif first == "python":
-        assert (ROOT / words[0]).is_file()
-    elif first == "pytest":
-        assert words[:3] == ["-p", pytest_plugin.__name__, pytest_plugin.OPTION]
-        assert len(words) == 4
-    else:
-        assert first in ("source", "export")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -27,15 +28,14 @@ DECORRELATORS = {"eqn7", "reweighted-erm"}
 
 
 def pipelines() -> dict[str, str]:
-    """A method of each pair of encoder and quantifier, and of each decorrelator."""
-    rows = {}
+    """A method of each pair of encoder and quantifier, with the decorrelators in turn."""
+    rows, decorrelators = {}, cycle(sorted(DECORRELATORS))
     for encoder in sorted(ENCODERS):
         first = f"{{use: {encoder}, layers: 2, hidden: 8, snapshots: [1, 2], batch_size: 8}}"
         for name, quantifier in QUANTIFIERS.items():
-            for decorrelator in sorted(DECORRELATORS):
-                rows[f"{encoder} {name} {decorrelator}"] = (
-                    f"{{encoder: {first}, quantifier: {quantifier}, decorrelator: {{use: {decorrelator}, keep: 2}}}}"
-                )
+            last = f"{{use: {next(decorrelators)}, keep: 2}}"
+            rows[f"{encoder} {name}"] = f"{{encoder: {first}, quantifier: {quantifier}, decorrelator: {last}}}"
+        next(decorrelators)  # so that each comes after each quantifier
     return rows
 
 

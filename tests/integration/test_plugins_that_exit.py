@@ -73,8 +73,10 @@ def exiting(workshop: Workshop) -> Workshop:
     return workshop
 
 
-@pytest.mark.parametrize("when", ["made", "declare", "files"])
-@pytest.mark.parametrize("command", ["run", "plan", "validate"])
+@pytest.mark.parametrize(
+    ("command", "when"),
+    [("run", "made"), ("run", "declare"), ("run", "files"), ("plan", "made"), ("validate", "files")],
+)
 def test_a_dataset(exiting: Workshop, command: str, when: str) -> None:
     exiting.write(SUITE.replace("{use: toy}", f"{{use: leaves, when: {when}}}"))
     done = exiting.command(command, "suite.yaml", check=False)

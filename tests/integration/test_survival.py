@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import sys
 from pathlib import Path
 
@@ -12,12 +11,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from faults import KINDS, Field, Tally, killed, one_round, table
+from faults import Field, Tally, one_round, table
 
 from harness.store import Store
 from harness.store.maintenance import listing
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
@@ -69,20 +67,3 @@ def test_what_a_fault_would_change_is_found(field: Field) -> None:
         f"({weights.name}: its checksum differs)",
         "left over: leases/left.lock",
     ]
-
-
-@pytest.mark.parametrize(("code", "faults"), [(0, 0), (None, 1)])
-def test_a_kill_that_comes_too_late_is_no_fault(code: int | None, faults: int) -> None:
-    pid = os.fork()
-    if not pid:
-        if code is None:
-            signal.pause()
-        os._exit(code or 0)
-    if code is not None:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert killed(pid) == faults
-
-
-def test_every_kind_is_told_of() -> None:
-    text = (ROOT / "benchmarks" / "faults.py").read_text(encoding="utf-8").split('"""')[1]
-    assert [kind for kind in KINDS if f"``{kind}``" not in text] == []

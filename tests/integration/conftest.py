@@ -1,5 +1,5 @@
 """Fixtures of the integration tests."""
 
-from integration_kit import index_cache, values, workshop
+from integration_kit import bench, copied, index_cache, made, values, workshop
 
-__all__ = ["index_cache", "values", "workshop"]
+__all__ = ["bench", "copied", "index_cache", "made", "values", "workshop"]

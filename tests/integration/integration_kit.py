@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -71,6 +72,18 @@ class Workshop:
     def store(self) -> Path:
         return self.place or self.folder / "store"
 
+    @classmethod
+    def toy(cls, folder: Path, text: str = TOY) -> Workshop:
+        """One with a suite, the toy suite unless another is given, and the toy plugin."""
+        made = cls(folder)
+        made.write(text)
+        (folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")  # one file for all tests, indexed once
+        return made
+
+    def copy(self, folder: Path) -> Workshop:
+        """The same folder elsewhere, to be changed."""
+        return Workshop(shutil.copytree(self.folder, folder, symlinks=True))
+
     def write(self, text: str, name: str = "suite.yaml") -> Path:
         path = self.folder / name
         path.write_text(text, encoding="utf-8")
@@ -104,7 +117,9 @@ class Workshop:
 
     def _apart(self, words: Sequence[str], env: Mapping[str, str]) -> Ended:
         given = self.environment(**env)
-        return subprocess.run(bench(*words), cwd=self.folder, env=given, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            command_line(*words), cwd=self.folder, env=given, capture_output=True, text=True, check=False
+        )
 
     def _here(self, words: Sequence[str], env: Mapping[str, str]) -> Ended:
         told, asides = io.StringIO(), io.StringIO()
@@ -123,7 +138,7 @@ class Workshop:
         return {**known, "PYTHONPATH": str(ROOT), "BENCH_STORE": str(self.store), **more}
 
 
-def bench(*words: str) -> list[str]:
+def command_line(*words: str) -> list[str]:
     return [sys.executable, "-c", "from harness.cli import main; main()", *words]
 
 
@@ -137,10 +152,33 @@ def stored(session: Session) -> dict[str, dict[str, str]]:
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
     """A folder with the toy suite and its plugin."""
-    made = Workshop(tmp_path)
-    made.write(TOY)
-    (tmp_path / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")  # one file for all tests, indexed once
-    return made
+    return Workshop.toy(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """A workshop whose toy suite has been run, for all tests: to be read, or copied."""
+    workshop = Workshop.toy(tmp_path_factory.mktemp("made"))
+    assert workshop.run().exit_code == 0
+    return workshop
+
+
+@pytest.fixture
+def copied(made: Workshop, tmp_path: Path) -> Workshop:
+    """The same, to be changed."""
+    return made.copy(tmp_path / "copy")
+
+
+@pytest.fixture
+def bench(workshop: Workshop) -> Callable[..., str]:
+    """Runs a command in this process; gives what it printed, after checking its exit code."""
+
+    def call(*words: str, code: int = 0) -> str:
+        done = workshop.command(*words, check=False)
+        assert done.returncode == code, done.stderr
+        return done.stderr if code else done.stdout
+
+    return call
 
 
 @pytest.fixture

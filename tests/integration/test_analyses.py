@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration_kit import HERE, TOY, Workshop
+from integration_kit import TOY, Workshop
 
 from harness.results.run_record import load_findings
 
@@ -64,14 +64,11 @@ def bench_register(register):
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory):
+def shop(made, tmp_path_factory):
     """A workshop whose store has the cells of the toy suite; analyses of them alone are left to run."""
-    made = Workshop(tmp_path_factory.mktemp("analyses"))
-    made.write(TOY)
-    made.write(PEEK, "peek.py")
-    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
-    made.run()
-    return made
+    workshop = made.copy(tmp_path_factory.mktemp("analyses") / "copy")
+    workshop.write(PEEK, "peek.py")
+    return workshop
 
 
 @pytest.fixture

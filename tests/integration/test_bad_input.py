@@ -7,12 +7,13 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from integration_kit import TOY, Workshop
+from integration_kit import TOY, Ended, Workshop
 
-from harness.cli.main import main
 from harness.store import Store
 from harness.store.maintenance import listing
 
@@ -47,24 +48,14 @@ def bench_register(register):
 
 
 @pytest.fixture
-def bench(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a command in this process; gives its exit code and what it wrote to the error stream."""
-    monkeypatch.setenv("BENCH_STORE", str(workshop.store))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.chdir(workshop.folder)
-
-    def call(*words: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        return int(ended.value.code or 0), capsys.readouterr().err
-
-    return call
+def bench(workshop: Workshop) -> Callable[..., Ended]:
+    return partial(workshop.command, check=False)
 
 
-def refused(workshop: Workshop, outcome: tuple[int, str], *texts: str) -> None:
+def refused(workshop: Workshop, done: Ended, *texts: str) -> None:
     """The message is short and says everything it should; nothing has been trained."""
-    code, told = outcome
-    assert code == 2, told
+    told = done.stderr
+    assert done.returncode == 2, told
     assert "Traceback" not in told
     assert len(told.splitlines()) <= SCREEN, told
     progress, mark, told = f"\n{told}".partition("\nerror: ")
@@ -99,12 +90,12 @@ def refused(workshop: Workshop, outcome: tuple[int, str], *texts: str) -> None:
 def test_a_fault_in_a_suite_is_told_with_its_place(workshop: Workshop, bench, old, new, line, column, texts) -> None:
     assert TOY.count(old) == 1
     workshop.write(TOY.replace(old, new))
-    code, told = bench("run", "suite.yaml", "--engine", "inline")
-    refused(workshop, (code, told), *texts)
-    place = re.search(r"suite\.yaml:(\d+):(\d+)", told)
-    assert place is not None, told
-    assert int(place[1]) == line, told
-    assert column is None or int(place[2]) == column, told
+    done = bench("run", "suite.yaml", "--engine", "inline")
+    refused(workshop, done, *texts)
+    place = re.search(r"suite\.yaml:(\d+):(\d+)", done.stderr)
+    assert place is not None, done.stderr
+    assert int(place[1]) == line, done.stderr
+    assert column is None or int(place[2]) == column, done.stderr
 
 
 def test_empty_methods(workshop: Workshop, bench) -> None:
@@ -247,8 +238,7 @@ def test_data_without_permission(workshop: Workshop, bench, ogb: Path) -> None:
 
 def test_a_store_that_cannot_be_written(workshop: Workshop, bench) -> None:
     below = workshop.folder / "suite.yaml" / "store"
-    code, told = bench("run", "suite.yaml", "--store", str(below))
-    refused(workshop, (code, told), str(below))
+    refused(workshop, bench("run", "suite.yaml", "--store", str(below)), str(below))
 
 
 def test_what_is_wrong_with_data_found_while_building_them_is_told_before_any_training(
@@ -263,8 +253,7 @@ def test_what_is_wrong_with_data_found_while_building_them_is_told_before_any_tr
         refused(workshop, told, "Broken", str(data), "write one number")
     assert not list((workshop.store / "runs").glob("*/run.json")), "what is refused leaves no record"
     data.write_text("0.25", encoding="utf-8")
-    code, told = bench("run", "suite.yaml", "--engine", "inline", "--methods", "ERM")
-    assert code == 0, told
+    workshop.command("run", "suite.yaml", "--engine", "inline", "--methods", "ERM")
 
 
 def test_a_dataset_that_breaks_takes_only_its_own_cells(workshop: Workshop) -> None:
@@ -283,5 +272,5 @@ def test_a_dataset_that_breaks_takes_only_its_own_cells(workshop: Workshop) -> N
 def test_the_command_itself(workshop: Workshop) -> None:
     workshop.write(TOY.replace("baseline: erm", "baseline: ermm"))
     done = workshop.command("run", "suite.yaml", check=False, apart=True)
-    refused(workshop, (done.returncode, done.stderr), "suite.yaml:10:", "did you mean 'erm'")
+    refused(workshop, done, "suite.yaml:10:", "did you mean 'erm'")
     assert done.stdout == ""

@@ -12,10 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration_kit import TOY, Workshop
-from integration_kit import bench as command_words
+from integration_kit import TOY, Workshop, command_line
 
-from harness.cli.main import main
 from harness.cli.progress import Tally
 from harness.engine import EngineOptions, Event
 from harness.run.execute import execute
@@ -39,23 +37,6 @@ methods:
     decorrelator: {use: reweighted-erm}
 """
 ROW = {"dataset", "method", "metric", "n", "mean", "spread", "values", "status", "reason"}
-
-
-@pytest.fixture
-def bench(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a command in this process; gives what it printed, after checking its exit code."""
-    monkeypatch.setenv("BENCH_STORE", str(workshop.store))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.chdir(workshop.folder)
-
-    def call(*words: str, code: int = 0) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        told = capsys.readouterr()
-        assert int(ended.value.code or 0) == code, told.err
-        return told.out if code == 0 else told.err
-
-    return call
 
 
 def strict(text: str):
@@ -104,6 +85,8 @@ def test_a_warm_run_loads_no_torch(workshop: Workshop) -> None:
     _without(workshop, ("torch", "sklearn", "rdkit"), "run", "suite.yaml")
     _without(workshop, ("torch", "sklearn", "rdkit"), "plan", "suite.yaml")
     _without(workshop, ("torch", "sklearn", "rdkit"), "report", "shipped")
+    drawing = ("torch", "numpy", "scipy", "pandas", "matplotlib")
+    _without(workshop, drawing, "report", "shipped", "--html", "--no-statistics")
 
 
 def test_json_before_there_is_a_run(bench) -> None:
@@ -258,7 +241,7 @@ def _check_names(bench, workshop: Workshop) -> None:
 def test_a_full_disk_is_no_internal_error(workshop: Workshop) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            command_words("list"),
+            command_line("list"),
             env=workshop.environment(),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -270,14 +253,14 @@ def test_a_full_disk_is_no_internal_error(workshop: Workshop) -> None:
 
 
 def test_a_closed_output_is_no_error(workshop: Workshop) -> None:
-    closed = f"{shlex.join(command_words('list'))} >&-"
+    closed = f"{shlex.join(command_line('list'))} >&-"
     done = subprocess.run(closed, shell=True, env=workshop.environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_differences_without_a_reference_are_told(workshop: Workshop, bench) -> None:
-    workshop.run()
-    assert "No differences: the suite names no reference row" in bench("report", "suite.yaml", "--differences")
+def test_differences_without_a_reference_are_told(made: Workshop) -> None:
+    told = made.command("report", "suite.yaml", "--differences").stdout
+    assert "No differences: the suite names no reference row" in told
 
 
 def test_the_time_left_is_divided_by_the_workers_and_does_not_jump_between_stages(workshop: Workshop) -> None:
@@ -329,6 +312,7 @@ def test_two_fresh_stores_give_the_same_rows_byte_for_byte(workshop: Workshop, b
 
 
 def test_an_interrupted_run_has_a_report_and_goes_on(workshop: Workshop, bench) -> None:
+    workshop.write(TOY.partition("  IRM:")[0])
     session = workshop.open()
 
     def observe(event: Event) -> None:
@@ -342,6 +326,8 @@ def test_an_interrupted_run_has_a_report_and_goes_on(workshop: Workshop, bench) 
     assert {row["status"] for row in rows} >= {"missing"}
     assert all(row["reason"] for row in rows if row["status"] == "missing")
     assert "missing" in bench("report", "toy")
+    (page,) = workshop.store.glob("runs/*/report.html")
+    assert "1 not run yet" in page.read_text(encoding="utf-8")
     bench("run", "suite.yaml", "--engine", "inline")
     assert {row["status"] for row in strict(bench("report", "toy", "--json"))["rows"]} == {"ok"}
 

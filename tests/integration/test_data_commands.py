@@ -14,8 +14,7 @@ from threading import Event, Thread
 
 import pytest
 import yaml
-from integration_kit import HERE, Workshop
-from integration_kit import bench as command_words
+from integration_kit import HERE, Workshop, command_line
 
 from harness.cli.main import main
 from harness.engine import EngineOptions
@@ -198,7 +197,7 @@ def test_faults_of_a_fetch(bench: Bench, address: str) -> None:
 
 
 def test_ctrl_c_exits_130_and_keeps_the_part(bench: Bench, workshop: Workshop, address: str) -> None:  # noqa: ARG001
-    words = command_words("data", "fetch", "rings", "--set", f"address={address}/slow.csv", *PLUGIN)
+    words = command_line("data", "fetch", "rings", "--set", f"address={address}/slow.csv", *PLUGIN)
     environment = workshop.environment(BENCH_DATA=str(workshop.folder / "data"))
     process = subprocess.Popen(
         words, cwd=workshop.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

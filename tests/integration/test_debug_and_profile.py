@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 import torch
-from integration_kit import Workshop, bench
+from integration_kit import Workshop, command_line
 from torch import nn
 
 from harness.cli.cells import profile_lines
@@ -73,7 +73,7 @@ def artifacts(workshop: Workshop) -> set[str]:
 
 
 def test_a_breakpoint_stops_and_an_exception_comes_with_its_whole_traceback(stopping: Workshop) -> None:
-    words = bench("debug", "suite.yaml", "--methods", "Stops", "--seeds", "1", "--pdb")
+    words = command_line("debug", "suite.yaml", "--methods", "Stops", "--seeds", "1", "--pdb")
     done = subprocess.run(
         words,
         cwd=stopping.folder,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from integration_kit import HERE, ROOT, TOY, Workshop
+from integration_kit import ROOT, TOY, Workshop
 
 from harness.engine.provenance import versions
 from harness.results.rows import RunResults
@@ -123,10 +123,9 @@ def heavy(workshop):
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory):
     """A workshop with a search that was run, and the run."""
-    made = Workshop(tmp_path_factory.mktemp("tuned"))
-    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
+    made = Workshop.toy(tmp_path_factory.mktemp("tuned"), TUNED)
     heavy(made)
-    return made, made.run(made.write(TUNED))
+    return made, made.run()
 
 
 def test_selected_configurations_are_a_suite_that_gives_the_same_numbers(tuned):

@@ -7,12 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
+import psutil
 import pytest
 import yaml
-from integration_kit import HERE, TOY, Workshop, bench
+from integration_kit import TOY, Workshop, command_line
 
 from harness.engine import EngineOptions
 from harness.run.execute import RunOutcome
@@ -28,34 +30,94 @@ BAD = {
     "raise": ("failed", "ValueError: no such thing (toy_plugin.py:"),
     "exit": ("failed", "SystemExit: 3"),
     "die": ("failed", "exit code 9 (something calls os._exit, or crashed)"),
-    "loop": ("timeout", "ran longer than 8 s (in toy_plugin.py:"),
     "diverge": ("diverged", "not finite"),
 }
-HOG = {"memory": ("memory", "of memory, the limit is 1.5 GB")}
+LEFT = {"ends": ("ok", ""), "waits": ("timeout", "ran longer than 8 s (in leaver.py:")}
+HOG = ("memory", "of memory, the limit is 1.5 GB")
+LEAVER = """
+import os, subprocess, sys, time
+from harness import Baseline, hookimpl, hparam
+
+SLEEPER = "import sys, time; hog = bytearray(int(sys.argv[1])); time.sleep(600)"
+
+class Leaver(Baseline):
+    \"\"\"Starts a process that would outlive it.\"\"\"
+
+    name = "leaver"
+    detach: bool = hparam(False, help="detach it")
+    size: int = hparam(1, help="bytes that it takes")
+    then: str = hparam("ends", choices=["ends", "waits"], help="what the stage does then")
+    mark: str = hparam("", help="by which it is found")
+
+    def on_fit_start(self, train):
+        words = [sys.executable, "-c", SLEEPER, str(self.size), self.mark]
+        if not self.detach:
+            subprocess.Popen(words)
+        elif os.fork() == 0:
+            os.setsid()
+            subprocess.Popen(words)
+            os._exit(0)
+        else:
+            os.wait()
+        time.sleep(600 if self.then == "waits" else 0)
+
+    def loss(self, batch):
+        return {"erm": self.risk(self(batch), batch).mean()}
+
+@hookimpl
+def bench_register(register):
+    register(Leaver)
+"""
 
 
-@pytest.mark.parametrize(("bad", "limit"), [(BAD, ("--timeout", "8")), (HOG, ("--memory", "1500M"))])
-def test_bad_cells_are_reported_and_the_good_one_finishes(
-    workshop: Workshop, bad: dict[str, tuple[str, str]], limit: tuple[str, str]
+def started(mark: str) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if mark in " ".join(words(process))]
+
+
+def words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()[-1:]
+    except psutil.Error:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("bad", "left", "limit"),
+    [(BAD, LEFT, ("--timeout", "8")), ({"memory": HOG}, {"waits, size: 1500000000": HOG}, ("--memory", "1500M"))],
+)
+def test_bad_cells_are_reported_the_good_one_finishes_and_no_process_is_left(
+    workshop: Workshop,
+    bad: dict[str, tuple[str, str]],
+    left: dict[str, tuple[str, str]],
+    limit: tuple[str, str],
 ) -> None:
-    more = [f"  {how}: {{baseline: {{use: misbehave, how: {how}}}}}\n" for how in bad]
-    workshop.write(SUITE.partition("  Bad:")[0] + "".join(more))
+    mark, expected = f"{workshop.folder}/mark", {"Good": ("ok", "")}
+    uses = {"Good": "erm"}
+    for how, told in bad.items():
+        expected[how], uses[how] = told, f"{{use: misbehave, how: {how}}}"
+    for then, told in left.items():
+        for detach in ("false", "true"):
+            expected[f"{then} {detach}"] = told
+            uses[f"{then} {detach}"] = f"{{use: leaver, then: {then}, detach: {detach}, mark: {mark}}}"
+    workshop.write(LEAVER, "leaver.py")
+    head = HEAD.replace("toy_plugin.py", "toy_plugin.py, leaver.py").replace("[1, 2]", "[1]")
+    rows = [f'  "{name}": {{baseline: {use}}}\n' for name, use in uses.items()]
+    workshop.write(f"{head}methods:\n{''.join(rows)}")
     done = workshop.command("run", "suite.yaml", "--json", "--jobs", "2", *limit, check=False)
     assert done.returncode == 1, done.stderr
     rows = {row["method"]: row for row in json.loads(done.stdout)["rows"]}
-    assert rows["Good"]["status"] == "ok"
     assert rows["Good"]["mean"] is not None
-    for how, (status, reason) in bad.items():
-        assert rows[how]["status"] == status
-        assert reason in rows[how]["reason"]
+    for name, (status, reason) in expected.items():
+        assert rows[name]["status"] == status
+        assert reason in rows[name]["reason"]
+    time.sleep(0.2)
+    assert started(mark) == []
 
 
 @pytest.fixture(scope="module")
 def raised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workshop, str]:
     """A workshop whose store keeps a failure, and what the run that failed printed."""
-    made = Workshop(tmp_path_factory.mktemp("raised"))
-    made.write(SUITE.replace("HOW", "raise"))
-    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
+    made = Workshop.toy(tmp_path_factory.mktemp("raised"), SUITE.replace("HOW", "raise"))
     done = made.command("run", "suite.yaml", *INLINE, check=False)
     return made, done.stderr + done.stdout
 
@@ -147,7 +209,7 @@ def test_a_one_class_validation_split_is_the_reason_in_words(workshop: Workshop)
 def test_ctrl_c_keeps_what_is_finished_and_exits_130(workshop: Workshop) -> None:
     workshop.write(SUITE.replace("HOW", "loop"))
     process = subprocess.Popen(
-        bench("run", "suite.yaml", "--jobs", "2"),
+        command_line("run", "suite.yaml", "--jobs", "2"),
         cwd=workshop.folder,
         env=workshop.environment(),
         stdout=subprocess.PIPE,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from harness.report import make_report, render
 from harness.store import Store
 from harness.store.maintenance import listing
@@ -11,7 +9,7 @@ from harness.store.maintenance import listing
 PLUGIN = """\
 import numpy as np
 from harness import hookimpl
-import toy_plugin
+from . import toy_plugin
 
 
 class Plain(toy_plugin.Toy):
@@ -48,27 +46,16 @@ methods:
 """
 
 
-@pytest.fixture
-def outcome(workshop):
-    (workshop.folder / "plain_plugin.py").write_text(PLUGIN.replace("import toy_plugin", "from . import toy_plugin"))
-    return workshop.run(workshop.write(SUITE))
-
-
-def test_flags_of_an_encoder_are_kept_with_its_snapshots(workshop, outcome):
-    del outcome
+def test_flags_are_kept_and_are_remarks_on_the_values_that_build_on_them_and_footnotes_of_the_table(workshop):
+    workshop.write(PLUGIN, "plain_plugin.py")
+    outcome = workshop.run(workshop.write(SUITE))
     store = Store(workshop.store)
     encoded = [item for item in listing(store) if item.kind == "encode"]
     flags = sorted(len(store.open(item.key).read_json("snapshots")["flags"]) for item in encoded)
     assert flags == [0, 1], "only features that are all alike are worth a flag"
-
-
-def test_flags_are_remarks_on_the_values_that_build_on_them(outcome):
     remarks = {(row.dataset, row.method): row.reason for row in outcome.results.rows if row.status == "ok"}
     assert remarks["Toy", "DGI"] == ""
     assert "negatives are other graphs' nodes" in remarks["Plain", "DGI"]
     assert "instead of 500" in remarks["Toy", "Clustered"]
-
-
-def test_the_table_shows_them_as_a_footnote(outcome):
     notes = [line for line in render(make_report(outcome.results), "plain").splitlines() if line.startswith("[")]
     assert any("DGI on Plain" in note and "negatives are other graphs' nodes" in note for note in notes), notes

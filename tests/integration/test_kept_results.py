@@ -18,23 +18,6 @@ from harness.store import Draft, Failure, Meta, Store
 from harness.store.artifact import META
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """A workshop whose suite has been run."""
-    workshop = Workshop(tmp_path_factory.mktemp("made"))
-    workshop.write(TOY)
-    (workshop.folder / "toy_plugin.py").symlink_to(Path(__file__).with_name("toy_plugin.py"))
-    assert workshop.run().exit_code == 0
-    return workshop
-
-
-@pytest.fixture
-def copied(made: Workshop, tmp_path: Path) -> Workshop:
-    """The same run and suite, to be harmed."""
-    shutil.copytree(made.folder, tmp_path / "copy", symlinks=True)
-    return Workshop(tmp_path / "copy")
-
-
 def some_score(workshop: Workshop) -> Path:
     """The folder of the artifact with the first cell's scores."""
     store = Store(workshop.store)

@@ -67,9 +67,7 @@ def test_all_of_it_is_what_the_cpu_gives_and_says_where_it_was_made(
     workshop, outcome = away
     assert outcome.exit_code == 0, outcome.record.failures
     there = artifacts(workshop)
-    here = Workshop(tmp_path_factory.mktemp("here"))
-    here.write(SUITE)
-    (here.folder / "toy_plugin.py").symlink_to((workshop.folder / "toy_plugin.py").resolve())
+    here = Workshop.toy(tmp_path_factory.mktemp("here"), SUITE)
     here.run()
     assert artifacts(here) == there
 

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
-from integration_kit import HERE, TOY, Workshop
-
-from harness.run.execute import RunOutcome
+from integration_kit import TOY, Workshop
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workshop, RunOutcome]:
-    """The suite, once run; each test changes something else, so that they may share its store."""
-    made = Workshop(tmp_path_factory.mktemp("first"))
-    made.write(TOY)
-    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
-    outcome = made.run()
-    assert outcome.exit_code == 0
-    assert len(made.ran()) > 10
-    return made, outcome
+def ran(made: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """The suite, once run, in another folder; each test changes something else, so that they may share its store."""
+    return made.copy(tmp_path_factory.mktemp("first") / "copy")
 
 
-@pytest.fixture
-def ran(first: tuple[Workshop, RunOutcome]) -> Workshop:
-    return first[0]
-
-
-def test_a_second_run_runs_nothing_and_gives_the_same_results(first: tuple[Workshop, RunOutcome], values) -> None:
-    workshop, outcome = first
-    second = workshop.run()
-    assert workshop.ran() == []
-    assert values(outcome.results) == values(second.results)
+def test_a_second_run_in_another_folder_runs_nothing_and_gives_the_same_results(made, ran, values) -> None:
+    second = ran.run()
+    assert ran.ran() == []
+    assert values(second.results) == values(made.run_of("toy"))
 
 
 def test_reordering_comments_and_written_defaults_run_nothing(ran: Workshop) -> None:
@@ -46,12 +30,6 @@ def test_reordering_comments_and_written_defaults_run_nothing(ran: Workshop) -> 
     shuffled = shuffled.replace("hidden: 8, layers: 2}", "layers: 2, hidden: 8, readout: sum}", 1)
     ran.run(ran.write(shuffled, "other.yaml"))
     assert ran.ran() == []
-
-
-def test_in_another_folder_nothing_runs(ran: Workshop, tmp_path: Path) -> None:
-    moved = Workshop(shutil.copytree(ran.folder, tmp_path / "moved"))
-    moved.run()
-    assert moved.ran() == []
 
 
 @pytest.mark.parametrize("change", ["gamma=0.3", "keep=1"])
@@ -101,10 +79,8 @@ def test_editing_a_data_file_reruns_what_reads_it(workshop: Workshop) -> None:
     assert sum(title.startswith("train") for title in workshop.ran()) == 4
 
 
-def test_order_of_methods_and_cache_hits_do_not_change_a_result(
-    first: tuple[Workshop, RunOutcome], workshop: Workshop, values
-) -> None:
-    whole = values(first[1].results)
+def test_order_of_methods_and_cache_hits_do_not_change_a_result(made: Workshop, workshop: Workshop, values) -> None:
+    whole = values(made.run_of("toy"))
     only = values(workshop.run(methods=["IRM"]).results)
     assert only
     assert all(whole[key] == value for key, value in only.items())

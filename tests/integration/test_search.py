@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration_kit import HERE, ROOT, TOY, Workshop
+from integration_kit import ROOT, TOY, Workshop
 
 from harness.cli.progress import Tally
 from harness.engine import EngineOptions, Event
@@ -35,9 +35,7 @@ def trials(outcome: RunOutcome) -> dict[tuple[str, str], list[str]]:
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workshop, RunOutcome]:
     """The suite once run, for tests that read it."""
-    made = Workshop(tmp_path_factory.mktemp("search"))
-    made.write(SEARCH + "trackers: [jsonl]\n")
-    (made.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
+    made = Workshop.toy(tmp_path_factory.mktemp("search"), SEARCH + "trackers: [jsonl]\n")
     return made, made.run()
 
 

@@ -7,27 +7,10 @@ import json
 import pytest
 from integration_kit import TOY, Workshop
 
-from harness.cli.main import main
 from harness.results import record
 from harness.results.record import Recorded
 
 SUITE = TOY.partition("  IRM:")[0] + "report: {reference: ERM, statistics: true}\n"
-
-
-@pytest.fixture
-def bench(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a command in this process; gives what it printed, after checking its exit code."""
-    monkeypatch.setenv("BENCH_STORE", str(workshop.store))
-    monkeypatch.chdir(workshop.folder)
-
-    def call(*words: str, code: int = 0) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        told = capsys.readouterr()
-        assert int(ended.value.code or 0) == code, told.err
-        return told.out if code == 0 else told.err
-
-    return call
 
 
 def test_runs_that_differ_are_refused_and_compared_by_force(workshop: Workshop, bench) -> None:

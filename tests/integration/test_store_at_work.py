@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from integration_kit import TOY, Workshop, bench
+from integration_kit import TOY, Workshop, command_line
 
 from harness.errors import DiskFullError
 from harness.results.run_record import RunRecord
@@ -18,30 +17,11 @@ from harness.store import Stage, Store, sweep
 from harness.store.maintenance import choose, listing, remove
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """A workshop whose suite has been run."""
-    folder = tmp_path_factory.mktemp("made")
-    workshop = Workshop(folder)
-    workshop.write(TOY)
-    (folder / "toy_plugin.py").symlink_to(Path(__file__).with_name("toy_plugin.py"))
-    assert workshop.run().exit_code == 0
-    return workshop
-
-
-def colleague(made: Workshop, folder: Path) -> Workshop:
-    """The same suite with another store."""
-    other = Workshop(folder)
-    other.write(TOY)
-    (folder / "toy_plugin.py").symlink_to(made.folder / "toy_plugin.py")
-    return other
-
-
 def test_a_team_trains_a_baseline_once(made: Workshop, tmp_path: Path, values) -> None:
     team = str(tmp_path / "team")
     told = made.command("cache", "push", team, "suite.yaml").stdout
     assert told.startswith("pushed 21 artifacts, ")
-    mine = colleague(made, tmp_path)
+    mine = Workshop.toy(tmp_path)
     assert mine.command("cache", "pull", team, "suite.yaml").stdout.startswith("pulled 21 artifacts, ")
     assert "nothing to run" in mine.command("plan", "suite.yaml").stdout
     outcome = mine.run()
@@ -51,13 +31,11 @@ def test_a_team_trains_a_baseline_once(made: Workshop, tmp_path: Path, values) -
     assert mine.command("cache", "pull", team, "suite.yaml").stdout.startswith("pulled 0 artifacts, 0 B from")
 
 
-def test_a_run_without_results_is_refused_alone(made: Workshop, tmp_path: Path) -> None:
+def test_a_run_without_results_is_refused_alone(copied: Workshop) -> None:
     """Also behind a URL, where what is there is compared first."""
-    mine = colleague(made, tmp_path)
-    shutil.copytree(made.store, mine.store)
-    run = all_runs(Store(mine.store))[-1].id
-    (mine.store / "runs" / run / "results.json").unlink()
-    told = mine.command("cache", "push", f"memory://{tmp_path.name}", check=False)
+    run = all_runs(Store(copied.store))[-1].id
+    (copied.store / "runs" / run / "results.json").unlink()
+    told = copied.command("cache", "push", f"memory://{copied.folder.parent.name}", check=False)
     assert told.returncode == 1
     assert f"run {run}: refused: results.json is missing" in told.stdout
     assert "21 artifacts" in told.stdout
@@ -66,13 +44,13 @@ def test_a_run_without_results_is_refused_alone(made: Workshop, tmp_path: Path) 
 def test_a_run_can_be_shown_elsewhere(made: Workshop, tmp_path: Path) -> None:
     team, run = str(tmp_path / "team"), all_runs(Store(made.store))[-1].id
     assert "21 artifacts and 1 run" in made.command("cache", "push", team, run).stdout
-    mine = colleague(made, tmp_path)
+    mine = Workshop.toy(tmp_path)
     assert "21 artifacts and 1 run" in mine.command("cache", "pull", team, run).stdout
     assert mine.command("report", run).stdout == made.command("report", run).stdout
 
 
 def test_collecting_keeps_what_suite_and_runs_need(made: Workshop, tmp_path: Path) -> None:
-    mine = colleague(made, tmp_path)
+    mine = Workshop.toy(tmp_path)
     mine.command("cache", "pull", str(made.store), "suite.yaml")
     mine.run(methods=["ERM"])
     mine.write(TOY.split("  IRM:")[0])
@@ -89,7 +67,7 @@ def test_collecting_keeps_what_suite_and_runs_need(made: Workshop, tmp_path: Pat
 
 def test_collecting_everything_beside_a_run_loses_nothing(made: Workshop, tmp_path: Path, values) -> None:
     """At each event of a run, all that may go goes."""
-    mine = colleague(made, tmp_path)
+    mine = Workshop.toy(tmp_path)
     session = mine.open()
     gone: list[str] = []
 
@@ -105,23 +83,21 @@ def test_collecting_everything_beside_a_run_loses_nothing(made: Workshop, tmp_pa
     assert values(outcome.results) == values(made.run_of("toy"))
 
 
-def test_damage_is_repaired_and_made_again(made: Workshop, tmp_path: Path, values) -> None:
-    mine = colleague(made, tmp_path)
-    mine.command("cache", "pull", str(made.store))
-    store = Store(mine.store)
+def test_damage_is_repaired_and_made_again(made: Workshop, copied: Workshop, values) -> None:
+    store = Store(copied.store)
     scores = [info for info in listing(store) if info.kind == "score"]
     (store.artifact_folder(scores[0].key) / "scores.json").write_text("{}")
-    told = mine.command("cache", "verify", "--repair").stdout
+    told = copied.command("cache", "verify", "--repair").stdout
     assert "scores.json: 2 bytes instead of" in told
-    outcome = mine.run()
-    assert mine.ran() == [scores[0].title]
+    outcome = copied.run()
+    assert copied.ran() == [scores[0].title]
     assert values(outcome.results) == values(made.run_of("toy"))
 
 
 def test_sigterm_leaves_a_record_and_its_exit_code(workshop: Workshop) -> None:
     workshop.write(TOY.split("methods:")[0] + "methods:\n  Bad: {baseline: {use: misbehave, how: loop}}\n")
     process = subprocess.Popen(
-        bench("run", "suite.yaml", "--engine", "inline"),
+        command_line("run", "suite.yaml", "--engine", "inline"),
         cwd=workshop.folder,
         env=workshop.environment(),
         stdout=subprocess.DEVNULL,
@@ -172,10 +148,8 @@ def test_costs_that_cannot_be_kept_end_no_run(workshop: Workshop, monkeypatch: p
     assert workshop.run(methods=["ERM"], seeds="1").exit_code == 0
 
 
-def test_a_run_that_was_killed_says_so_after_the_next_start(made: Workshop, tmp_path: Path) -> None:
-    mine = colleague(made, tmp_path)
-    mine.command("cache", "pull", str(made.store), all_runs(Store(made.store))[-1].id)
-    store = Store(mine.store)
+def test_a_run_that_was_killed_says_so_after_the_next_start(copied: Workshop) -> None:
+    store = Store(copied.store)
     (record,) = all_runs(store)
     path = store.runs / record.id / "run.json"
     path.write_text(path.read_text().replace('"status": "finished"', '"status": "running"'))
@@ -185,8 +159,8 @@ def test_a_run_that_was_killed_says_so_after_the_next_start(made: Workshop, tmp_
     for name in (record.id, "20260101-000000-toy-0000"):
         (store.root / "leases" / f"run-{name}.lock").touch()
     assert RunRecord.load(path.parent).status == "running"
-    mine.run()
-    told = json.loads(mine.command("runs", "--json").stdout)["runs"]
+    copied.run()
+    told = json.loads(copied.command("runs", "--json").stdout)["runs"]
     assert [run["status"] for run in told] == ["interrupted", "finished"]
     assert RunRecord.load(path.parent).status == "interrupted"
     assert not (path.parent / ".run.json.half").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from integration_kit import HERE, Workshop
+from integration_kit import Workshop
 from safetensors.numpy import load_file
 
 from harness.report import make_report, render
@@ -113,10 +113,9 @@ FREE = {"ERM", "Too patient", "EIIL", "Clusters", "Eavesdropper", f"{EITHER}: as
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workshop, RunOutcome]:
-    workshop = Workshop(tmp_path_factory.mktemp("used"))
-    (workshop.folder / "toy_plugin.py").symlink_to(HERE / "toy_plugin.py")
-    (workshop.folder / "more_plugin.py").write_text(PLUGIN, encoding="utf-8")
-    outcome = workshop.run(workshop.write(SUITE))
+    workshop = Workshop.toy(tmp_path_factory.mktemp("used"), SUITE)
+    workshop.write(PLUGIN, "more_plugin.py")
+    outcome = workshop.run()
     assert outcome.exit_code == 0, outcome.record.failures
     return workshop, outcome
 

@@ -53,7 +53,7 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
     """Return versions, machine, repository and command line.
 
     Args:
-        plugins: single plugin files, whose repositories are told under ``plugins`` by the file's name.
+        plugins: single plugin files, whose repositories are told under ``plugins``, each by number and name.
     """
     return {
         "versions": versions(),
@@ -62,7 +62,7 @@ def provenance(plugins: Iterable[Path] = ()) -> dict[str, Any]:
         "threads_per_worker": 1,
         "determinism": "same key, same bits on this machine and these versions",
         "repository": repository(Path(__file__).resolve().parents[1]),
-        "plugins": {path.name: repository(path.resolve().parent) for path in plugins},
+        "plugins": {f"{n:02d}/{path.name}": repository(path.resolve().parent) for n, path in enumerate(plugins, 1)},
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
     }
 

@@ -40,11 +40,12 @@ def test_versions_are_those_that_are_installed() -> None:
 
 
 def test_it_says_what_a_reader_needs_and_is_plain_json(checkout: Path) -> None:
-    told = provenance([checkout / "file.py"])
+    told = provenance([checkout / "file.py", checkout.parent / "elsewhere" / "file.py"])
     assert {"versions", "platform", "cpu", "cores", "device", "threads_per_worker", "repository", "command"} <= set(
         told
     )
-    assert told["plugins"]["file.py"]["changed"] is False
+    assert told["plugins"]["01/file.py"]["changed"] is False
+    assert told["plugins"]["02/file.py"] is None, "a file of the same name in another folder"
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert canonical(told)
 

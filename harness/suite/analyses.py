@@ -11,7 +11,7 @@ from harness.suite.components import Parts
 from harness.suite.layers import Decision, Flattener, Row, read_sets
 from harness.suite.settings import FAULTY
 from harness.suite.spec import AnalysisSpec
-from harness.suite.tree import Items, Leaf, Place, Tree, describe
+from harness.suite.tree import Items, Leaf, Place, plain
 
 OWN = ("datasets", "methods")
 """Keys of an analysis that are not its component's hyperparameters."""
@@ -73,16 +73,11 @@ def fits(label: str, globs: Sequence[str]) -> bool:
 def _globs(row: Row, name: str, label: str, parts: Parts, known: Sequence[str]) -> tuple[str, ...]:
     given = row.flat.get(f"analysis.{name}")
     value = given and given.value
-    items: Sequence[Tree] = value.items if isinstance(value, Items) else [value] if value else []
     globs = []
-    for item in items:
-        if not (isinstance(item, Leaf) and isinstance(item.value, str)):
-            text = f"analysis '{label}': '{name}' lists names or globs, found {describe(item)}"
-            parts.problems.add(item.place, text)
-        elif known and not any(fits(other, (item.value,)) for other in known):
-            hint = f"{did_you_mean(item.value, known)}; there are: {listed(known)}"
-            text = f"analysis '{label}': '{item.value}' fits none of the suite's {name}{hint}"
-            parts.problems.add(item.place, text)
-        else:
-            globs.append(item.value)
+    for item in value.items if isinstance(value, Items) else [value] if value else []:
+        glob = str(plain(item))
+        if known and not any(fits(other, (glob,)) for other in known):
+            hint = f"{did_you_mean(glob, known)}; there are: {listed(known)}"
+            parts.problems.add(item.place, f"analysis '{label}': '{glob}' fits none of the suite's {name}{hint}")
+        globs.append(glob)
     return tuple(globs)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import did_you_mean
-from harness.hparams import HParam, effective
+from harness.hparams import HParam
 from harness.registry.catalog import Catalog, Entry
-from harness.suite.effects import Scope, Uses
+from harness.suite.effects import Uses, noted
 from harness.suite.layers import Decision, Flat, under
 from harness.suite.settings import BACKBONE, KIND_OF
 from harness.suite.spec import MODEL, ComponentSpec, ModelSettings
@@ -72,10 +72,10 @@ class Parts:
         part = self.component(kind, flat, others)
         if part is None:
             return None
-        uses, title = Uses(), f"{kind} '{part.spec.name}'"
-        Scope(title, kind, part.entry.hparams, [part.spec.params], part.written).idle({}, {}, uses)
+        uses, about = Uses(), (f"{kind} '{part.spec.name}'", kind, part.entry.hparams)
+        kept, _ = noted(about, part.spec.params, {}, part.written, uses)
         uses.refuse(self.problems, self.own, spared={})
-        return replace(part, spec=replace(part.spec, params=effective(part.entry.hparams, part.spec.params)[0]))
+        return replace(part, spec=replace(part.spec, params=kept))
 
     def hparam(self, entry: Entry, name: str, place: Place, others: Collection[str] = ()) -> HParam | None:
         """A component's hyperparameter by name."""

@@ -7,14 +7,14 @@ suite's own file or the command line writes is refused where no row has a use fo
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.data import Declaration
 from harness.hparams import DATASET, EDGE_FEATURES, ENVIRONMENTS, SEVERAL_TASKS, HParam, Idle, effective
 from harness.registry.catalog import Entry
-from harness.suite.layers import Decision, Flat
+from harness.suite.layers import Flat
 from harness.suite.tree import Place, Problems
 
 Written = tuple[Place, str]
@@ -29,28 +29,19 @@ def facts_of(declared: Declaration, environment: Entry | None) -> dict[str, Any]
     return {DATASET: [name for name, there in has.items() if there], ENVIRONMENTS: environments}
 
 
-@dataclass(frozen=True)
-class Hindered:
-    """A value without effect: what to say, the value that hinders it, and whether that is only the command line's."""
-
-    text: str
-    by: str = ""
-    excused: bool = False
-
-
 @dataclass
 class Uses:
-    """Values with an effect, and those without."""
+    """Values with an effect, those without, and those that only the command line takes the effect from."""
 
     active: set[Written] = field(default_factory=set)
-    idle: dict[Written, Hindered] = field(default_factory=dict)
+    idle: dict[Written, Idle] = field(default_factory=dict)
+    excused: set[Written] = field(default_factory=set)
 
     def add(self, other: Uses) -> None:
-        """Note those of another row too; whoever is excused once is excused."""
+        """Note those of another row too."""
         self.active |= other.active
-        for written, found in other.idle.items():
-            if found.excused or written not in self.idle:
-                self.idle[written] = found
+        self.idle = {**other.idle, **self.idle}
+        self.excused |= other.excused
 
     def kept(self, flat: Flat) -> Flat:
         """The decisions without those that have no effect anywhere."""
@@ -63,48 +54,43 @@ class Uses:
         Spared are settings that may serve methods with environments which the suite does not have (yet). Without
         ``among``, all paths are looked at.
         """
+        spoken_for = self.active | self.excused
         for (place, path), found in self.idle.items():
             at_hand = (not place.line or place.file == own) and (among is None or path in among)
             general = found.by == ENVIRONMENTS and path in spared and spared[path].place == place
-            if at_hand and not general and not found.excused and (place, path) not in self.active:
+            if at_hand and not general and (place, path) not in spoken_for:
                 problems.add(place, found.text)
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The hyperparameters of one component, or the settings of ``train``, in a row.
+def noted(
+    part: tuple[str, str, Mapping[str, HParam]],
+    given: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    written: Flat,
+    uses: Uses,
+) -> tuple[dict[str, Any], dict[str, Idle]]:
+    """Return :func:`harness.hparams.effective` of values, and note what those do that the suite writes.
 
-    Attributes:
-        title: for messages.
-        head: the first step of their paths.
-        declared: all of them.
-        given: values by name; several mappings for the architectures of a pool.
-        written: those that the suite writes, by path.
+    Args:
+        part: of the component, or of ``train``: its title in messages, the first step of its paths, and all that is
+            declared.
+        given: values by name.
+        facts: see :func:`facts_of`.
+        written: what the suite writes, by path.
+        uses: receives what the values do.
     """
-
-    title: str
-    head: str
-    declared: Mapping[str, HParam]
-    given: Sequence[Mapping[str, Any]]
-    written: Mapping[str, Decision]
-
-    def idle(self, tuned: Mapping[str, Any], facts: Mapping[str, Any], uses: Uses) -> set[str]:
-        """The names without effect beside these tuned values, in no architecture."""
-        found: list[dict[str, Idle]] = []
-        for given in self.given:
-            values = {**given, **tuned}
-            idle = effective(self.declared, values, facts)[1]
-            for name, value in values.items():
-                path = f"{self.head}.{name}"
-                one = self.written.get(path)
-                if one is None or (name in idle and value == self.declared[name].default):
-                    continue
-                if name in idle:
-                    by = self.written.get(f"{self.head}.{idle[name].by}")
-                    excused = by is not None and not by.place.line and bool(one.place.line)
-                    hindered = Hindered(f"{self.title}: {idle[name].text}", idle[name].by, excused)
-                    uses.idle.setdefault((one.place, path), hindered)
-                else:
-                    uses.active.add((one.place, path))
-            found.append(idle)
-        return set.intersection(*map(set, found))
+    title, head, declared = part
+    kept, idle = effective(declared, given, facts)
+    for name, value in given.items():
+        one = written.get(f"{head}.{name}")
+        if one is None or (name in idle and value == declared[name].default):
+            continue
+        key = one.place, f"{head}.{name}"
+        if name not in idle:
+            uses.active.add(key)
+            continue
+        uses.idle.setdefault(key, Idle(idle[name].by, f"{title}: {idle[name].text}"))
+        by = written.get(f"{head}.{idle[name].by}")
+        if by is not None and not by.place.line and one.place.line:
+            uses.excused.add(key)
+    return kept, idle

@@ -12,12 +12,12 @@ from typing import Any
 
 from harness.data import Declaration
 from harness.errors import BenchError, did_you_mean, listed
-from harness.hparams import effective
+from harness.hparams import Idle, effective
 from harness.registry.catalog import Catalog
 from harness.suite.analyses import OWN, read_analyses
 from harness.suite.checks import Pair, check_number, check_split, supplied_environment, unsupported
 from harness.suite.components import Part, Parts
-from harness.suite.effects import Hindered, Uses, facts_of
+from harness.suite.effects import Uses, facts_of
 from harness.suite.files import Gathered, read_shipped
 from harness.suite.layers import Decision, Flat, Flattener, Layers, over, sections, under, written
 from harness.suite.layers import Row as WrittenRow
@@ -315,14 +315,14 @@ class _Loader:
             self.unsupported.append((one, place))
             return None
         facts = facts_of(dataset.declared, environment.entry if environment else None)
-        decisions = {**settings, **method.row.flat}
+        decisions = {**(environment.written if environment else {}), **settings, **method.row.flat}
         base = Base({**parts, "model": model[0]}, method.pool, model[1], train, decisions, facts)
         uses, named = base.uses, method.row.flat.get("envs")
         if named and environment:
             uses.active.add((named.place, "envs"))
         elif named:
             name = f"{method.learner.entry.kind} '{method.learner.entry.name}'"
-            uses.idle[named.place, "envs"] = Hindered(f"'envs' has no meaning with {name}, which takes none")
+            uses.idle[named.place, "envs"] = Idle("", f"'envs' has no meaning with {name}, which takes none")
         found = self.search.configurations(method.row.flat, base)
         for owner in ("", f"datasets.{dataset.label}", f"methods.{label}"):
             self.uses[owner].add(uses)

@@ -10,16 +10,15 @@ import hashlib
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.util import find_spec
 from itertools import product
 from math import prod
 from typing import Any
 
 from harness.errors import did_you_mean
-from harness.hparams import DATASET, HParam, effective
+from harness.hparams import DATASET, HParam
 from harness.suite.components import Part, Parts
-from harness.suite.effects import Scope, Uses
+from harness.suite.effects import Uses, noted
 from harness.suite.layers import Decision, Flat
 from harness.suite.methods import value_text
 from harness.suite.settings import ROLES, TRAIN, TUNE, TrainSettings, TuneSettings
@@ -56,54 +55,53 @@ class Base:
     written: Flat
     facts: Mapping[str, Any]
     uses: Uses = field(default_factory=Uses)
-    _idle: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], tuple[list[dict[str, Any]], set[str]]] = field(default_factory=dict)
 
-    @cached_property
-    def _scopes(self) -> list[Scope]:
-        scopes = []
-        for head, part in self.parts.items():
-            given = [spec.params for spec in self.pool] if head == "encoder" else [part.spec.params]
-            title = f"{part.entry.kind} '{part.entry.name}'"
-            scopes.append(Scope(title, head, part.entry.hparams, given, {**part.written, **self.written}))
-        return [*scopes, Scope("'train'", "train", TRAIN, [vars(self.train)], self.written)]
-
-    def point(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def point(self, values: Point) -> dict[str, Any]:
         """The tuned values that have an effect beside each other."""
-        gone = {f"{scope.head}.{name}" for scope in self._scopes for name in self._without_effect(scope, values)}
+        gone = {f"{head}.{name}" for head in (*self.parts, "train") for name in self._effects(head, values)[1]}
         return {path: value for path, value in values.items() if path not in gone}
 
-    def _without_effect(self, scope: Scope, values: Mapping[str, Any]) -> set[str]:
-        own = _below(scope.head, values)
-        known = (scope.head, repr(own))
-        if known not in self._idle:
-            self._idle[known] = scope.idle(own, self.facts, self.uses)
-        return self._idle[known]
+    def _effects(self, head: str, values: Point) -> tuple[list[dict[str, Any]], set[str]]:
+        """A part's values beside the tuned ones, of each architecture of a pool, and the names without effect in any.
 
-    def configuration(self, values: Mapping[str, Any], axes: Iterable[str]) -> Configuration:
+        The values are those that have an effect.
+        """
+        part, given, below = self.parts.get(head), [vars(self.train)], _below(head, values)
+        about: tuple[str, str, Mapping[str, HParam]] = ("'train'", "train", TRAIN)
+        if part is not None:
+            given = [dict(spec.params) for spec in (self.pool if head == "encoder" else [part.spec])]
+            about = (f"{part.entry.kind} '{part.entry.name}'", head, part.entry.hparams)
+        own = {name: value for name, value in below.items() if name in about[2]}
+        known = (head, repr(own))
+        if known not in self._known:
+            every = [dict(sorted({**one, **own}.items())) for one in given]
+            found = [noted(about, one, self.facts, self.written, self.uses) for one in every]
+            self._known[known] = [kept for kept, _ in found], set.intersection(*(set(idle) for _, idle in found))
+        return self._known[known]
+
+    def configuration(self, values: Point, axes: Iterable[str]) -> Configuration:
         """The configuration with these tuned values."""
-        specs = {head: self._spec(part.spec, part, _below(head, values)) for head, part in self.parts.items()}
+        specs = {
+            head: [replace(part.spec, params=params) for params in self._effects(head, values)[0]]
+            for head, part in self.parts.items()
+        }
         pipeline = None
-        if "baseline" not in specs:
-            own = _below("encoder", values)
-            pool = [self._spec(spec, self.parts["encoder"], own) for spec in self.pool]
+        if "encoder" in specs:
+            pool = specs["encoder"]
             distinct = tuple(spec for at, spec in enumerate(pool) if spec not in pool[:at])
-            pipeline = Pipeline(distinct, specs["quantifier"], specs["decorrelator"])
+            pipeline = Pipeline(distinct, specs["quantifier"][0], specs["decorrelator"][0])
         model = {key: value for key, value in _below("model", values).items() if key in MODEL}
         train = replace(self.train, **_below("train", values))
         return Configuration(
             id=_name(values, axes),
             values=dict(values),
-            learner=specs["baseline"] if pipeline is None else pipeline.decorrelator,
+            learner=specs["baseline"][0] if pipeline is None else pipeline.decorrelator,
             pipeline=pipeline,
-            environment=specs.get("envs"),
-            model=replace(self.model, backbone=specs["model"], **model),
+            environment=specs["envs"][0] if "envs" in specs else None,
+            model=replace(self.model, backbone=specs["model"][0], **model),
             train=train.effective({DATASET: self.facts[DATASET]}),
         )
-
-    def _spec(self, spec: ComponentSpec, part: Part, own: Mapping[str, Any]) -> ComponentSpec:
-        declared = part.entry.hparams
-        values = {**spec.params, **{key: value for key, value in own.items() if key in declared}}
-        return replace(spec, params=effective(declared, dict(sorted(values.items())), self.facts)[0])
 
 
 @dataclass(frozen=True)

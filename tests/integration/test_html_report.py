@@ -27,7 +27,7 @@ def test_a_run_leaves_a_page_and_a_cached_one_names_it(copied: Workshop, monkeyp
     assert "Results at the last epoch" in target.read_text(encoding="utf-8")
     refused = copied.command("report", "suite.yaml", "--html", "--json", check=False)
     assert refused.returncode == 2
-    assert "--html is a format of its own" in refused.stderr
+    assert "--json and html are two formats" in refused.stderr
     drawn = []
     monkeypatch.setattr("harness.report.html.page.write_page", lambda *_: drawn.append(1))
     assert copied.run(methods=["ERM"]).page == outcome.page

@@ -15,7 +15,7 @@ from harness.cli import options
 from harness.cli.main import app
 
 SUITE_OPTIONS = {"seeds", "epochs", "sets", "datasets", "methods", "strict", "data_dir", "plugin", "store"}
-OPEN_A_SUITE = ("run", "plan", "validate", "debug", "profile", "cache push", "cache pull")
+OPEN_A_SUITE = ("run", "plan", "validate", "debug", "profile")
 
 
 def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:

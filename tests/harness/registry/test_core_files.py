@@ -13,6 +13,7 @@ from harness.registry.catalog import Catalog
 from harness.registry.core_files import HARNESS, is_as_at_start, refuse_changed
 from harness.registry.index import load_catalog
 from harness.stages import run_stage
+from harness.stages.context import Context
 from harness.store import Stage, Store
 
 
@@ -31,7 +32,7 @@ def test_the_planned_rooms_are_those_of_this_process(catalog: Catalog) -> None:
 def test_a_stage_does_not_run_with_other_code_than_was_planned(catalog: Catalog, store: Store) -> None:
     planned = {**catalog.core_files, "training/loop.py": "0" * 64}
     with pytest.raises(ChangedError, match=re.escape(f"changed since it was planned: {HARNESS / 'training/loop.py'}")):
-        run_stage(Stage("score", "1" * 64, "score", {}), {"store": str(store.root), "core_files": planned})
+        run_stage(Stage("score", "1" * 64, "score", {}), Context(store, core_files=planned))
 
 
 def test_a_file_that_was_written_after_it_may_have_been_loaded_is_told(

@@ -37,6 +37,7 @@ import psutil  # noqa: E402
 from cluster_kit import Processes, contents, go, inline, kill_tree, profile  # noqa: E402
 from toy import ToyStore, stage, wait_until  # noqa: E402
 
+from harness.errors import BenchError  # noqa: E402
 from harness.store import Stage, Store  # noqa: E402
 from harness.store.maintenance import inspect  # noqa: E402
 
@@ -121,7 +122,10 @@ def child(seed: int, folder: Path, address: str) -> None:
     made.port = int(address.rpartition(":")[2])
     store = ToyStore(folder / "store")
     store.require_writable()
-    outcome = go(stages, store, profile(made, wait=60.0))
+    try:
+        outcome = go(stages, store, profile(made, wait=60.0))
+    except BenchError as error:
+        sys.exit(f"  to run again: {error}")
     for reason in sorted({failure.reason for failure in outcome.failures.values() if failure.status != "skipped"}):
         print(f"  failed, to run again: {reason}", flush=True)
     sys.exit(1 if outcome.failures else 0)
